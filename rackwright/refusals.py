@@ -25,6 +25,8 @@ class Refusal:
     """Part of the message, `…` for names and numbers; of a check and a row of the gate its name."""
     means: str
     next: str
+    earlier: bool = False
+    """True where only earlier versions say it: a code is never removed or reused."""
 
 
 @dataclass(frozen=True)

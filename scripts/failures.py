@@ -52,7 +52,8 @@ def _section(section: RefusalRange) -> Iterator[str]:
 
 
 def _refusal(refusal: Refusal) -> str:
-    return _row(refusal.code, f"`{refusal.says}`", refusal.means, refusal.next)
+    earlier = " (earlier versions)" if refusal.earlier else ""
+    return _row(refusal.code, f"`{refusal.says}`{earlier}", refusal.means, refusal.next)
 
 
 def _line(line: KnownLine) -> str:

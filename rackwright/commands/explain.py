@@ -55,6 +55,8 @@ def _lines(code: str) -> Iterator[str]:
     section, refusal = known[code]
     yield f"{code}: {_plain(refusal.says).lstrip(':;, ')}"
     yield f"  {section.heading} (rackwright/{section.folder.removeprefix('.')})"
+    if refusal.earlier:
+        yield "  of earlier versions: this one does not print it"
     yield f"  what it means: {_plain(refusal.means)}"
     yield f"  next: {_plain(refusal.next)}"
     for line in lines_of(section, code):

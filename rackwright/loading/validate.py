@@ -20,7 +20,6 @@ from rackwright.masks import MASK
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
-from rackwright.settings.old_keys import RENAMED_KEYS
 from rackwright.settings.origin import Origin, Origins, origin_of
 from rackwright.settings.problems import Problem
 from rackwright.settings.secret import Secret, tells_secret
@@ -143,8 +142,6 @@ def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
     for key in values:
         if key in connection.REFUSED:
             yield Found((key,), connection.REFUSED[key], "RW0211")
-        elif key in RENAMED_KEYS and not _is_own(key, values):
-            yield Found((key,), f"is now {RENAMED_KEYS[key]}", "RW0211")
         elif key not in known and not key.startswith("ansible_") and not _is_own(key, values):
             yield Found((key,), f"unknown key{nearest(key, known)}", "RW0210")
 

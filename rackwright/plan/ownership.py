@@ -29,9 +29,9 @@ def parse_record(output: str) -> frozenset[Owned]:
     try:
         found = json.loads(text)
         version, entries = found["version"], found["owned"]
-        if type(version) is not int:
+        if type(version) is not int or version < VERSION:
             raise ValueError(f"its format is {version!r}")
-        _refuse_foreign(version)
+        _refuse_newer(version)
         return frozenset(Owned(entry["kind"], entry["name"]) for entry in entries)
     except (ValueError, KeyError, TypeError) as error:
         raise ReadingError(
@@ -39,19 +39,14 @@ def parse_record(output: str) -> frozenset[Owned]:
         ) from error
 
 
-def _refuse_foreign(found: int) -> None:
-    """Raise ReadingError for a record of another format."""
-    told = f"{OWNED} has format {found}, this one reads {VERSION}"
+def _refuse_newer(found: int) -> None:
+    """Raise ReadingError for a record of a newer format."""
     if found > VERSION:
+        formats = f"{OWNED} has format {found}, this one reads {VERSION}"
         raise ReadingError(
-            f"a newer Rackwright wrote this host's record: {told}; next: pip install --upgrade rackwright",
+            f"a newer Rackwright wrote this host's record: {formats}; next: pip install --upgrade rackwright",
             code="RW0503",
         )
-    if found < VERSION:
-        # A teardown reads the record first; without one it finds by their marks what is Rackwright's.
-        aside = f"rackwright exec INVENTORY --limit HOST -- mv {OWNED} {OWNED}.old"
-        way_out = f"{aside}, then rackwright teardown INVENTORY --limit HOST"
-        raise ReadingError(f"an older Rackwright wrote this host's record: {told}; next: {way_out}", code="RW0509")
 
 
 def render_record(owned: Iterable[Owned]) -> WriteFile:

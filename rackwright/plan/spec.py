@@ -31,7 +31,7 @@ from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Container
 
 FORMAT = 2
-"""Of spec.json. 1 had the GPUs in the release."""
+"""Of spec.json."""
 SIZES = ("max_batch_size", "max_num_tokens", "max_seq_len")
 
 

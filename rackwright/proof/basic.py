@@ -306,9 +306,9 @@ HARDWARE = rf"NVRM: Xid \([^)]*\): ({'|'.join(map(str, sorted(HARDWARE_XIDS)))})
 
 @host_rule
 def gpu_errors(home: str) -> Question:
-    """What the kernel said of GPUs since the last switch of the endpoint whose folder is `home` (DECISIONS 29).
+    """Ask what the kernel said of GPUs since the last switch of the endpoint whose folder is `home` (DECISIONS 29).
 
-    Since then by the clock that nobody steps; by the host's own where an earlier version has switched it.
+    home: its `switched-at` has the boot and the time since it, by the clock that nobody steps.
     """
 
     def judge(answer: Answer) -> Verdict:
@@ -318,13 +318,11 @@ def gpu_errors(home: str) -> Question:
 
     script = (
         f"at=$(tr '\\n' ' ' <{home}/switched-at 2>/dev/null)\n"
-        f"since=$(cat {home}/switched 2>/dev/null || date -d '10 minutes ago' '+%F %T')\n"
         "read -r boot </proc/sys/kernel/random/boot_id\n"
         # After a reboot all that this boot has said came later.
         'case $at in "$boot "*) from=${at#* } ;; *) from=0 ;; esac\n'
-        'if [ -n "$at" ]; then journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null |'
-        " awk -v from=\"$from\" 'substr($0, 2) + 0 >= from'\n"
-        'else journalctl --identifier kernel --since "$since" --no-pager --output cat 2>/dev/null; fi |'
+        "journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null |"
+        " awk -v from=\"$from\" 'substr($0, 2) + 0 >= from' |"
         f" sed 's/.* NVRM: /NVRM: /' | grep -E 'NVRM: Xid|{FALLEN}' | tail -n 20\nprintf '\\n0 0'"
     )
     return Question(GPU_ERRORS, script, judge, timeout=60)

@@ -352,7 +352,7 @@ class ModelSource(Frozen):
     revision: Line = "main"
     """Branch, tag or commit. The lock file, or else the first download, pins it to a commit."""
     directory: Annotated[str, Field(pattern=FOLDER), AfterValidator(_folder)] | None = None
-    """Folder below `models_dir` on the host.
+    """Folder below `models.folder` on the host.
 
     Default: the repository's name with `/` as `--`, and the commit's first 12 characters.
     """

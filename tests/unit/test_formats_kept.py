@@ -26,7 +26,9 @@ PRODUCT = ROOT / "rackwright"
 FORMATS = (ROOT / "tests" / "fixtures" / "formats-0.1.txt").read_text().splitlines()
 PARTS = re.compile(r"[A-Z][A-Z-]*[A-Z]|[*…/=]|(?<=^rackwright-)|(?<=^rackwright-job-)")
 """What parts the texts of which a name on a host is made; capitals stand for names of a site's own."""
-OF_A_SITE = frozenset({"/srv/models", "/srv/encodings", "eagle.yaml", "REPOSITORY--COMMIT/"})
+OF_A_SITE = frozenset(
+    {"/srv/models", "/srv/encodings", "eagle.yaml", "REPOSITORY--COMMIT/", "models_dir", "encodings_dir"}
+)
 """Names on hosts that a site's settings choose."""
 
 

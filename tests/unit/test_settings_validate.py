@@ -57,7 +57,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"rollout": {"wave": "half"}}, "rollout.wave: must be a number from 1 on, or a part from 1% on, not 'half'"),
     ({"harmony": "perhaps"}, "harmony: must be true or false, not 'perhaps'"),
     ({"load_timeout": 1.5}, "load_timeout: must be a whole number, not 1.5"),
-    ({"docker_users": ["ops"]}, "docker_users: is now docker.users"),
     (
         {"models": {"hub_token": "hf_a"}, "mirrors": {"hub": "http://hub.example.com"}},
         "mirrors.hub: is reached without TLS, and models.hub_token would go there in clear: write https://",

@@ -500,7 +500,6 @@ def test_a_clock_that_is_stepped_back_hides_no_error(tmp_path: Path, boot: str, 
     journal.write_text(f"#!/bin/sh\ncase $* in *--since*) ;; *) printf '%s' '{SAYS}' ;; esac\n")
     journal.chmod(0o755)
     own = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    (tmp_path / "switched").write_text("2099-01-01 00:00:00\n")
     (tmp_path / "switched-at").write_text(f"{own if boot == 'this' else boot}\n{uptime}.00\n")
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(

@@ -10,7 +10,7 @@ from rackwright.concerns.endpoint.concern import (
     waits,
 )
 from rackwright.concerns.endpoint.edits import command_edits, exec_words, foreign_drop_ins, hand_edits, is_named
-from rackwright.concerns.endpoint.formats import foreign, format_of, readable, refusal, way_out
+from rackwright.concerns.endpoint.formats import WAY_OUT, foreign, format_of, readable, refusal
 from rackwright.concerns.endpoint.questions import is_keyed, of_container, questions, tried_of
 from rackwright.concerns.endpoint.seen import (
     BOOT_UNITS,
@@ -36,6 +36,7 @@ from rackwright.concerns.endpoint.why_switch import (
 __all__ = [
     "BOOT_UNITS",
     "ENDPOINT",
+    "WAY_OUT",
     "Aim",
     "Running",
     "SeenEndpoint",
@@ -70,6 +71,5 @@ __all__ = [
     "takes_capacity",
     "tried_of",
     "waits",
-    "way_out",
     "why_switch",
 ]

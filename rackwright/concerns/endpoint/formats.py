@@ -9,14 +9,14 @@ from rackwright.plan.reading import whole_number
 from rackwright.plan.spec import FORMAT
 
 _KEYS = frozenset({"hash", "serving", "image", "address", "port", "mounts", "served_name"})
-_FIRST = frozenset({"hash", "image", "gpus", "mounts"})
-"""Keys of format 1, which did not say its number."""
+WAY_OUT = "pip install --upgrade rackwright"
+"""The next command where a newer version wrote an endpoint."""
 
 
 def format_of(spec: Mapping[str, Any]) -> int:
-    """The format that a spec.json has; one that was spoilt by hand counts as ours, and is written again."""
-    found = spec.get("format", 1 if spec.keys() >= _FIRST else FORMAT)
-    return found if isinstance(found, int) else FORMAT
+    """Return the format of a spec.json; one that was edited by hand counts as this version's, and is written again."""
+    found = spec.get("format")
+    return found if isinstance(found, int) and found > FORMAT else FORMAT
 
 
 def readable(spec: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -26,18 +26,12 @@ def readable(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def foreign(found: int) -> str:
-    """Why an endpoint of another format is left alone; empty for our own format."""
+    """Return why an endpoint of a newer format is left alone; empty for this version's format."""
     if found == FORMAT:
         return ""
-    who = "a newer" if found > FORMAT else "an older"
-    return f"{who} Rackwright wrote its release: spec.json has format {found}, this one reads {FORMAT}"
-
-
-def way_out(found: int) -> str:
-    """The next command where an endpoint is of another format."""
-    return "pip install --upgrade rackwright" if found > FORMAT else "rackwright teardown INVENTORY --limit HOST"
+    return f"a newer Rackwright wrote its release: spec.json has format {found}, this one reads {FORMAT}"
 
 
 def refusal(endpoint: str, found: int) -> str:
     """The sentence that refuses to touch an endpoint of another format."""
-    return f"endpoint {endpoint}: {foreign(found)}; next: {way_out(found)}"
+    return f"endpoint {endpoint}: {foreign(found)}; next: {WAY_OUT}"

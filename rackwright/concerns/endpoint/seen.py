@@ -86,7 +86,7 @@ class SeenEndpoint:
     files_whole: bool = False
     """Whether the current release's files are as they were written."""
     format: int = FORMAT
-    """Of spec.json, where another version of Rackwright wrote the current or the proven release."""
+    """Of spec.json, where a newer version of Rackwright wrote the current or the proven release."""
     binding: Binding | None = None
     """What the next start reads; None when there is none, or it was changed by hand."""
     admitted: bool = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rackwright.concerns.docker import WantedDocker, install_plan, was_cut
-from rackwright.concerns.endpoint import foreign, way_out
+from rackwright.concerns.endpoint import WAY_OUT, foreign
 from rackwright.concerns.preflight.row import Case, Check, gib
 from rackwright.paths import STATE
 
@@ -30,7 +30,7 @@ def rackwright(case: Case) -> Verdicts:
     """Two versions of Rackwright whose releases differ in format would undo each other."""
     others = {name: found for name, found in case.formats.items() if foreign(found)}
     for name, found in others.items():
-        yield False, f"endpoint {name}: {foreign(found)}", way_out(found)
+        yield False, f"endpoint {name}: {foreign(found)}", WAY_OUT
     if case.formats and not others:
         yield True, "the releases on this host are of this version's format", ""
 

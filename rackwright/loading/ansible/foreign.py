@@ -12,7 +12,6 @@ from rackwright.loading.wording import section
 from rackwright.messages import counted
 from rackwright.settings import connection
 from rackwright.settings.model import HostSettings
-from rackwright.settings.old_keys import RENAMED_KEYS
 from rackwright.settings.ssh import args as ssh_args
 
 NEAR = 0.8
@@ -81,8 +80,6 @@ def _meant(key: str) -> str:
     """Which key of ours a name may have been meant for; empty when none is near."""
     if key in MAPPINGS:
         return f"Rackwright's {key} is a mapping of `key: value` lines"
-    if key in RENAMED_KEYS:
-        return f"Rackwright's key is {RENAMED_KEYS[key]}"
     found = difflib.get_close_matches(key, [*HostSettings.model_fields, *connection.KEYS], n=1, cutoff=NEAR)
     return f"did you mean {found[0]}?" if found else ""
 

@@ -1,10 +1,9 @@
 # Keep the journal of a failed try on the host, and of what ran before it. Parameters: unit home label part.
 # part: "switch" keeps what was said since the last switch apart from what was said before, "all" does not.
-# What an engine says may hold its users' words: root's alone, those of an earlier version too.
+# What an engine says may hold its users' words: root's alone.
 before=$(umask)
 umask 077
 mkdir -p "$home/failed" && chmod 0700 "$home/failed"
-find "$home/failed" -type f -perm /077 -exec chmod 0600 {} +
 log="$home/failed/$(date +%Y%m%dT%H%M%S)-$label"
 switched=$(cat "$home/switched" 2>/dev/null)
 if [ "$part" = switch ] && [ -n "$switched" ]; then
