@@ -1,4 +1,4 @@
-"""The table of refusals: each code with what its message says, why, and the next step (data/refusals, a file a folder).
+"""The table of refusals: each code with its message and what that does not say (data/refusals, a file a folder).
 
 Nothing is decided by it: errors, checks and rows carry their code, and this is what people look it up in.
 """
@@ -23,8 +23,10 @@ class Refusal:
     code: str
     says: str
     """Part of the message, `…` for names and numbers; of a check and a row of the gate its name."""
-    means: str
-    next: str
+    means: str = ""
+    """Why, where the message does not say it."""
+    next: str = ""
+    """What to do, where the message does not say it."""
     earlier: bool = False
     """True where only earlier versions say it: a code is never removed or reused."""
 

@@ -57,8 +57,9 @@ def _lines(code: str) -> Iterator[str]:
     yield f"  {section.heading} (rackwright/{section.folder.removeprefix('.')})"
     if refusal.earlier:
         yield "  of earlier versions: this one does not print it"
-    yield f"  what it means: {_plain(refusal.means)}"
-    yield f"  next: {_plain(refusal.next)}"
+    for what, text in (("what it means", refusal.means), ("next", refusal.next)):
+        if text:
+            yield f"  {what}: {_plain(text)}"
     for line in lines_of(section, code):
         yield f"  {_plain(line.says).rstrip(':;,')}: {'; '.join(filter(None, map(_plain, (line.means, line.next))))}"
 

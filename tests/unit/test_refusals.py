@@ -197,10 +197,14 @@ def is_in(file: str, folder: str) -> bool:
     return above == folder if folder in (".", "concerns") else f"{above}/".startswith(f"{folder}/")
 
 
-def test_each_code_says_why_and_what_to_do() -> None:
+def test_each_text_of_a_code_says_more_than_its_message() -> None:
     for section in sections():
         for refusal in section.refusals:
-            assert all((refusal.says, refusal.means, refusal.next)), refusal.code
+            assert refusal.says, refusal.code
+            for text in filter(None, (refusal.means, refusal.next)):
+                assert set(re.findall(r"\w+", text.lower())) - set(re.findall(r"\w+", refusal.says.lower())), (
+                    refusal.code
+                )
         assert all(not line.code or line.code in by_code() for line in section.lines), section.folder
 
 
@@ -268,6 +272,12 @@ def test_explain_says_what_a_code_means(capsys: pytest.CaptureFixture[str]) -> N
 def test_explain_says_which_code_is_of_earlier_versions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "RW0509"]) == main(["explain", "RW0503"]) == 0
     assert capsys.readouterr().out.count("of earlier versions") == 1
+
+
+def test_explain_prints_no_heading_without_a_text(capsys: pytest.CaptureFixture[str]) -> None:
+    bare = [code for code, (_, refusal) in by_code().items() if not refusal.means and not refusal.next]
+    assert main(["explain", bare[0]]) == 0
+    assert not re.search(r"(?m)(what it means|next):", capsys.readouterr().out)
 
 
 def test_explain_knows_every_code(capsys: pytest.CaptureFixture[str]) -> None:
