@@ -1,16 +1,14 @@
 """Keyword arguments of the operations: each the keys of one section of the settings, with the same types.
 
-What each means, its unit and its default is in docs/reference/operations.md, which scripts/operations.py makes
-from the settings' types.
+Made by `python scripts/arguments.py` from the types of the settings; do not edit it. Type checkers and editors read
+it where a `deploy.py` calls an operation. Meanings, units and defaults are in docs/reference/operations.md. A secret
+comes out of a vault or an environment variable, never out of a file in clear.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
-
-Amount = int | str
-"""A number of hosts, or a part of them as `10%`."""
 
 
 class SiteArguments(TypedDict, total=False):
@@ -45,7 +43,7 @@ class FirewallArguments(TypedDict, total=False):
 
 
 class RegistryArguments(TypedDict, total=False):
-    """The section `registry`. A key comes out of a vault or an environment variable, never out of a file in clear."""
+    """The section `registry`."""
 
     host: str
     user: str
@@ -70,7 +68,7 @@ class ModelsArguments(TypedDict, total=False):
 
 
 class EndpointArguments(TypedDict, total=False):
-    """The keys of an endpoint. A key comes out of a vault or an environment variable, never out of a file in clear."""
+    """The keys of an endpoint."""
 
     endpoint_name: str
     endpoints: Mapping[str, Mapping[str, Any]]

@@ -17,7 +17,7 @@ from rackwright.messages import SettingsError
 from rackwright.operations import arguments
 from rackwright.pyinfra_glue.declaring import check_steps, declare, overlay_arguments, says_something
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import origin_of
 
 ROOT = Path(__file__).parents[2]
@@ -35,20 +35,9 @@ MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-
 STEPS = "preflight(); {docker}; firewall(); registry(); image(); encodings(); models(); release(); {endpoint}"
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_arguments_are_the_keys_of_the_section(section: str) -> None:
-    fields: Any = HostSettings.model_fields[section].annotation
-    assert set(get_type_hints(SECTIONS[section])) == set(fields.model_fields)
-
-
-def test_arguments_of_an_endpoint_are_its_keys() -> None:
-    more = {"endpoint_name", "endpoints"}
-    assert set(get_type_hints(arguments.EndpointArguments)) == {*EndpointSettings.model_fields, *more}
-
-
-def test_every_section_has_an_operation_that_takes_it() -> None:
-    own = {*SECTIONS, *get_type_hints(arguments.SiteArguments), *get_type_hints(arguments.EndpointArguments)}
-    assert own == set(HostSettings.model_fields)
+def test_the_arguments_are_made_from_the_settings() -> None:
+    made = runpy.run_path(str(ROOT / "scripts" / "arguments.py"))
+    assert made["FILE"].read_text() == made["text"](), "next: python scripts/arguments.py"
 
 
 # -- the page
