@@ -13,8 +13,12 @@ from typing import NamedTuple
 
 LONG = 30
 """Characters that a name, a path or a few words of a message may have."""
-WORDS = re.compile(r"\w\S*\s+\S*\w\S*\s+\S*\w")
-"""Three words: a path, an address and an option are fields."""
+OPTION = re.compile(r"(?<!\S)--?\w\S*(\s+(?!-)\S+)?")
+"""An option of a command line, with its value."""
+WORD = re.compile(r"[\"'(`]?[A-Za-z][a-z']*[\")'`]?[,.;:?]?")
+"""A word of English: a path, an address, a code, a number and an assignment are fields."""
+WORDS = 3
+"""Words that make a sentence."""
 COMPARING = {"any", "all", "count", "endswith", "escape", "fullmatch", "match", "search", "startswith", "until"}
 """Functions whose arguments are compared with what a test has seen; other calls are what it does."""
 
@@ -47,13 +51,19 @@ def _asserted(node: ast.AST) -> Iterator[Sentence]:
 
 def _compared(node: ast.AST) -> Iterator[Sentence]:
     match node:
-        case ast.Constant(value=str(text), lineno=line) if len(text) > LONG and WORDS.search(text):
+        case ast.Constant(value=str(text), lineno=line) if _is_sentence(text):
             yield Sentence(line, text)
         case ast.Call(func=func) if _name(func) not in COMPARING:
             yield from _compared(func)
         case _:
             for child in ast.iter_child_nodes(node):
                 yield from _compared(child)
+
+
+def _is_sentence(text: str) -> bool:
+    """Return True for words of ours; a command line, a unit's rows and a list of files are what hosts get."""
+    words = filter(WORD.fullmatch, OPTION.sub(" ", text).split())
+    return len(text) > LONG and len(list(words)) >= WORDS
 
 
 def _name(func: ast.AST) -> str:

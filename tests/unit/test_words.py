@@ -91,3 +91,19 @@ def test_a_sentence_is_found_where_it_is_asserted_and_its_test_is_not_one_of_a_t
     (tree / "tests").mkdir()
     (tree / "tests" / "test_a.py").write_text(QUOTING)
     assert [one.line for one in check.quoted(["tests/test_a.py", "tests/test_a.txt"])] == [3, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("systemctl start --no-block rackwright-llm.service", False),
+        ("group_vars/all.yml:1: engine.max_batch_size: RW0301", False),
+        ("HEAD=10.9.0.1\\nADDRESS=10.9.0.2\\nMEMBERS=10.9.0.1,10.9.0.2", False),
+        ("RW0301: all.yml:1: port: must be a number", True),
+        ("port 8000 is taken by nginx, pid 9", True),
+    ],
+)
+def test_a_command_line_and_an_assignment_are_no_sentence(tree: Path, text: str, *, is_one: bool) -> None:
+    (tree / "tests").mkdir()
+    (tree / "tests" / "test_a.py").write_text(f'def test_it(run):\n    assert run.output == "{text}"\n')
+    assert [one.line for one in check.quoted(["tests/test_a.py"])] == [2] * is_one
