@@ -66,7 +66,7 @@ def said(capsys: pytest.CaptureFixture[str], site: Path, *words: str) -> list[st
     return capsys.readouterr().out.splitlines()
 
 
-def test_own_runs_stand_first_with_date_release_and_hardware(
+def test_own_runs_stand_first_with_date_release_and_hardware_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept(tmp_path, "20261123-100000-bench", events([told("a" * 64)], random__high=cell(390.66)))

@@ -29,7 +29,7 @@ OLD = """\
 """
 
 
-def test_each_warning_is_one_line() -> None:
+def test_the_text_of_each_warning_is_one_line() -> None:
     assert remarks(NEW) == [
         "Failed to parse inventory with 'auto' plugin: no module",
         "Found both group and host with same name: a",
@@ -43,7 +43,7 @@ def test_each_warning_is_one_line() -> None:
     assert remarks("") == []
 
 
-def test_a_flood_of_warnings_is_counted() -> None:
+def test_a_flood_of_warnings_is_counted_text() -> None:
     found = remarks("".join(f"[WARNING]: rack {number} is away\n" for number in range(100)))
     assert len(found) == SHOWN + 1
     assert found[-1] == "and 90 more warnings of Ansible's"

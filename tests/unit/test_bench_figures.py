@@ -35,6 +35,7 @@ from rackwright.fleet.bench.report.page import html
 from rackwright.fleet.bench.report.table import acceptance, clients_lines, switches_lines, table
 from rackwright.messages import RackwrightError, SettingsError
 from rackwright.settings.model import EndpointSettings
+from tests.refused import refused
 
 BEFORE = """\
 # TYPE vllm:spec_decode_num_drafts counter
@@ -124,7 +125,7 @@ def test_the_warm_up_does_not_count_and_failed_requests_do() -> None:
     assert found.requests[0] == Request(5.0, 1.5, 20.0, 0.02, 8)
 
 
-def test_a_cell_with_failed_requests_shows_them_instead_of_figures() -> None:
+def test_a_cell_with_failed_requests_shows_them_instead_of_figures_text() -> None:
     cell = replace(steady(10), failed=3, errors=("3 x 500 boom",))
     told = table({"a.b": cell})
     assert told == "a.b: 3 of 13 requests failed, so it has no figures: 3 x 500 boom"
@@ -178,7 +179,7 @@ def test_turned_round_better_is_worse(one: Measured, other: Measured) -> None:
     assert {figure: turned[verdict] for figure, verdict in there.items()} == back
 
 
-def test_twice_as_slow_is_seen_and_said() -> None:
+def test_twice_as_slow_is_seen_and_said_text() -> None:
     found = list(compared({"a": steady()}, {"a": steady(slower=2)}))
     verdicts = {row.figure.name: row.verdict for row in found}
     assert {verdicts[name] for name in ("output_rate", "request_rate", "ttft_p50", "latency_p50")} == {"worse"}
@@ -264,7 +265,7 @@ def test_a_gpu_that_leaves_a_figure_out_still_says_the_others(lines: list[str], 
     assert parse_gpu_sample(lines) == look
 
 
-def test_a_table_has_the_figures_of_the_gpus_that_there_are() -> None:
+def test_a_table_has_the_figures_of_the_gpus_that_there_are_text() -> None:
     assert "a: 345 MHz" in table({"a": replace(steady(), gpu={"mhz": 345.0})}).splitlines()
     whole = {"watts": 70.0, "mhz": 345.0, "joules_a_token": 0.25}
     assert "a: 70 W, 345 MHz, 0.25 J a token" in table({"a": replace(steady(), gpu=whole)}).splitlines()
@@ -282,7 +283,7 @@ def test_a_doubtful_cell_says_why_below_the_table() -> None:
     assert "a: doubtful: a GPU was too hot" in table({"a": replace(steady(), marks=("a GPU was too hot",))})
 
 
-def test_what_each_variant_was_told_stands_below_the_table_where_it_differs() -> None:
+def test_what_each_variant_was_told_stands_below_the_table_where_it_differs_text() -> None:
     both = comparison()
     assert list(switches_lines(both)) == ["measured with prefix caching off"]
     other = {**both.variants["eagle3"], "switches": {"prefix caching": "on"}}
@@ -383,7 +384,7 @@ def comparison() -> Bench:
     return bench_of("r", [*told[:-1], *other, verdict, told[-1]])
 
 
-def test_a_comparison_is_shown_as_shares_of_its_first_variant() -> None:
+def test_a_comparison_is_shown_as_shares_of_its_first_variant_text() -> None:
     found = {grid.name: grid for grid in grids(comparison())}
     rates, first = found["eagle3-of-baseline-output-rate"], found["eagle3-of-baseline-ttft-p50"]
     assert (rates.across, rates.down) == (("a",), ("one", "four"))
@@ -436,7 +437,7 @@ def test_pictures_that_cannot_be_drawn_are_an_error_with_a_next_step(tmp_path: P
     python.parent.mkdir(parents=True)
     python.write_text("#!/bin/sh\necho 'ModuleNotFoundError: No module named matplotlib' >&2\nexit 1\n")
     python.chmod(0o755)
-    with pytest.raises(RackwrightError, match=rf"RW1540.*No module named matplotlib.*rm -r {tmp_path}/env"):
+    with refused("RW1540", "No module named matplotlib", f"rm -r {tmp_path}/env"):
         draw(comparison(), tmp_path / "r.jsonl", python)
     assert "<svg" not in html(comparison())
 

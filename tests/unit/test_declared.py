@@ -17,6 +17,8 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError
 from rackwright.plan.change import Owned
 from rackwright.pyinfra_glue.declaring import check_steps, declare
+from tests import texts
+from tests.refused import refused
 from tests.unit.machines import settings
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +107,7 @@ def test_steps_that_cannot_be_carried_out_are_refused_with_the_next_step(
 
 def test_nobody_thinks_that_a_port_is_closed_when_no_step_closes_it(tmp_path: Path) -> None:
     steps = [name for name in ALL_STEPS if name != "firewall"]
-    with pytest.raises(SettingsError, match="RW2008: allow_from is set and firewall\\(\\) is not called"):
+    with refused("RW2008", "allow_from ", "firewall()", error=SettingsError):
         check_steps(deploy(tmp_path, *called(*steps)), [host(allow_from=["10.0.0.0/8"])])
 
 
@@ -113,7 +115,7 @@ def test_a_host_needs_a_model_only_where_endpoint_is_called(tmp_path: Path) -> N
     bare = host(model=None, allow_from=None)
     assert bare.settings.all_endpoints == {}
     assert check_steps(deploy(tmp_path, *called("preflight", "docker")), [bare])["h1"].steps == ("preflight", "docker")
-    with pytest.raises(SettingsError, match=r"RW2007: endpoint.* a host without a model: .*; next: .*set `model:`"):
+    with refused("RW2007", "endpoint", "; next: ", "set `model:`", error=SettingsError):
         check_steps(SHIPPED, [bare])
 
 
@@ -121,17 +123,17 @@ def test_a_fact_asked_while_declaring_is_refused_without_a_connection(tmp_path: 
     file = deploy(
         tmp_path, "from pyinfra import host", "from pyinfra.facts.server import Kernel", "host.get_fact(Kernel)"
     )
-    with pytest.raises(SettingsError, match=r"^RW1301: .*deploy\.py: h1: it asks the host for a fact"):
+    with refused("RW1301", "deploy.py: h1: ", error=SettingsError):
         declare(file, pairs(host()))
 
 
 def test_a_broken_deploy_file_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"deploy\.py:2: invalid syntax: no such thing"):
+    with pytest.raises(SettingsError, match=r"deploy\.py:2: .*: no such thing"):
         declare(deploy(tmp_path, "no such thing"), pairs(host()))
     (tmp_path / "nul.py").write_bytes(b"docker()\0")
     with pytest.raises(SettingsError, match=r"nul\.py"):
         declare(tmp_path / "nul.py", pairs(host()))
-    with pytest.raises(SettingsError, match=r"deploy\.py:2: h1: NameError: name 'dokcer' is not defined"):
+    with pytest.raises(SettingsError, match=r"deploy\.py:2: h1: .*'dokcer'"):
         declare(deploy(tmp_path, "dokcer()"), pairs(host()))
 
 
@@ -152,7 +154,7 @@ def test_any_choice_of_steps_is_refused_exactly_when_a_need_is_missing(steps: se
 def test_a_rollback_says_which_operations_it_does_not_run(tmp_path: Path) -> None:
     own = "from pyinfra.operations import server", "server.shell(name='Tune the kernel', commands=['true'])"
     deploy(tmp_path, "docker()", *own)
-    assert own_operations(tmp_path, [host()]) == ["the site's own operations are not run: Tune the kernel"]
+    assert own_operations(tmp_path, [host()]) == [f"{texts.OPERATIONS_NOT_RUN}Tune the kernel"]
     deploy(tmp_path, "docker()")
     assert own_operations(tmp_path, [host()]) == []
     deploy(tmp_path, "no such thing")
@@ -162,7 +164,7 @@ def test_a_rollback_says_which_operations_it_does_not_run(tmp_path: Path) -> Non
 def test_what_an_earlier_run_left_is_named_when_its_step_is_gone() -> None:
     declared = Declared(tuple(step for step in ALL_STEPS if step != "firewall"))
     assert left_behind(declared, [Owned("package", "docker.io"), Owned("rule", "rackwright:*")]) == [
-        "left behind: rule of firewall(), which is no longer called"
+        texts.LEFT_BEHIND.format(kinds="rule", step="firewall")
     ]
     everything = [Owned(kind, "x") for kind in ("package", "rule", "model", "file", "unit")]
     assert left_behind(Declared(ALL_STEPS), everything) == []

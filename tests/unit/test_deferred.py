@@ -34,6 +34,7 @@ from rackwright.plan.change import Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
 from rackwright.settings.model import HostSettings
+from tests import texts
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, BOUND, EDITED, WANTED, assigned, pending, proved, wanting
 from tests.unit.test_plan import recorded, serving, settings
@@ -42,7 +43,7 @@ from tests.unit.test_status import NOW, at_rest, printed, said
 LOADING: dict[str, Any] = {"active": "activating", "sub": "start-post", "health": None}
 
 
-def test_what_differs_in_the_unit_alone_restarts_nothing() -> None:
+def test_what_differs_in_the_unit_alone_restarts_nothing_text() -> None:
     assert EDITED.hash != WANTED.hash
     assert pending(AT_REST, EDITED) == []
     host = SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), True)
@@ -78,7 +79,7 @@ def test_a_switch_that_is_due_anyway_adopts_it(changed: Mapping[str, Any], why: 
 def test_it_is_adopted_when_that_is_asked_for_and_rolls_back_when_it_fails() -> None:
     asked = WantedEndpoints({"llm": wanting(EDITED, adopt=True)}, BOOT)
     (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), True))
-    assert change.why == "its unit or its helper scripts differ, and --adopt asks for them"
+    assert change.why == texts.ADOPTS
     step = proved(change)
     assert (step.release, step.restarts, step.serving) == (EDITED.hash, True, True)
     assert assigned(step, "previous") == f"release {WANTED.hash}"
@@ -148,7 +149,7 @@ def test_it_is_no_drift() -> None:
     assert "endpoint" not in {one.concern for one in drift_of("h", own, reading, EVERYTHING).findings}
 
 
-def test_status_says_so_and_counts_nobody_as_behind() -> None:
+def test_status_says_so_and_counts_nobody_as_behind_text() -> None:
     own, _, release = edited_host()
     rows: list[StatusRow] = [row for host in ("a", "b") for row in rows_of(host, Asked(own), parse(printed()), NOW)]
     assert [(row.wanted, row.drift, row.adopts) for row in rows] == [(True, False, release.hash)] * 2

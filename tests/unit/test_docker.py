@@ -289,7 +289,7 @@ def test_a_unit_that_is_not_enabled() -> None:
     assert change.what == "start dockerd at boot"
 
 
-def test_users_join_and_leave() -> None:
+def test_users_join_and_leave_text() -> None:
     seen = docker(users={"ops": frozenset({"ops", "sudo"}), "ann": frozenset({"ann", "docker"})})
     owned = (Owned("group_member", "docker:bob"),)
     join, leave = pending(asked(*owned, docker={"users": ["ops", "ann"]}), seen)
@@ -471,7 +471,7 @@ def test_an_authority_that_cannot_be_read_is_an_error_of_the_settings(tmp_path: 
             wanted(settings(paths={"private_ca": str(place)}), HostReading({"ownership": frozenset()}))
 
 
-def test_an_authority_that_the_system_does_not_trust_yet() -> None:
+def test_an_authority_that_the_system_does_not_trust_yet_text() -> None:
     there = {**docker().files, AUTHORITY: "PEM\n", "/etc/docker/certs.d/nvcr.io/ca.crt": "PEM\n"}
     (change,) = pending(asked(authority="PEM\n"), docker(files=there))
     assert change.what == "trust the site's certificate authority"

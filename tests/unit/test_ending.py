@@ -33,7 +33,7 @@ def found(failures: tuple[Failure, ...] = (), **named: str) -> Result:
 SWITCHED = found(h1="switched")
 
 
-def test_a_host_whose_job_was_ended_rolls_back_on_its_own() -> None:
+def test_a_host_whose_job_was_ended_rolls_back_on_its_own_text() -> None:
     told: list[dict[str, Any]] = [
         {"kind": "phase", "name": "rollout"},
         {"kind": "host", "host": "h1", "state": "switching", "before": {"llm": "old"}},
@@ -101,7 +101,7 @@ def test_a_resumed_run_that_stops_leaves_a_mixed_fleet() -> None:
     assert end_of_rollout("i.py", ["h2"], 1, forward, None)[0] is ExitCode.ERROR
 
 
-def test_what_never_served_is_not_said_to_serve_again() -> None:
+def test_what_never_served_is_not_said_to_serve_again_text() -> None:
     forward = Result(states(h1="failed", h2="not switched"), {"h1": {}}, RELEASE)
     code, text = end_of_rollout("inventory/b200.py", HOSTS, 1, forward, None)
     assert code == 3
@@ -111,7 +111,7 @@ def test_what_never_served_is_not_said_to_serve_again() -> None:
     assert "serves its last good release" in end_of_rollout("inventory/b200.py", HOSTS, 1, served, None)[1]
 
 
-def test_a_way_back_is_over_when_every_host_has_left_the_release() -> None:
+def test_a_way_back_is_over_when_every_host_has_left_the_release_text() -> None:
     assert end_of_way_back(["h1"], SWITCHED, ["h2"]) == (
         3,
         "RW0612: the change failed on h2 and was rolled back: what served serves its last good release",

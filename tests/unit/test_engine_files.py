@@ -43,7 +43,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_check_names_file_line_key_version_and_the_right_key(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_check_names_file_line_key_version_and_the_right_key(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", "inventory/fleet.py"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "rackwright: RW0101: the settings are not valid, nothing was connected:",
@@ -94,7 +96,9 @@ def test_fix_is_gone_and_says_what_to_do_instead(site: Path, capsys: pytest.Capt
     assert (site / "group_vars" / "gpu.yml").read_text() == before
 
 
-def test_moving_to_another_version_is_shown_before_it_is_done(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_moving_to_another_version_before_it_is_done(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = SITE.replace("tp_size", "tensor_parallel_size").replace(
         "use_torch_sampler: true", "sampler_type: TorchSampler"
     )
@@ -132,7 +136,7 @@ engine:
 """
 
 
-def test_moving_says_all_that_changes_once_for_hosts_and_endpoints_alike(
+def test_the_text_of_moving_says_all_that_changes_once_for_hosts_and_endpoints_alike(
     site: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (site / "group_vars" / "gpu.yml").write_text(MOVED)
@@ -159,7 +163,7 @@ def test_moving_says_all_that_changes_once_for_hosts_and_endpoints_alike(
     ]
 
 
-def test_moving_says_what_is_so_no_more(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_moving_says_what_is_so_no_more(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = MOVED.replace("1.4.0rc1", "1.2.0rc1").replace("Eagle3\n", "Eagle\n").replace("_model:", "_model_dir:")
     (site / "group_vars" / "gpu.yml").write_text(text)
     assert main(["check", "inventory/fleet.py", "--to", "1.2.0rc8"]) == 0

@@ -148,14 +148,14 @@ def test_a_phase_is_read_by_itself() -> None:
     assert result(EVENTS, "rolling back").states == {"h1": "switched"}
 
 
-def test_a_record_says_what_became_of_each_host() -> None:
+def test_a_record_says_what_became_of_each_host_text() -> None:
     found = record_of("r", EVENTS)
     assert found.states == {"h1": "taken back", "h2": "rolled back", "h3": "not switched"}
     assert found.counts() == "1 taken back, 1 rolled back, 1 not switched"
     assert found.before == {"h1": {"llm": "aaa"}, "h2": {"llm": "bbb"}}
 
 
-def test_a_run_without_an_end_says_how_to_go_on() -> None:
+def test_a_run_without_an_end_says_how_to_go_on_text() -> None:
     begun = this_process()
     gone = {**begun, "pid": begun["pid"], "started": -1}
     away = {**begun, "machine": "elsewhere"}
@@ -187,7 +187,7 @@ def test_hosts_by_how_they_ended(category: str, hosts: list[str]) -> None:
     assert hosts_in(record_of("r", [event("begin", hosts=names), *EVENTS[1:], more]), category) == hosts
 
 
-def test_a_run_is_told_line_by_line() -> None:
+def test_a_run_is_told_line_by_line_text() -> None:
     row = event("row", host="h1", row="speed", mark="proved", seen="0.8 ms", figure=0.000824796875)
     failure = event("host", host="h2", state="rolled back", text="two\nlines", diff="-a")
     told = list(lines(record_of("r", [*EVENTS, row, failure]), [*EVENTS, row, event("progress", host="h1"), failure]))

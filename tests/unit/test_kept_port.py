@@ -12,6 +12,7 @@ import pytest
 from rackwright.concerns.watch import KEPT_PORT, watch_files
 from rackwright.concerns.watch.units import FREED, MENDED
 from rackwright.paths import STATE
+from tests import texts
 
 BIND = (
     "docker: Error response from daemon: driver failed programming external connectivity on endpoint rackwright-llm: "
@@ -82,7 +83,7 @@ def test_dockerd_is_restarted_and_the_endpoint_started_once_a_boot(boot: Boot, j
     boot.endpoint("llm")
     status, told, done = boot.look(JOURNAL=journal)
     assert status == 1
-    assert told.endswith("it ran nothing and was restarted; started: rackwright-llm.service\n")
+    assert told.endswith(f"{texts.WATCH_RESTARTED.format(units=' rackwright-llm.service')}\n")
     assert done == [
         "systemctl restart docker",
         "systemctl reset-failed rackwright-llm.service",

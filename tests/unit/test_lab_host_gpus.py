@@ -52,7 +52,7 @@ def test_a_machine_with_a_gpu_is_read(machine: Path) -> None:
 
 
 def test_a_machine_without_gpus_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(LabError, match=r"no NVIDIA GPU that works: there is no .*/nvidia0.*leave out --gpus host"):
+    with pytest.raises(LabError, match=r"there is no .*/nvidia0.*--gpus host"):
         host.find(tmp_path)
 
 
@@ -128,7 +128,7 @@ def test_a_host_that_is_there_keeps_its_gpus(two_gpus: host.HostGpus) -> None:
     rows: list[dict[str, Any]] = [{"name": "a"}]
     lab._hand_out(two_gpus, rows)
     assert rows[0]["denied"] == []
-    with pytest.raises(LabError, match="a has other GPUs than it would have among 2 hosts: end this lab first"):
+    with pytest.raises(LabError, match=r"^a .* among 2 hosts: "):
         lab._hand_out(two_gpus, [*rows, {"name": "b"}])
 
 

@@ -109,7 +109,7 @@ def pending(settings: HostSettings) -> list[Any]:
     return MODELS.pending(settings, look(settings))
 
 
-def test_a_bare_host_fetches_every_model_once(models: Path) -> None:
+def test_a_bare_host_fetches_every_model_once_text(models: Path) -> None:
     endpoints = {"a": {"port": 8000}, "b": {"port": 8001}}
     base, draft = pending(host(models, draft=DRAFT, endpoints=endpoints))
     assert base.what.startswith("fetch openai/gpt-oss-120b at main into")
@@ -128,7 +128,7 @@ def test_a_complete_model_needs_nothing(models: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", ["content", "time", "gone", "other inode"])
-def test_each_change_of_a_file_is_seen(models: Path, harm: str) -> None:
+def test_each_change_of_a_file_is_seen_text(models: Path, harm: str) -> None:
     file = place(models) / "sub dir/weights of it.safetensors"
     before = file.stat()
     if harm == "content":
@@ -165,7 +165,7 @@ def test_a_manifest_that_cannot_be_read_counts_as_none(models: Path) -> None:
     assert change.owns == ()
 
 
-def test_other_patterns_complete_the_folder(models: Path) -> None:
+def test_the_text_of_other_patterns_that_complete_the_folder(models: Path) -> None:
     place(models)
     (change,) = pending(host(models, model={**BASE, "exclude": []}))
     assert "the file patterns are other ones" in change.why
@@ -194,7 +194,7 @@ def test_a_taken_folder_is_not_touched(models: Path) -> None:
     assert f"holds openai/gpt-oss-120b at {COMMIT}" in change.steps[0].text
 
 
-def test_without_an_image_the_download_waits_for_it(models: Path) -> None:
+def test_without_an_image_the_download_waits_for_it_text(models: Path) -> None:
     (change,) = pending(host(models, image_digest=None))
     assert isinstance(change.steps[0], Refuse)
     assert change.what.startswith("fetch openai/gpt-oss-120b at main")
@@ -258,7 +258,7 @@ def test_a_folder_that_is_there_by_its_commit_gets_the_revision_that_leads_to_it
         lambda path: (path.parent.parent / "manifests" / f"{path.name}.json").unlink(),
     ],
 )
-def test_a_manifest_counts_only_when_nobody_but_root_could_have_written_it(
+def test_a_manifest_counts_only_when_nobody_but_root_could_have_written_it_text(
     models: Path, spoil: Callable[[Path], None]
 ) -> None:
     settings = host(models, model={**BASE, "directory": "mine"})
@@ -282,7 +282,7 @@ def on_a_share(path: Path) -> None:
     record_of(path).write_text(json.dumps(record))
 
 
-def test_where_others_may_write_a_file_is_known_by_what_they_cannot_set(models: Path) -> None:
+def test_where_others_may_write_a_file_is_known_by_what_they_cannot_set_text(models: Path) -> None:
     path = place(models)
     on_a_share(path)
     assert pending(host(models)) == []
@@ -299,7 +299,7 @@ def test_where_others_may_write_a_file_is_known_by_what_they_cannot_set(models: 
 
 
 @pytest.mark.parametrize("other", ["nfs4:server:/other", "", None])
-def test_a_record_of_another_store_says_nothing(models: Path, other: str | None) -> None:
+def test_a_record_of_another_store_says_nothing_text(models: Path, other: str | None) -> None:
     record = record_of(place(models))
     record.write_text(json.dumps(json.loads(record.read_text()) | {"store": other}))
     (change,) = pending(host(models, model={**BASE, "revision": COMMIT}))
@@ -325,7 +325,7 @@ def test_what_is_damaged_no_longer_counts_as_verified(models: Path, may_touch: b
     assert record_of(path).exists() is may_touch
 
 
-def test_other_bytes_than_the_locks_are_put_right_and_verified_deep_by_the_lock(models: Path) -> None:
+def test_other_bytes_than_the_locks_are_put_right_and_verified_deep_by_the_lock_text(models: Path) -> None:
     place(models)
     pins = [{"path": "config.json", "size": len("config.json"), "sha256": "0" * 64}]
     assert pending(host(models, model={**BASE, "revision": COMMIT, "files": pins})) == []
@@ -343,7 +343,7 @@ def test_other_bytes_than_the_locks_are_put_right_and_verified_deep_by_the_lock(
     assert "0" * 64 + " sub dir/weights of it.safetensors" in hashing.script
 
 
-def test_a_read_only_folder_is_verified_and_never_ours_to_remove(models: Path) -> None:
+def test_a_read_only_folder_is_verified_and_never_ours_to_remove_text(models: Path) -> None:
     settings = host(models)
     read_only = SeenModels((), frozenset({f"{models}/openai--gpt-oss-120b--{COMMIT[:12]}"}), read_only=True)
     reading = HostReading({"models": replace(read_only, asked={"openai/gpt-oss-120b@main": COMMIT}), **IMAGES})

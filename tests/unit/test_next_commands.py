@@ -22,7 +22,6 @@ from rackwright.fleet.rollout.candidates import candidates, chosen, overtaken_ru
 from rackwright.fleet.rollout.control import releases_before
 from rackwright.fleet.rollout.plain_run import sentence
 from rackwright.fleet.rollout.resuming import checked, rest_of, shown_outcome
-from rackwright.messages import RackwrightError
 from rackwright.refusals import sections
 from rackwright.runs.cause import Cause
 from rackwright.runs.ending import (
@@ -36,7 +35,7 @@ from rackwright.runs.ending import (
 from rackwright.runs.journal import Event
 from rackwright.runs.record import BY_HAND, DRAIN, FORWARD, REBOOT, UNDRAIN, Record, hosts_in, record_of
 from rackwright.runs.states import RunState
-from tests.refused import refusal
+from tests.refused import refusal, refused
 from tests.unit.test_refusals import place_of, trees
 from tests.unit.test_resuming import HOSTS, begin, event, failed, host, run, switching
 
@@ -227,14 +226,14 @@ def test_a_bad_release_is_fixed_and_not_pushed_on() -> None:
 def test_what_was_stopped_at_its_prompt_has_nothing_left() -> None:
     prompt = run(purpose="deploy", plain=True)
     text = sentence(prompt, 130, executed=False)
-    assert text == "RW0822: stopped from outside, 5 not begun; next: the same command again"
+    assert refusal(text, "RW0822", "5 not begun", "; next: the same command") == text
     meant = run(host("h1", "failed before its switch"), purpose="deploy", plain=True, hosts=["h1"])
     # As ce5c140 wrote it, and where the terminal was closed at the prompt.
     for end in ([event("end", status=130, text="RW0822: stopped; next: rackwright resume r")], []):
         no = record_of("no", [begin("deploy", plain=True), *end])
         assert [one.record.id for one in candidates([meant, no])] == ["r"]
         assert chosen([meant, no]).id == "r"
-        with pytest.raises(RackwrightError, match=r"RW0816: .* was stopped before it did anything: 5 not begun"):
+        with refused("RW0816", ": 5 not begun"):
             rest_of(no)
         assert "resume" not in shown_outcome(no)
 

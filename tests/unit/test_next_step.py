@@ -87,7 +87,7 @@ def test_where_a_rollout_says_resume_there_is_something_to_resume(story: list[An
 
 
 @pytest.mark.parametrize("mistaken", [True, False])
-def test_what_only_other_settings_help_is_not_resumed(mistaken: bool) -> None:
+def test_what_only_other_settings_help_is_not_resumed_text(mistaken: bool) -> None:
     own = [event("settings", host="h1", text="pull x")] if mistaken else []
     events = [event("phase", name=FORWARD), *own, host("h1", "failed before its switch")]
     _, text = end_of_rollout("/s/i.py", ["h1"], 1, result(events, FORWARD), None)
@@ -100,7 +100,7 @@ def test_what_only_other_settings_help_is_not_resumed(mistaken: bool) -> None:
         assert plain.endswith("next: rackwright resume r")
 
 
-def test_a_reinstalled_host_is_rebuilt_and_its_key_is_not_thrown_away() -> None:
+def test_a_reinstalled_host_is_rebuilt_and_its_key_is_not_thrown_away_text() -> None:
     def shown(text: str) -> str | None:
         record = logging.LogRecord("pyinfra", logging.WARNING, "", 0, text, (), None)
         return record.getMessage() if _Harmless().filter(record) else None

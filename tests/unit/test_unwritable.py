@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import errno
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ import pytest
 from rackwright.commands.cli import main
 from rackwright.engines.exported import write as write_export
 from rackwright.fleet.view.report import write as write_report
-from rackwright.messages import RackwrightError, writing
+from rackwright.messages import writing
 from rackwright.sources.lockfile import Lock, write_lock
+from tests.refused import refusal, refused
 
 COMMANDS = Path(__file__).parents[2] / "rackwright" / "commands"
 WRITES = {"write_text", "write_bytes", "mkdir", "unlink", "touch", "rename", "symlink_to"}
@@ -48,7 +48,7 @@ def site(tmp_path: Path) -> Path:
 def test_a_path_that_cannot_be_written(words: str, file: Path, site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.format(file=file, site=site).split()) == 1
     told = capsys.readouterr().err
-    assert re.match(rf"rackwright: RW1408: {file}\S* cannot be written: .+; next: another path", told)
+    refusal(told, "RW1408", f"RW1408: {file}", "; next: another path")
 
 
 def full(*_: Any, **__: Any) -> int:
@@ -63,14 +63,14 @@ def full(*_: Any, **__: Any) -> int:
     ],
 )
 def test_a_file_of_the_site_that_cannot_be_written(write: Callable[[Path], object], file: Path) -> None:
-    with pytest.raises(RackwrightError, match=r"^RW1408: .* cannot be written: Not a directory"):
+    with refused("RW1408", "Not a directory"):
         write(file)
 
 
 def test_a_report_that_cannot_be_written(file: Path, tmp_path: Path) -> None:
     record = tmp_path / "20260101-000000-rollout.jsonl"
     record.write_text('{"kind": "begin", "time": "2026-01-01T00:00:00+00:00"}\n')
-    with pytest.raises(RackwrightError, match=rf"^RW1408: {file}/r.html cannot be written: Not a directory; next: "):
+    with refused("RW1408", f"{file}/r.html ", "Not a directory; next: "):
         write_report(record, file / "r.html")
 
 
