@@ -25,7 +25,7 @@ def host(rank: int) -> Any:
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_of_hosts_that_serve_together_the_head_alone_is_asked(
+def test_of_hosts_that_serve_together_the_head_alone_is_asked_text(
     answered: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @contextmanager

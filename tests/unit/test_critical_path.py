@@ -89,7 +89,7 @@ def test_several_downloads_are_as_far_as_the_slowest() -> None:
     assert timeline_of([*begun, *told, *slow]).hosts[HOST].part == 0.2
 
 
-def test_the_report_shows_it() -> None:
+def test_the_text_of_the_report_has_it() -> None:
     text = page(first_deploy(), "20260131-000000-deploy")
     assert "Its critical path: 85 % of it are its own downloads and its load." in text
     assert "fetch base" in text

@@ -128,7 +128,7 @@ def test_a_fact_asked_while_declaring_is_refused_without_a_connection(tmp_path: 
 
 
 def test_a_broken_deploy_file_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"deploy\.py:2: .*: no such thing"):
+    with pytest.raises(SettingsError, match=r"deploy\.py:2: .*no such thing"):
         declare(deploy(tmp_path, "no such thing"), pairs(host()))
     (tmp_path / "nul.py").write_bytes(b"docker()\0")
     with pytest.raises(SettingsError, match=r"nul\.py"):

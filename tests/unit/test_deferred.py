@@ -195,7 +195,7 @@ def test_a_swapped_gpu_restarts_the_same_release_with_the_new_binding() -> None:
     assert assigned(step, "previous") == "", "the old GPU is gone"
 
 
-def test_one_that_gave_up_for_it_says_so() -> None:
+def test_one_that_gave_up_for_it_says_so_text() -> None:
     failed: dict[str, Any] = {
         "running": None,
         "active": "failed",

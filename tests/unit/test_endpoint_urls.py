@@ -33,7 +33,7 @@ def test_a_url_has_the_address_that_answers(address: str, bound: str, url: str) 
     assert url_for(endpoint, address) == url
 
 
-def test_the_endpoints_stand_below_the_last_line_and_many_are_counted() -> None:
+def test_the_text_of_the_endpoints_stands_below_the_last_line_and_many_are_counted() -> None:
     lines = closing_lines(record(0), "done: 7 switched", [f"http://{host}:8000/v1, model m" for host in HOSTS])
     assert lines[0] == "rackwright: done: 7 switched; ask it: rackwright chat /site/inventory/lab.py"
     assert lines[1] == "  http://h0:8000/v1, model m"

@@ -129,7 +129,7 @@ def test_arguments_are_looked_at_too(kind: str, arguments: tuple[str, ...], at: 
     assert [one.path for one in found(kind, arguments=arguments)] == [("arguments", place) for place in at]
 
 
-def test_the_message_has_the_mount_to_write() -> None:
+def test_the_text_has_the_mount_to_write() -> None:
     options = {"speculative-config": {"model": "nvidia/x", "method": "eagle3"}}
     (none,) = found("vllm", options)
     assert "write `draft: {repository: nvidia/x, mount: /config/models/x}`, and /config/models/x here" in none.text

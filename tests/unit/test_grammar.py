@@ -126,7 +126,7 @@ def test_a_new_form_is_left_as_it_is(new: str) -> None:
     assert renewed(words, WITH_VALUES) == words
 
 
-def test_an_old_form_says_the_new_one(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_an_old_form_says_the_new_one(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--host", "gpu01"]) == 0
     output = capsys.readouterr()
     assert output.err == "rackwright: this form ends with the next version; type: rackwright check --limit gpu01\n"
@@ -147,7 +147,7 @@ def test_what_takes_hosts_out_of_service_is_told_which(
     assert "--all" in output
 
 
-def test_a_host_in_the_inventory_s_place_is_answered_with_the_right_line(
+def test_the_text_for_a_host_in_the_inventory_s_place_is_the_right_line(
     site: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["exec", "gpu02", "--timeout", "9", "--", "uptime"]) == 1
@@ -177,4 +177,4 @@ def test_the_list_of_quarantined_hosts_is_changed_by_limit(site: Path, capsys: p
 def test_a_question_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["chat", "i.py"])
-    assert "the following arguments are required: -- QUESTION" in capsys.readouterr().err
+    assert "are required: -- QUESTION" in capsys.readouterr().err

@@ -14,6 +14,8 @@ from rackwright.commands.habits import OPTIONS, option_hints, verb_hint
 from rackwright.commands.habits import VERBS as HABITS
 from rackwright.commands.verbs import VERBS
 from rackwright.messages import SettingsError
+from tests import texts
+from tests.refused import refused
 
 
 def test_bare_rackwright_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,12 +92,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_only_inventory_of_a_site_need_not_be_named(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check"]) == 0
-    assert "inventory/b200.py: 2 hosts, the settings are valid" in capsys.readouterr().out
+    assert f"inventory/b200.py: 2 hosts, {texts.VALID}" in capsys.readouterr().out
 
 
 def test_where_there_are_several_one_must_be_chosen(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (site / "hosts.ini").write_text("[b200]\nh1\n")
-    with pytest.raises(SettingsError, match=r"RW1018: .* has several: inventory/b200.py, hosts.ini; next: "):
+    with refused("RW1018", "has several: inventory/b200.py, hosts.ini; next: ", error=SettingsError):
         default_inventory()
     (site / "ansible.cfg").write_text("[defaults]\ninventory = hosts.ini\n")
     assert default_inventory() == "hosts.ini"
@@ -106,5 +108,5 @@ def test_where_there_are_several_one_must_be_chosen(site: Path, monkeypatch: pyt
 def test_a_folder_that_is_no_site_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RACKWRIGHT_INVENTORY", raising=False)
-    with pytest.raises(SettingsError, match="has none: rackwright init DIR makes a site with some"):
+    with pytest.raises(SettingsError, match="has none: rackwright init DIR "):
         default_inventory()

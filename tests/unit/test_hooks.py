@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from rackwright.fleet.rollout.hooks import merged, run_hooks
 from rackwright.fleet.rollout.launch import hooks_for
-from rackwright.messages import RackwrightError
 from rackwright.runs.journal import append, read_record
 from rackwright.settings.sections import Hook, Hooks
+from tests.refused import refused
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_hook_reads_the_run(record: Path) -> None:
     program = script(record.parent, "tell", 'cat > "$1"; pwd; echo "secret words" >&2')
     why, said = hooked("switch", record, {"command": [program, "a b; rm -rf $HOME"]}, host="h1")
     assert why == ""
-    assert said == [f"switch hook ./tell: {record.parent}", "switch hook ./tell: secret words"]
+    assert said == [f"switch hook ./tell: {one}" for one in (record.parent, "secret words")]
     told = json.loads((record.parent / "a b; rm -rf $HOME").read_text())
     assert told["event"] == "switch"
     assert told["host"] == "h1"
@@ -91,12 +91,12 @@ def test_the_command_line_sets_the_hooks_of_a_run() -> None:
     assert hooks_for([], {"rollout.hooks": {"finish": [{"command": "chat"}]}}) == Hooks(
         finish=(Hook(command=("chat",)),)
     )
-    with pytest.raises(RackwrightError, match=r"--data rollout.hooks: .*; nothing was done"):
+    with refused("RW0806", "--data rollout.hooks: "):
         hooks_for([], {"rollout": {"hooks": {"nosuch": []}}})
 
 
 def test_a_veto_that_comes_too_late_is_refused() -> None:
-    with pytest.raises(ValidationError, match="a finish hook comes too late for a veto"):
+    with pytest.raises(ValidationError, match=r"finish hook .* veto"):
         Hooks.model_validate({"finish": [{"command": "x", "veto": True}]})
     with pytest.raises(ValidationError, match="at least 1"):
         Hooks.model_validate({"plan": [{"command": []}]})

@@ -6,6 +6,7 @@ import pytest
 
 from rackwright.concerns.firewall.iptables import Rule, Table, in_place, parse_save, why_pending
 from rackwright.concerns.firewall.suspects import Knock, suspects
+from tests import texts
 
 PORT = "-p tcp -m tcp --dport 8000"
 OURS = [
@@ -79,7 +80,7 @@ def test_meaning_makes_a_difference(one: str, other: str) -> None:
     assert not Rule("INPUT", one).same_as(Rule("INPUT", other))
 
 
-def test_what_is_pending_is_said() -> None:
+def test_the_text_of_what_is_pending() -> None:
     assert why_pending(OURS, table("-j DROP", *OURS)) == ""
     assert why_pending(OURS, table("-j DROP")) == "3 to add"
     assert why_pending(OURS[:1], table(*OURS)) == "2 to remove"
@@ -99,7 +100,7 @@ def test_what_never_closes_may_stand_behind_ours(other: str) -> None:
 
 @pytest.mark.parametrize("other", ["-s 10.1.0.0/16 -j DROP", "-p tcp -j REJECT", "-j closes", "-g leads"])
 def test_what_somebody_closes_ours_never_open(other: str) -> None:
-    assert "a rule that closes stands behind ours" in why_pending(OURS, table(*OURS, other, **CHAINS))
+    assert texts.RULE_BEHIND in why_pending(OURS, table(*OURS, other, **CHAINS))
     assert why_pending(OURS, table(other, *OURS, **CHAINS)) == ""
 
 

@@ -101,12 +101,12 @@ def test_labs_that_begin_together_install_what_is_missing_once(tmp_path: Path, m
 
 
 def test_a_failed_command_says_what_it_said() -> None:
-    with pytest.raises(LabError, match="ended with status 3 on this machine:\nno such thing"):
+    with pytest.raises(LabError, match=r"status 3 .*\nno such thing"):
         run("sh", "-c", "echo no such thing >&2; exit 3")
 
 
 def test_a_command_that_is_missing_says_what_to_type() -> None:
-    with pytest.raises(LabError, match="never-there is not on this machine"):
+    with pytest.raises(LabError, match="never-there is not "):
         run("never-there")
 
 

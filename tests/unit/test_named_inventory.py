@@ -51,12 +51,12 @@ def test_pyinfra_is_given_an_inventory_that_it_reads() -> None:
         name_inventory("")
 
 
-def test_without_an_inventory_the_word_stays() -> None:
+def test_without_an_inventory_the_word_stays_text() -> None:
     assert printable("next: rackwright status INVENTORY") == "next: rackwright status INVENTORY"
 
 
 @pytest.mark.usefixtures("lab")
-def test_a_drained_host_that_a_run_leaves_aside_names_a_command_that_works_with_several_inventories() -> None:
+def test_a_drained_host_that_a_run_leaves_aside_names_a_command_that_works_with_several_inventories_text() -> None:
     told = Participants(("h2",), drained={"h1": MARK}).reasons[0]
     assert printable(told).endswith("next: rackwright undrain 'inventory/my lab.py' --limit h1")
 

@@ -44,7 +44,7 @@ def test_a_section_that_a_concern_forgot_to_list_is_an_error() -> None:
 
     takes = frozenset({"registry"})
     one: Concern[Any, None] = Concern("one", lambda _: "", lambda text: None, wanted, lambda *_: [], takes=takes)
-    with pytest.raises(UnlistedSectionError, match="section firewall, which its TAKES does not list"):
+    with pytest.raises(UnlistedSectionError, match="section firewall, "):
         one.wanted(FULL, NOTHING)
     with pytest.raises(UnlistedSectionError, match="section model"):
         FULL.only(takes).all_endpoints  # noqa: B018 - a property

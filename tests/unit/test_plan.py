@@ -88,7 +88,7 @@ def serving(reading: HostReading, own: HostSettings) -> HostReading:
     return HostReading({**reading.seen, ENDPOINT.name: endpoints, RELEASE.name: releases})
 
 
-def test_an_engine_option_shows_as_its_line_and_as_the_reason_of_the_restart() -> None:
+def test_the_text_of_an_engine_option_is_its_line_and_the_reason_of_the_restart() -> None:
     before = settings(engine={"max_batch_size": 10, "max_num_tokens": 8192})
     after = settings(engine={"max_batch_size": 12, "max_num_tokens": 8192})
     plan = plan_host("gpu01", after, serving(recorded("converged"), before), EVERYTHING)

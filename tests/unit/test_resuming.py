@@ -13,6 +13,7 @@ from rackwright.processes import this_process
 from rackwright.runs.cause import Cause
 from rackwright.runs.journal import Event
 from rackwright.runs.record import Record, record_of
+from tests import texts
 
 HOSTS = ["h1", "h2", "h3", "h4", "h5"]
 GONE = {**this_process(), "started": -1}
@@ -79,7 +80,7 @@ def test_a_run_cut_while_the_release_was_found_at_fault_goes_further_back() -> N
     assert rest_of(run(*FORWARD, *found_out, *back)).hosts == ("h2",)
     with pytest.raises(RackwrightError, match="nothing is left of run r"):
         rest_of(run(*FORWARD, *found_out, *back, host("h2", "switched")))
-    with pytest.raises(RackwrightError, match="rolled it back, so nothing is left to resume; next: fix"):
+    with pytest.raises(RackwrightError, match=texts.pattern(texts.NOTHING_TO_RESUME) + "; next: fix"):
         rest_of(run(*FORWARD, *found_out, *back, event("end", status=3, text="rolled back")))
     assert rest_of(run(*FORWARD, *found_out, *back, event("end", status=4, text="hands needed"))).hosts == ("h2",)
 
@@ -150,7 +151,7 @@ def test_a_releases_fault_is_not_forgotten_beside_a_hosts() -> None:
 
 def test_a_plain_deploy_whose_release_is_at_fault_is_not_pushed_on() -> None:
     told = (host("h1", "switched"), switching("h2"), host("h2", "rolled back"), failed("h2", Cause.CHECK))
-    with pytest.raises(RackwrightError, match="found its release at fault, and a resume would push it on; next: fix"):
+    with pytest.raises(RackwrightError, match=r"at fault, .* push it on; next: fix"):
         rest_of(run(*told, purpose="deploy", plain=True))
 
 
@@ -163,7 +164,7 @@ def lost(before: dict[str, str] | None) -> Record:
 
 
 def test_where_rolling_back_failed_a_resume_names_the_host_and_what_to_do() -> None:
-    with pytest.raises(RackwrightError, match=r"action needed on h1: .*; next: rackwright status /s/i.py"):
+    with pytest.raises(RackwrightError, match=r" h1: .*; next: rackwright status /s/i.py"):
         rest_of(lost(None))
     served = lost(OLD)
     assert hurt_hosts(served) == ["h1"]

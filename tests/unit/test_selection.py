@@ -67,7 +67,7 @@ def test_what_means_no_host_is_an_error(inventory: str, only: str, limit: list[s
 
 
 @pytest.mark.parametrize("words", [("report",), ("runs", "last"), ("report", "some-run")])
-def test_a_site_without_a_record_says_so_and_how_to_get_one(
+def test_the_text_for_a_site_without_a_record_says_how_to_get_one(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "deploy.py").touch()

@@ -55,10 +55,10 @@ def test_members_keep_the_inventory_order() -> None:
 
 
 def test_groups_that_contain_each_other_are_refused() -> None:
-    with pytest.raises(SettingsError, match=r"the groups .* contain each other; take one `children` entry out"):
+    with pytest.raises(SettingsError, match=r"groups .*; take one `children` "):
         InventoryGroups([InventoryGroup("a", [], ["b"]), InventoryGroup("b", [], ["a"])])
 
 
 def test_a_priority_that_is_no_number_is_refused() -> None:
-    with pytest.raises(SettingsError, match="group a: ansible_group_priority must be a whole number, not 'high'"):
+    with pytest.raises(SettingsError, match=r"group a: ansible_group_priority .* not 'high'"):
         InventoryGroups([InventoryGroup("a", ["h"], values={"ansible_group_priority": "high"})]).of("h")

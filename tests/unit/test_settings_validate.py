@@ -142,7 +142,7 @@ def test_a_host_without_a_model_has_no_endpoint() -> None:
     assert (settings and settings.all_endpoints, problems) == ({}, [])
 
 
-def test_an_endpoint_without_a_model_is_named() -> None:
+def test_the_text_for_an_endpoint_without_a_model() -> None:
     _, (problem,) = validate("h", {"endpoints": {"a": MODEL, "b": {}}}, {})
     assert problem.text == "endpoint b has no model: set `model:` in group_vars or host_vars"
 
