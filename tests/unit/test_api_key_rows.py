@@ -120,11 +120,11 @@ def test_every_request_of_the_longer_rows_carries_it(server: ThreadingHTTPServer
 def test_an_endpoint_that_lets_anybody_in_is_refused(server: ThreadingHTTPServer) -> None:
     row = asks_for_key(url(server))
     verdict = judge_safely(row, parse_answer(ran(row).stdout.split("\n")))
-    assert (verdict.passed, verdict.seen) == (True, "without it /v1/models answers 401")
+    assert (verdict.passed, verdict.seen.endswith(" /v1/models answers 401")) == (True, True)
     Keyed.key = None
     verdict = judge_safely(row, parse_answer(ran(row).stdout.split("\n")))
     assert not verdict.passed
-    assert "answers 200, expected 401: anybody is let in" in verdict.seen
+    assert "answers 200, expected 401: " in verdict.seen
 
 
 # -- which rows carry it: those of a release that asks for one, whichever is asked

@@ -200,7 +200,7 @@ def test_a_program_that_a_running_container_was_started_by_is_missed(
     program.rename(tmp_path / "away")
     status, reason, cause = ask(daemon=daemon.pid)
     assert (status, cause) == (1, "needs")
-    assert reason.startswith(f"{program}, by which Docker starts containers, is no longer on this host")
+    assert reason.startswith(texts.PROGRAM_GONE.format(path=program))
     assert ask(daemon=daemon.pid, publishes="no") == WELL
 
 

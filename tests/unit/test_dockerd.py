@@ -216,7 +216,7 @@ def alone(**more: Any) -> dict[str, Any]:
     return {"lacks": GONE, "foreign_running": 0, **more}
 
 
-def test_chains_that_are_gone_take_a_restart_in_the_hosts_turn() -> None:
+def test_chains_that_are_gone_take_a_restart_in_the_hosts_turn_text() -> None:
     own, seen = settings(), reading(docker=alone())
     assert not [one for one in DOCKER.pending(own, seen) if "dockerd" in one.what]
     change, step = restart(own, seen)
@@ -402,7 +402,7 @@ def test_when_rolling_back_fails_nobody_is_let_in(machine: Machine) -> None:
     assert machine.marks() == ["llm", "second"]
 
 
-def test_a_ready_hook_that_fails_leaves_its_own_mark_alone(machine: Machine) -> None:
+def test_a_ready_hook_that_fails_leaves_its_own_mark_alone_text(machine: Machine) -> None:
     status, steps, log = machine.run(machine.stood("llm", ready_hook=["false"]), machine.stood("second"))
     assert status == 0
     assert "not-admitted: the ready_hook ended with status 1: false" in log

@@ -15,6 +15,7 @@ from rackwright.effects.downloads import begin, collect, under_way
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import ConnectionLostError
 from rackwright.plan.change import Job
+from tests.refused import refusal
 
 PULL = Job("pull-image", "pull image", "", code="RW2701")
 FETCH = Job("model-base", "fetch base", "", code="RW2903", after=(PULL.name,))
@@ -92,7 +93,9 @@ def test_a_failure_is_told_where_it_is_collected_under_its_own_name(host: Host) 
     host.until_begun(*host.status)
     for event in host.may_end.values():
         event.set()
-    assert host.collect() == {PULL.name: "RW2701: pull image: ended with status 1:\npull-image says why"}
+    [(job, text)] = host.collect().items()
+    assert (job, text.splitlines()[1:]) == (PULL.name, ["pull-image says why"])
+    refusal(text, "RW2701", "pull image: ", "status 1")
 
 
 def test_what_must_come_after_a_lost_download_is_not_begun(host: Host) -> None:

@@ -80,7 +80,7 @@ def test_a_drop_in_that_changes_no_start_is_drift_alone(text: str) -> None:
     assert f"{PATH} is not Rackwright's" in sentence
 
 
-def test_a_named_drop_in_is_recorded_and_a_later_edit_is_drift() -> None:
+def test_a_named_drop_in_is_recorded_and_a_later_edit_is_drift_text() -> None:
     edits = seen((PATH, "[Service]\nNice=5\n"))
     [change] = pending(edits, "override.conf")
     assert change.owns == (Owned("drop_in", f"{PATH} {'a' * 64}"),)

@@ -46,7 +46,7 @@ def test_a_mirror_and_a_proxy_are_used() -> None:
 def test_a_wrong_hash_is_fetched_again_and_a_wrong_mode_put_right() -> None:
     rows = GOOD.splitlines()
     (fetch,) = pending("\n".join([rows[0].replace("446a", "0000"), *rows[1:]]))
-    assert "its SHA-256 is not the published one" in fetch.why
+    assert "SHA-256" in fetch.why
     (mode,) = pending("\n".join([rows[0], rows[1].replace("644:root", "600:ops")]))
     assert isinstance(mode.steps[0], Shell)
 

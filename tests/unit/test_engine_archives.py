@@ -92,18 +92,20 @@ def test_sources_that_do_not_parse_or_have_another_shape_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, inside: str, text: bytes
 ) -> None:
     offered(monkeypatch, WHEEL, wheel_of(f"vllm/{inside}", text))
-    with pytest.raises(SettingsError, match=r"cannot be parsed|has vLLM moved it\?"):
+    with pytest.raises(SettingsError, match=r"be parsed|vLLM moved it\?"):
         list(make.write("vllm", ["0.14.1"], tmp_path / "cache", tmp_path / "into"))
 
 
-def test_a_version_that_does_not_exist_names_the_next_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_version_that_does_not_exist_names_the_next_command_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     offered(monkeypatch, TAR, b"")
     with pytest.raises(SettingsError) as error:
         source.sources("vllm", "9.9.9", tmp_path)
     assert str(error.value).endswith("the package index has no vllm 9.9.9; next: pip index versions vllm")
 
 
-def test_what_is_no_version_ends_with_one_sentence(tmp_path: Path) -> None:
+def test_what_is_no_version_ends_with_one_sentence_text(tmp_path: Path) -> None:
     argv = [sys.executable, str(ROOT / "scripts/engine-data"), "vllm", "newest", "--cache", str(tmp_path)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")

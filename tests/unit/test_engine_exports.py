@@ -234,7 +234,7 @@ def site(image: Image, tmp_path: Path) -> Path:
 MINE: dict[str, Any] = {"image": "r/private:mine", "engine_kind": "tensorrt-llm"}
 
 
-def test_the_digest_s_own_options_are_checked_exactly(site: Path) -> None:
+def test_the_digest_s_own_options_are_checked_exactly_text(site: Path) -> None:
     options = {"policy": "FIRST", "graphs": {"mode": "encode", "tokens": 3}, "fraction": 0.5}
     assert said(site, **MINE, image_digest=ONE, engine=options) == []
     assert said(site, Level.WARN, **MINE, image_digest=ONE, engine=options) == []

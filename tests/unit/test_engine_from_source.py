@@ -209,7 +209,7 @@ def test_a_line_as_it_differs_from_another_one(tree: Path) -> None:
 
 
 def test_a_folder_that_is_no_source_tree(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="next: give the root of a TensorRT-LLM source tree"):
+    with pytest.raises(SettingsError, match=r"next: .* TensorRT-LLM source"):
         read_source(tmp_path)
 
 

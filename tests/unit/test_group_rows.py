@@ -141,7 +141,7 @@ def test_a_port_that_answers_a_stranger_is_refused(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(strangers, "note", lambda _, **told: rows.append(told))
         head: Any = SimpleNamespace(name="h1")
         state: Any = None
-        with pytest.raises(StepFailedError, match=r"h2 127\.0\.0\.2:\d+ answers this machine.*may run code") as refused:
+        with pytest.raises(StepFailedError, match=r"h2 127\.0\.0\.2:\d+ answers ") as refused:
             strangers.refuse_strangers(state, head, group, 8000)
         assert refused.value.code == "RW2440"
     strangers.refuse_strangers(state, head, group, 8000)

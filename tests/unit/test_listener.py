@@ -137,7 +137,8 @@ def test_a_stranger_gets_no_request_and_is_named(
     assert Served.heard == []
     assert verdict.stranger
     assert f"port {port} is taken by " in verdict.seen
-    assert f"pid {os.getpid()}, user root, at 127.0.0.1; next: " in verdict.seen
+    assert f"pid {os.getpid()}, user root, " in verdict.seen
+    assert " 127.0.0.1; next: " in verdict.seen
     assert is_refused(model_name("", "m"), verdict)
 
 

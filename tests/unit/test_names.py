@@ -104,7 +104,7 @@ def test_a_replica_may_not_get_such_a_name_either() -> None:
 @pytest.mark.parametrize("name", ["x.judge", "x.check", "gpt-5.1"])
 def test_the_separator_cannot_be_written_in_a_name(name: str) -> None:
     _, [problem] = validate("h", {**MODEL, "endpoint_name": name}, {})
-    assert f"must be a name of small letters, digits and _- of at most 63, not '{name}'" in problem.text
+    assert (" at most 63" in problem.text, f"not '{name}'" in problem.text) == (True, True)
 
 
 @pytest.mark.parametrize("name", ["llm", "x-judge", "x-check", "firewall-2", "bootstrap", "jobs", "watcher", "a_b"])

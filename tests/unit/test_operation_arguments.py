@@ -167,7 +167,7 @@ def test_an_endpoint_alone_brings_what_it_is_made_of(site: Path) -> None:
 def test_an_endpoint_whose_model_nobody_fetches_is_refused(site: Path) -> None:
     file = site / "deploy.py"
     file.write_text("from rackwright.operations import endpoint\nendpoint(port=9000)\n")
-    with pytest.raises(SettingsError, match=r"endpoint\(\) needs models\(\), or model\.path; next: call models\(\)"):
+    with pytest.raises(SettingsError, match=r"endpoint\(\) .* model\.path; next: call models\(\)"):
         host(site, file)
 
 
@@ -206,4 +206,4 @@ def test_what_does_not_need_deploy_py_goes_on_by_the_files(site: Path, monkeypat
     warned: list[str] = []
     monkeypatch.setattr("rackwright.pyinfra_glue.declaring.logger.warning", warned.append)
     assert [entry.settings.docker.users for entry in load_inventory(site / "inventory/one.py")] == [("ops",)]
-    assert "the settings in files count alone" in warned[0]
+    assert "files count alone" in warned[0]

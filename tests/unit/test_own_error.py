@@ -256,7 +256,7 @@ def ended(log: list[str], folder: Path, kernel: str = "") -> tuple[list[str], st
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_engine_s_own_error_comes_first_and_the_tail_follows(case: str, tmp_path: Path) -> None:
+def test_the_engine_s_own_error_comes_first_and_the_tail_follows_text(case: str, tmp_path: Path) -> None:
     log, own = CASES[case]
     printed, reason = ended(log, tmp_path)
     first = own[:400]
@@ -267,13 +267,13 @@ def test_the_engine_s_own_error_comes_first_and_the_tail_follows(case: str, tmp_
 
 
 @pytest.mark.parametrize("case", SILENT)
-def test_where_no_line_is_an_error_of_its_own_the_tail_stands_alone(case: str, tmp_path: Path) -> None:
+def test_where_no_line_is_an_error_of_its_own_the_tail_stands_alone_text(case: str, tmp_path: Path) -> None:
     printed, reason = ended(SILENT[case], tmp_path)
     assert printed[0] == "the server died after 0 s; its last lines:"
     assert reason == "the server died after 0 s\n"
 
 
-def test_a_process_that_the_kernel_killed_is_named(tmp_path: Path) -> None:
+def test_a_process_that_the_kernel_killed_is_named_text(tmp_path: Path) -> None:
     kernel = "Memory cgroup out of memory: Killed process 812 (VLLM::EngineCor) total-vm:9kB"
     log, _ = CASES["vllm: its core was killed"]
     printed, _ = ended(log, tmp_path, kernel)

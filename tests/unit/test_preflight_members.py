@@ -57,7 +57,7 @@ def test_where_mpirun_starts_ranks_openssh_must_be_there() -> None:
     assert "launch=''" in members_read(grouped())
 
 
-def test_a_pair_that_is_well_stops_nothing() -> None:
+def test_a_pair_that_is_well_stops_nothing_text() -> None:
     assert stops(member()) == set()
     assert judged(member())["other hosts"][0].seen == "h2 (10.9.0.2) answers"
     assert judged(member())["large packets"][0].seen == "h2 (10.9.0.2): packets of 9000 bytes arrive"

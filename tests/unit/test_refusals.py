@@ -262,7 +262,7 @@ WrappedError(RackwrightError("wrong port", code="RW0101")).show()
 """In a process of its own: pyinfra's command patches it for gevent."""
 
 
-def test_explain_says_what_a_code_means(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_that_explains_a_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "rw0705"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("RW0705: another run writes to this host:\n  Connections, leases")
@@ -293,7 +293,7 @@ def test_explain_begins_with_words(capsys: pytest.CaptureFixture[str]) -> None:
         assert re.match(rf"{code}: [\w…]", out) or re.match(rf"{code}: --\w", out), out
 
 
-def test_explain_of_an_unknown_code_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_of_an_unknown_code_names_the_nearest_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "RW0799"]) == 1
     told = capsys.readouterr().err
     assert told.startswith(

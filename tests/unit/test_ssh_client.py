@@ -139,7 +139,7 @@ def test_a_bastion_that_takes_the_connection_and_is_silent_is_named_and_not_trie
     )
     frozen = socket.create_server(("127.0.0.1", 0))
     port = frozen.getsockname()[1]
-    with frozen, pytest.raises(paramiko.SSHException, match=r"jump host 127\.0\.0\.1 took .* within 1 s"):
+    with frozen, pytest.raises(paramiko.SSHException, match=r"jump host 127\.0\.0\.1 .* 1 s"):
         hop(tmp_path, port, OWN)
 
 

@@ -57,7 +57,7 @@ def lay(tmp_path: Path, name: str, needs: str) -> None:
     (tmp_path / "endpoints" / name / "proven").symlink_to("releases/abc")
 
 
-def test_a_line_for_each_endpoint_that_runs_and_could_not_start_again(tmp_path: Path) -> None:
+def test_the_text_for_each_endpoint_that_runs_and_could_not_start_again(tmp_path: Path) -> None:
     for name in ("dead", "llm", "well"):
         lay(tmp_path, name, "path /\n" if name == "well" else "path /no/such\n")
     (tmp_path / "endpoints/never").mkdir()
@@ -65,7 +65,7 @@ def test_a_line_for_each_endpoint_that_runs_and_could_not_start_again(tmp_path: 
     assert text.startswith("llm release abc could not start: /no/such is not on this host")
 
 
-def test_a_host_that_cannot_be_read_is_the_runs_own_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_cannot_be_read_is_the_runs_own_to_report_text(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = Reply(trouble="cannot be reached")
     replies = {"one": Reply(("llm its image is gone; next: x",)), "two": lost, "three": Reply()}
     monkeypatch.setattr(start_again, "poll", lambda *_: replies)

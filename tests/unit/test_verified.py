@@ -154,7 +154,7 @@ def test_the_same_bytes_start_whatever_else_differs(model: Model, user: str) -> 
     assert ("reading" in told) == (user == "nobody" or not model.closed)
 
 
-def test_encodings_are_read(tmp_path: Path) -> None:
+def test_encodings_are_read_text(tmp_path: Path) -> None:
     model = Model(tmp_path, True)
     for folder in ("encodings", "marks"):
         (tmp_path / folder).mkdir()
