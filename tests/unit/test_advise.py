@@ -294,7 +294,7 @@ def test_the_text_of_explain_says_which_version_takes_which_value(capsys: pytest
 
 
 @pytest.mark.parametrize("name", ["tp_size", "--tp_size", "engine.tensor_parallel_size"])
-def test_explain_takes_the_command_line_s_names(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_takes_the_command_line_s_names_text(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--", name]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "tensor_parallel_size (TensorRT-LLM)"
@@ -306,7 +306,7 @@ def test_explain_of_a_name_within_a_value_names_the_key(capsys: pytest.CaptureFi
     assert "speculative-config.num_speculative_tokens (vLLM)" in capsys.readouterr().out
 
 
-def test_explain_of_a_key_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_explain_of_a_key_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "moe_confg.backend"]) == 1
     assert "moe_confg.backend (did you mean moe_config.backend?)" in capsys.readouterr().err
 

@@ -183,7 +183,7 @@ def test_it_is_refused_before_its_image_is_asked_and_both_files_are_named() -> N
         assert told in step.text
 
 
-def test_a_doubt_is_said_and_refuses_nothing() -> None:
+def test_a_doubt_is_said_and_refuses_nothing_text() -> None:
     found = unfit({**GPT_OSS_HEAD, "vocab_size": 201000})
     assert [one.certain for one in found] == [False]
     own = replace(wanted(found), spared=True)

@@ -128,7 +128,7 @@ NO_CHAIN = (
 FLUSHED = {"JOURNAL": NO_CHAIN, "LACKS": "nat DOCKER\\n"}
 
 
-def test_chains_that_were_flushed_are_made_again_once_an_hour(boot: Boot) -> None:
+def test_chains_that_were_flushed_are_made_again_once_an_hour_and_the_text_says_so(boot: Boot) -> None:
     boot.endpoint("llm")
     status, told, done = boot.look(**FLUSHED)
     assert (status, done[0], len(done)) == (1, "systemctl restart docker", 3)

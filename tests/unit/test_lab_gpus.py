@@ -80,7 +80,7 @@ def test_headers_carry_units_and_nounits_takes_them_off_the_values(b200: Posing)
     assert said == "index, memory.total [MiB]\n7, 183359\n"
 
 
-def test_a_mismatch_of_module_and_library_fails_as_nvml_does(b200: Posing) -> None:
+def test_a_mismatch_of_module_and_library_fails_as_nvml_does_text(b200: Posing) -> None:
     pose.write_switches(b200.root, pose.Switches(module="580.95.05"))
     failed = b200.smi("-L")
     assert failed.returncode == 18

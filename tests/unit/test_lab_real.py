@@ -62,7 +62,7 @@ def test_the_inventory_follows_the_version_that_the_lab_offers(tmp_path: Path, m
         record.write_text(json.dumps({"real": version}))
         assert inventory.endpoint("mine") == build.settings
     record.write_text(json.dumps({"real": None}))
-    with pytest.raises(LabError, match="offers no real engine: rackwright lab up --id mine --engine vllm"):
+    with pytest.raises(LabError, match="lab up --id mine --engine vllm"):
         inventory.endpoint("mine")
 
 

@@ -121,7 +121,7 @@ def test_first_lines_take_one_that_lacks_its_end(shell: str, tmp_path: Path) -> 
     assert told == ["pin vllm sha256:1", "next"]
 
 
-def test_a_hook_that_ends_in_the_midst_of_a_line_does_not_spoil_the_reason(tmp_path: Path) -> None:
+def test_a_hook_that_ends_in_the_midst_of_a_line_does_not_spoil_the_reason_text(tmp_path: Path) -> None:
     own = EndpointSettings(ready_hook=("sh", "-c", "printf 'no pool'; exit 3"))
     log = tmp_path / "log"
     with log.open("w") as out:

@@ -169,7 +169,7 @@ def test_a_live_lease_holds_off_everybody_else(ground: Ground) -> None:
     assert ground.seen().last_number == 1
 
 
-def test_one_that_has_ended_is_taken_and_its_holder_is_fenced_off(ground: Ground) -> None:
+def test_one_that_has_ended_is_taken_and_its_holder_is_fenced_off_text(ground: Ground) -> None:
     old = ground.take()
     ground.age(TTL + 1)
     new = ground.take(BOB, seen=1)
@@ -206,7 +206,7 @@ def test_a_burst_of_commands_writes_the_lease_once(ground: Ground) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_unlocking_fences_off_a_holder_that_lives(ground: Ground) -> None:
+def test_unlocking_fences_off_a_holder_that_lives_text(ground: Ground) -> None:
     taken = ground.take()
     ground.take(BOB, seen=1, displace=taken.id, ttl=0)
     assert ground.seen().live is None

@@ -61,7 +61,7 @@ def test_a_drained_host_that_a_run_leaves_aside_names_a_command_that_works_with_
     assert printable(told).endswith("next: rackwright undrain 'inventory/my lab.py' --limit h1")
 
 
-def test_a_command_names_its_inventory_in_its_refusals_and_only_there(
+def test_a_command_names_its_inventory_in_its_refusals_and_only_there_text(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: argparse.Namespace) -> int:

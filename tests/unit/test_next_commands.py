@@ -214,7 +214,7 @@ def test_a_run_that_was_cut_or_stopped(story: Story, purpose: str) -> None:
     follow(checked(stopped, text), [stopped])
 
 
-def test_a_bad_release_is_fixed_and_not_pushed_on() -> None:
+def test_a_bad_release_is_fixed_and_not_pushed_on_text() -> None:
     told = (switching("h1"), host("h1", "rolled back"), failed("h1", Cause.CHECK))
     record = run(*told, purpose="deploy", plain=True, hosts=["h1"])
     text = sentence(record, 1, executed=True)
@@ -262,7 +262,7 @@ def test_a_run_whose_hosts_later_ones_took_over_is_told_so() -> None:
     assert "later runs took over its hosts" in table([first, later], overtaken_runs([first, later]))
 
 
-def test_a_bench_is_told_by_its_cells_and_is_not_resumed() -> None:
+def test_a_bench_is_told_by_its_cells_and_is_not_resumed_text() -> None:
     cells = [event("cell", name="one", measured={}), event("cell", name="two")]
     cut = run(*cells, purpose="bench", what="bench i.py")
     assert cut.counts() == "1 of 2 cells measured"

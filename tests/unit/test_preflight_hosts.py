@@ -46,7 +46,7 @@ def seen_of(found: Case, row: str) -> str:
         ("/usr/sbin/dockerd ", {"hosts": ["tcp://127.0.0.1:2375"]}),
     ],
 )
-def test_a_dockerd_on_tcp_alone_is_named(command: str, file: dict[str, Any] | None) -> None:
+def test_a_dockerd_on_tcp_alone_is_named_text(command: str, file: dict[str, Any] | None) -> None:
     seen = docker(daemon="down", info={}, files={DAEMON_JSON: json.dumps(file) if file else None})
     found = case(docker=seen, machine=machine(dockerd=command))
     assert stops(found) == {"Docker's socket"}
@@ -242,7 +242,7 @@ def test_an_images_own_registry_is_asked(image: str, daemon: dict[str, Any], ask
     assert [word.removeprefix("urls=") for word in said] == [asked]
 
 
-def test_a_registry_that_is_away_is_named_by_its_address() -> None:
+def test_a_registry_that_is_away_is_named_by_its_address_text() -> None:
     away = replace(machine(), reached=(Reach("registry", 28, 0, "https://registry-1.docker.io/v2/"),))
     found = case(machine=away, fetches=(Fetch("i", "image", 1, True),), settings=settings(hardware=DGX_B200))
     assert "registry https://registry-1.docker.io/v2/: no answer" in seen_of(found, "reachable")

@@ -86,7 +86,7 @@ def test_the_hardware_record_numbers_them_and_names_none() -> None:
     assert "| endpoint 2 |  |" in text
 
 
-def test_one_job_that_asks_several_tells_their_answers_apart() -> None:
+def test_one_job_that_asks_several_tells_their_answers_apart_text() -> None:
     """As a replacement by several endpoints does, and a restart of dockerd."""
     progress = SwitchProgress("llm-0", "/failed")
     for name, mark in (("llm-0", "proved"), ("llm-1", "refused")):

@@ -86,13 +86,13 @@ def test_variants_of_the_options(options: dict[str, Any], accepted: list[str]) -
     assert [version for version in VERSIONS if why_refused(options, version) == ""] == accepted
 
 
-def test_unknown_tags_are_told_in_each_versions_words() -> None:
+def test_the_text_for_unknown_tags_is_each_version_s() -> None:
     lower = {"speculative_config": {**EAGLE, "decoding_type": "eagle"}}
     assert why_refused(lower, "1.2.0rc6") == "ValueError: Invalid decoding type: eagle"
     assert why_refused(lower, "1.4.0rc1").startswith("speculative_config: Input tag 'eagle' found")
 
 
-def test_without_a_gpu_nothing_validates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     assert "No GPU devices found on the node" in why_refused({}, "1.2.0rc6")
 

@@ -272,7 +272,7 @@ def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> N
     )
     with pytest.raises(RolledBackError, match="a tool call: seen") as caught:
         attempt(host)
-    assert re.search(r"word='back .*: a tool call: seen'", host.said[0])
+    assert re.search(r"'back .*: a tool call: seen'", host.said[0])
     assert outcome_of(caught.value, served=True).reasons == (Reason(Cause.CHECK, "a tool call"),)
 
 

@@ -101,7 +101,7 @@ def test_a_bar_goes_with_its_download() -> None:
     assert (timeline.hosts["h1"].part, timeline.hosts["h1"].phase) == (None, "")
 
 
-def test_an_error_while_staging_is_a_host_s_last_word() -> None:
+def test_an_error_while_staging_is_a_host_s_last_word_text() -> None:
     timeline = timeline_of([event(0, "stage", host="h1", concern="image", changes=["pull x"])])
     add_event(timeline, event(1, "error", host="h1", text="pull x: failed\nthe disk is full"))
     assert timeline.hosts["h1"].state == RunState.FAILED

@@ -150,7 +150,7 @@ def test_a_release_s_keys_say_where_they_were_read() -> None:
     assert newest["kv_cache_config", "block_reuse_config", "policy"].origin.endswith("of 1.3.0rc27")
 
 
-def test_what_was_not_seen_in_a_source_says_so() -> None:
+def test_what_was_not_seen_in_a_source_says_so_text() -> None:
     key = lines(TRT)["1.1.0"].all_keys()["sparse_attention_config",]
     assert key.unsure
     assert key.origin == ""

@@ -60,7 +60,7 @@ def test_older_data_are_named_and_left(install: Install) -> None:
 
 
 @pytest.mark.parametrize("form", [FORMAT + 1, 0, "1", True, None])
-def test_another_format_is_named_and_left(install: Install, form: object) -> None:
+def test_another_format_is_named_and_left_text(install: Install, form: object) -> None:
     older = install("known", "2098.1.1")
     install("unknown", "2099.1.1", form)
     assert used().folder == older
@@ -91,13 +91,13 @@ def test_data_that_lack_a_table_are_named_and_left(install: Install, gone: str) 
     assert unused() == [f"part 2099.1.1: it lacks {gone}"]
 
 
-def test_data_without_versions_of_an_engine_are_left(install: Install) -> None:
+def test_data_without_versions_of_an_engine_are_left_text(install: Install) -> None:
     for path in (install("part", "2099.1.1") / "sglang").glob("[0-9]*.yaml"):
         path.unlink()
     assert unused() == ["part 2099.1.1: it lacks versions in sglang/"]
 
 
-def test_a_module_that_is_not_there_is_named_and_left(install: Install) -> None:
+def test_a_module_that_is_not_there_is_named_and_left_text(install: Install) -> None:
     install("empty", "2099.1.1", module="nowhere.at_all")
     assert used().folder == SHIPPED
     assert unused() == ["empty: nowhere.at_all is not a folder of data"]
