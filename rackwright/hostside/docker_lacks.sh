@@ -1,7 +1,9 @@
 # Functions that name what dockerd made in the kernel when it started, must find there to start a container that publishes a
 # port, and does not: a running container needs none of it, so it may be gone for weeks (moby/moby#46147). Nothing is named
 # where dockerd does not make it (`"iptables": false`), or where nobody can tell.
-docker_words() { # dockerd's process; sets `lacks_words`: its command line, then its file without blanks
+docker_words() { # dockerd's process; sets `lacks_words`: its command line, then its file without blanks; once a process
+  [ "${lacks_of:-}" != "$1" ] || return 0
+  lacks_of=$1
   lacks_words=" $(tr '\000\n' '  ' 2>/dev/null <"/proc/$1/cmdline")" lacks_file=/etc/docker/daemon.json
   case $lacks_words in
     *' --config-file='*) lacks_file=${lacks_words#*' --config-file='} lacks_file=${lacks_file%% *} ;;

@@ -18,10 +18,12 @@ docker_other_store() { # `docker info` as JSON, dockerd's process; prints a key 
     *' --graph='* | *' --graph '* | *' -g '* | *' -g='* | *'"graph":'* | *'"data-root":'*) store_wanted=$store_now ;;
     *) store_wanted=/var/lib/docker ;;
   esac
-  # dockerd says where a link leads. A path with blanks was read without them.
-  store_real=$(readlink -f "$store_wanted" 2>/dev/null)
-  store_bare=$(printf %s "$store_now" | tr -d ' \t')
-  case $store_now in "${store_real:-$store_wanted}" | "$store_wanted") ;; *) [ "$store_bare" = "$store_wanted" ] || printf '%s\n' "$store_key" ;; esac
+  if [ "$store_now" != "$store_wanted" ]; then
+    # dockerd says where a link leads. A path with blanks was read without them.
+    store_real=$(readlink -f "$store_wanted" 2>/dev/null)
+    store_bare=$(printf %s "$store_now" | tr -d ' \t')
+    [ "$store_now" = "${store_real:-$store_wanted}" ] || [ "$store_bare" = "$store_wanted" ] || printf '%s\n' "$store_key"
+  fi
   store_version=${1#*'"ServerVersion":"'} store_version=${store_version%%[!0-9]*} store_images=layers store_wanted=
   case $1 in *'io.containerd.snapshotter'*) store_images=containerd ;; esac
   # Earlier versions do not know the key.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +34,7 @@ from rackwright.concerns.endpoint import (
 from rackwright.concerns.endpoint.seen import joined
 from rackwright.concerns.endpoint.switch.events import LastSwitch
 from rackwright.concerns.release import Unresolved, payload
-from rackwright.hostside import durable_script, host_script
+from rackwright.hostside import durable_script, host_script, host_text
 from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.plan import reading
 from rackwright.plan.answers import Answers, ListedContainer
@@ -153,6 +154,21 @@ def test_what_others_may_write_to_is_closed_without_a_restart() -> None:
     [change] = changes(wanted, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), True, open=found))
     assert isinstance(change.steps[0], Shell)
     assert (change.restarts, len(change.steps), change.by_itself) == ("", 1, True)
+
+
+def test_what_the_container_s_user_owns_is_not_open(tmp_path: Path) -> None:
+    """The engine's file with its key is that user's; only another mode would be wrong."""
+    keyed = tmp_path / "endpoints/llm/keyed"
+    keyed.mkdir(parents=True)
+    files = {keyed / "key.yaml": (0o600, 4242), keyed / "shared": (0o622, 0), tmp_path / "ours": (0o644, 4242)}
+    for path, (mode, owner) in files.items():
+        path.touch()
+        path.chmod(mode)
+        os.chown(path, owner, 0)
+    text = host_text("read_endpoints.sh")
+    script = f"own_folders={tmp_path}\n{text[text.index('find $own_folders') : text.index('carried()')]}"
+    found = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert sorted(row.rpartition("/")[2] for row in found.splitlines()) == ["ours", "shared"]
 
 
 @pytest.mark.parametrize(

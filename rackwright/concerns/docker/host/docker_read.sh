@@ -25,10 +25,21 @@ for path in /var/lib/dpkg/updates/[0-9]*; do
   if [ -e "$path" ]; then echo "broken dpkg interrupted"; break; fi
 done
 for path in $paths; do show "$path"; done
-[ -z "$reading_engine" ] || docker_lacks "$reading_engine" "$reading_daemon" | sed 's/^/lacks /'
+each() { while read -r one; do printf '%s\n' "$1 $one"; done; }
+if [ -n "$reading_engine" ]; then
+  docker_words "$reading_daemon"
+  docker_lacks "$reading_engine" "$reading_daemon" | each lacks
+  docker_other_store "$reading_engine" "$reading_daemon" | each store
+fi
 # Programs by which containers run now and will start again: a package may have taken them away since.
 set --
-for process in $(cat /proc/1/task/1/children "/proc/${reading_daemon:-0}"/task/*/children 2>/dev/null); do
+processes=
+for path in /proc/1/task/1/children "/proc/${reading_daemon:-0}"/task/*/children; do
+  children=
+  [ ! -r "$path" ] || read -r children <"$path"
+  processes="$processes $children"
+done
+for process in $processes; do
   name=
   read -r name 2>/dev/null <"/proc/$process/comm"
   case $name in containerd-shim* | docker-proxy) set -- "$@" "/proc/$process/cmdline" ;; esac
@@ -36,7 +47,6 @@ done
 [ "$#" = 0 ] || sed -z -s -n 1p "$@" 2>/dev/null | tr '\000' '\n' | while read -r path; do
   case $path in /*) [ -x "$path" ] || printf '%s\n' "lost $path" ;; esac
 done
-[ -z "$reading_engine" ] || docker_other_store "$reading_engine" "$reading_daemon" | sed 's/^/store /'
 for user in $users; do
   groups=$(id -nG "$user" 2>/dev/null) && printf '%s\n' "user $user $groups"
 done

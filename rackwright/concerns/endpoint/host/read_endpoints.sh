@@ -6,8 +6,9 @@ show "$units/rackwright-restore.service"
 # A server that is busy with a long prompt may answer late, and must not be restarted for that.
 ask() { curl --silent --noproxy '*' --max-time "$1" --output /dev/null --write-out '%{http_code}' "$2"; }
 # What others than root may write to: folders and files of Rackwright, and not what engines and downloads keep below them.
+# The engine's file with its key is the container user's.
 find $own_folders -maxdepth 5 \( -name caches -o -name models -o -path '/run/rackwright/?*' \) -prune -o ! -type l \
-  \( ! -user root -o -perm /022 \) -printf 'open %m:%u %p\n' 2>/dev/null
+  \( ! -user root ! -path '*/keyed/*' -o -perm /022 \) -printf 'open %m:%u %p\n' 2>/dev/null
 carried() { [ ! -f "$2" ] || carry "$1" "$2"; }
 pointer() { # which one; sets `release`; `cd -P` reads a link without a process of its own, and not one that leads nowhere
   release=
