@@ -13,7 +13,6 @@ from functools import cached_property
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.concerns.firewall.closers import Closers, named, parse_closers
 from rackwright.effects.line import is_direct
 from rackwright.effects.local_probe import probe, source_to
 from rackwright.effects.printed import tail
@@ -67,9 +66,7 @@ class _Probe:
                 raise
         if not failed:
             return not_checked(self.door, self._here, self._known_peers, self._inside)
-        found = named(self._closers(failed[-1].by), self.door, failed[-1].by.address)
-        look = found[0].look if found else ""
-        return unreachable(self.door, failed, self._inside, [one.text for one in found], look)
+        return unreachable(self.door, failed, self._inside)
 
     def _let_in(self) -> Iterator[Prober]:
         """This machine and one peer, as far as they are let in; the peer is asked only when it is needed."""
@@ -131,10 +128,3 @@ class _Probe:
         if not ok:
             raise StepFailedError(f"{prober.name} could not be asked: {tail(output)}", code="RW0709")
         return list(output.stdout_lines)
-
-    def _closers(self, prober: Prober) -> Closers:
-        script = host_script("closers_read", source=prober.address)
-        ok, output = remote(self.state, self.host, command_of(Shell(script, timeout=30)))
-        if not ok:
-            raise StepFailedError(f"its rules could not be read: {tail(output)}", code="RW0709")
-        return parse_closers(output.stdout_lines)

@@ -142,18 +142,19 @@ def reachable(door: Door, by: Prober, failed: Sequence[Knocked]) -> str:
     return text if by.name == HERE else f"{text}; {HERE} is not let in (allow_from: {who(door.networks)})"
 
 
-def unreachable(door: Door, failed: Sequence[Knocked], address: str, found: Sequence[str], look: str) -> str:
-    """The sentence when nobody who is let in gets through. found: what may close it here; look: a command."""
+LOOK = "next, on this host: sudo iptables-save; sudo nft list ruleset"
+
+
+def unreachable(door: Door, failed: Sequence[Knocked], address: str) -> str:
+    """Return the sentence for a port that no prober reaches although it is let in. address: the host's, for them."""
     text = f"warning: port {door.port} is not reachable from {_tried(failed)} (allow_from: {who(door.networks)})"
-    if found:
-        return f"{text}; on this host {', or '.join(found)} may close it; next, on this host: {look}"
     if all(one.why == REFUSED for one in failed):
         by_family = ', as bind 0.0.0.0 is IPv4 alone; next: set bind: "::", then rackwright check INVENTORY'
         return f"{text}; nothing listens at {in_url(address)}:{door.port}" + (
-            by_family if ":" in address else "; next: rackwright status INVENTORY"
+            by_family if ":" in address else f", or a rule of this host rejects it; {LOOK}; rackwright status INVENTORY"
         )
-    between = f"a firewall between {failed[0].by} and {address}, or the network, may close it"
-    return f"{text}; no rule of this host seems to: {between}; next: rackwright firewall show INVENTORY"
+    between = f"a firewall between {failed[0].by} and {address}, or the network"
+    return f"{text}; a rule of this host, {between}, drops it; {LOOK}"
 
 
 def not_checked(door: Door, here: Prober, peers: Sequence[Prober], address: str) -> str:

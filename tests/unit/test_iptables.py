@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rackwright.concerns.firewall.iptables import Rule, Table, in_place, parse_save, why_pending
-from rackwright.concerns.firewall.suspects import Knock, suspects
 from tests import texts
 
 PORT = "-p tcp -m tcp --dport 8000"
@@ -107,14 +106,6 @@ def test_what_somebody_closes_ours_never_open(other: str) -> None:
 def test_chains_that_jump_in_a_circle_are_not_followed_for_ever() -> None:
     circle = table("-j a", *OURS, "-j a", a=["-j b"], b=["-j a"])
     assert why_pending(OURS, circle) == ""
-    assert suspects(circle, "INPUT", Knock(8000)) == []
-
-
-def test_the_rules_that_may_close_a_port_are_named() -> None:
-    harmless = ["-p udp -j DROP", "-p tcp -m tcp --dport 22 -j REJECT", "-m conntrack --ctstate INVALID -j DROP"]
-    found = table(*harmless, "-j leads", *OURS, leads=["-s 192.0.2.0/24 -j inner"], inner=["-p tcp -j DROP"])
-    assert [rule.chain for rule in suspects(found, "INPUT", Knock(8000))] == ["inner"]
-    assert suspects(table(*harmless, *OURS), "INPUT", Knock(8000)) == []
 
 
 def test_ours_roll_back_to_where_they_stood() -> None:

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.concerns.firewall.closers import parse_closers
 from rackwright.effects import probing
 from rackwright.effects.local_probe import probe, source_to
 from rackwright.effects.probing import _Probe, reach_of
@@ -24,6 +23,7 @@ from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.plan.reach import (
     HERE,
+    LOOK,
     NO_ANSWER,
     REFUSED,
     Door,
@@ -184,7 +184,6 @@ def told(monkeypatch: pytest.MonkeyPatch, here: Prober) -> str:
     monkeypatch.setattr(_Probe, "_here", here)
     monkeypatch.setattr(_Probe, "_known_peers", [PEER])
     monkeypatch.setattr(_Probe, "_inside", "10.1.0.7")
-    monkeypatch.setattr(_Probe, "_closers", lambda *_: parse_closers([]))
     answers = iter([[PEER.address], ["bash: not found", "status=127"]])
     monkeypatch.setattr(_Probe, "_on", lambda *_: next(answers))
     state: Any = None
@@ -208,21 +207,22 @@ def test_the_text_of_a_port_reached_from_here_or_by_a_peer() -> None:
 
 
 def test_the_text_of_a_closed_port_says_who_tried_and_where_to_look() -> None:
-    told = unreachable(DOOR, [Knocked(US, NO_ANSWER)], "10.1.0.7", ["the rule"], "sudo look")
-    assert "not reachable from this machine (192.0.2.1) [no answer]" in told
-    assert told.endswith("on this host the rule may close it; next, on this host: sudo look")
-    told = unreachable(DOOR, [Knocked(PEER, NO_ANSWER)], "10.1.0.7", [], "")
-    assert "a firewall between b200-02 (10.1.0.2) and 10.1.0.7, or the network, may close it" in told
+    found = unreachable(DOOR, [Knocked(US, NO_ANSWER)], "10.1.0.7")
+    assert "not reachable from this machine (192.0.2.1) [no answer]" in found
+    assert found.endswith(LOOK)
+    assert "a firewall between b200-02 (10.1.0.2) and 10.1.0.7" in unreachable(
+        DOOR, [Knocked(PEER, NO_ANSWER)], "10.1.0.7"
+    )
 
 
-def test_a_refused_connection_is_no_firewall_unless_a_rule_of_the_host_refuses_text() -> None:
-    told = unreachable(DOOR, [Knocked(PEER, REFUSED)], "10.1.0.7", [], "")
-    assert told.endswith("nothing listens at 10.1.0.7:8000; next: rackwright status INVENTORY")
-    told = unreachable(DOOR, [Knocked(PEER, REFUSED)], "fd79::5", [], "")
-    assert 'nothing listens at [fd79::5]:8000, as bind 0.0.0.0 is IPv4 alone; next: set bind: "::"' in told
-    assert "firewall between" not in told
-    assert "the rule may close it" in unreachable(DOOR, [Knocked(PEER, REFUSED)], "10.1.0.7", ["the rule"], "look")
-    assert "firewall between" in unreachable(DOOR, [Knocked(PEER, REFUSED), Knocked(US, NO_ANSWER)], "10.1.0.7", [], "")
+def test_a_refused_connection_is_no_firewall_between_unless_another_got_no_answer_text() -> None:
+    refused = unreachable(DOOR, [Knocked(PEER, REFUSED)], "10.1.0.7")
+    assert "nothing listens at 10.1.0.7:8000" in refused
+    assert LOOK in refused
+    assert "firewall between" not in refused
+    by_ipv6 = unreachable(DOOR, [Knocked(PEER, REFUSED)], "fd79::5")
+    assert 'nothing listens at [fd79::5]:8000, as bind 0.0.0.0 is IPv4 alone; next: set bind: "::"' in by_ipv6
+    assert "firewall between" in unreachable(DOOR, [Knocked(PEER, REFUSED), Knocked(US, NO_ANSWER)], "10.1.0.7")
 
 
 def test_nobody_to_try_is_not_checked_and_never_a_verdict_text() -> None:

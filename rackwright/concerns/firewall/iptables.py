@@ -67,8 +67,6 @@ class Table:
     """The filter table of one family: rules by chain, in order."""
 
     chains: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
-    policies: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """What becomes of a packet that no rule of a built-in chain decides on; never ours to change."""
 
     def has(self, chain: str) -> bool:
         """Whether rules can be put into a chain; built-in ones are printed only once they were used."""
@@ -87,19 +85,16 @@ class Table:
 def parse_save(text: str) -> Table:
     """The filter table from what iptables-save printed; counters and other tables are left out."""
     chains: dict[str, list[Rule]] = {}
-    policies: dict[str, str] = {}
     table = ""
     for line in text.splitlines():
         if line.startswith("*"):
             table = line[1:].strip()
         elif table == "filter" and line.startswith(":"):
-            name, policy = f"{line[1:]} ".split(" ")[:2]
-            chains.setdefault(name, [])
-            policies[name] = policy
+            chains.setdefault(line[1:].partition(" ")[0], [])
         elif table == "filter" and line.startswith("-A "):
             _, chain, rest = f"{line} ".split(" ", 2)
             chains.setdefault(chain, []).append(Rule(chain, rest.strip()))
-    return Table({name: tuple(rules) for name, rules in chains.items()}, policies)
+    return Table({name: tuple(rules) for name, rules in chains.items()})
 
 
 def in_place(table: Table) -> list[str]:
