@@ -154,7 +154,7 @@ def _verbs(above: argparse.ArgumentParser) -> Iterator[Verb]:
 def _verb(verb: argparse.ArgumentParser, text: str) -> Iterator[str]:
     yield f"## {verb.prog}\n"
     yield f"{text[:1].upper()}{text[1:]}.\n" if text else ""
-    shown = [action for action in verb._actions if action.dest != "help"]
+    shown = [action for action in verb._actions if action.dest != "help" and action.help != argparse.SUPPRESS]
     behind = BEHIND_DASHES.get(verb.prog.rpartition(" ")[2])
     yield f"```\n{' '.join([verb.prog, *map(_usage, shown), *([f'-- {behind.metavar}'] if behind else [])])}\n```\n"
     if shown:
