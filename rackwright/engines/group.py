@@ -10,7 +10,7 @@ from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.sizes import EngineOptions
 from rackwright_engines.key_path import KeyPath
 from rackwright_engines.options.commandline import spelled
-from rackwright_engines.options.schema import line_for, neighbours
+from rackwright_engines.options.schema import line_for, next_line
 from rackwright_engines.version import bare
 
 CODE = "RW0330"
@@ -73,11 +73,10 @@ def _launched(endpoint: EndpointSettings) -> Iterator[Finding]:
 
 
 def _knows_nodes(endpoint: EndpointSettings) -> bool:
-    """As far as the data go: a version between two known lines has what either of them has."""
-    version = bare(endpoint.version)
-    line, exact = line_for(endpoint.engine_kind, version)
-    known = (line,) if exact else neighbours(endpoint.engine_kind, version)
-    return any(("nnodes",) in line.all_keys() for line in known)
+    """Return whether the version may take hosts: one between two lines may have what the next one has."""
+    line, exact = line_for(endpoint.engine_kind, bare(endpoint.version))
+    lines = [line] if exact else [line, next_line(line)]
+    return any(("nnodes",) in one.all_keys() for one in lines if one)
 
 
 def _surroundings(endpoint: EndpointSettings) -> Iterator[Finding]:

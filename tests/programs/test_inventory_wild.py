@@ -101,7 +101,7 @@ def test_kubesprays_inventory_works_as_it_is(wild: Path, caplog: pytest.LogCaptu
     ]
     assert not {"ip", "kube_cert_dir"} & hosts[0].data.keys()
     *near, line = told(caplog)
-    ignored = "12 variables of other programs ignored (access_ip, bin_dir, container_manager and 9 more)"
+    ignored = "13 variables of other programs ignored (access_ip, bin_dir, container_manager and 10 more)"
     assert line == f"mycluster/hosts.yaml: {ignored}; {texts.NO_MODEL}mgmt01"
     file = wild / "mycluster/group_vars/k8s_cluster/k8s-cluster.yml"
     assert sorted(near) == [

@@ -15,7 +15,7 @@ from rackwright_engines.finding import Finding, Level, refused
 from rackwright_engines.nearest import is_one_edit, one_edit
 from rackwright_engines.options import schema
 from rackwright_engines.options.check import check_options
-from rackwright_engines.options.schema import Key, VersionLine, line_for, lines
+from rackwright_engines.options.schema import Key, VersionLine, line_for, lines, next_line
 
 TRT = "tensorrt-llm"
 SAMPLES: dict[str, Any] = {"bool": True, "int": 1, "float": 0.5, "list[int]": [1], "list[float]": [0.5], "json": "{}"}
@@ -139,8 +139,19 @@ def test_one_edit_from_a_known_name_is_refused_with_both_ways_out(
     assert found.overridable
 
 
-def test_one_that_a_neighbour_takes_needs_no_word_of_its_own() -> None:
-    assert [one.split(":")[0] for one in told(TRT, "1.3.0rc5", {"encode_only": True}, Level.WARN)] == [""]
+def test_one_that_only_the_next_line_takes_is_warned_of() -> None:
+    options = {"encode_only": True}
+    assert [one.split(":")[0] for one in told(TRT, "1.3.0rc5", options, Level.WARN)] == ["", "encode_only"]
+    assert told(TRT, "1.3.0rc5", options) == []
+
+
+def test_one_near_a_known_name_is_not_refused_where_the_next_line_takes_it() -> None:
+    """Of a version between two lines, each may be right."""
+    before, after = lines(TRT)["1.2.0rc0"], next_line(lines(TRT)["1.2.0rc0"])
+    assert after is not None
+    new = [path[0] for path in after.all_keys() if len(path) == 1 and path not in before.all_keys()]
+    assert new
+    assert [name for name in new if told(TRT, "1.2.0rc3", {name: None})] == []
 
 
 def test_a_tag_without_a_version_may_be_of_any_line() -> None:

@@ -10,7 +10,7 @@ from rackwright_engines.options.inexact import ImageFacts, changed_image, inexac
 from rackwright_engines.options.keys import OptionSet, check_json_words, check_section
 from rackwright_engines.options.pairs import pairs
 from rackwright_engines.options.rules import rules, switches
-from rackwright_engines.options.schema import VersionLine, line_for, neighbours
+from rackwright_engines.options.schema import VersionLine, line_for
 from rackwright_engines.version import bare
 
 AUTODEPLOY = "_autodeploy"
@@ -28,9 +28,9 @@ def check_options(
     """What is wrong with the options of one engine for one version.
 
     engine_kind: `tensorrt-llm`, `vllm` or `sglang`. version: as the image's tag names it; when no line was written
-    for it, the lines before and after it count, a warning says so, and only what is one edit from a known name is
-    refused. options: the engine's own YAML. image: what the very image accepts, where it was asked; it counts alone
-    then. facts: what else is known of the image. arguments: the command line's own words, for rules between options.
+    for it, the line before it counts, a warning says so, and only what is one edit from a known name is refused.
+    options: the engine's own YAML. image: what the very image accepts, where it was asked; it counts alone then.
+    facts: what else is known of the image. arguments: the command line's own words, for rules between options.
     Returns findings with paths below the options; an empty list when nothing is to be said.
     """
     if engine_kind == "tensorrt-llm" and AUTODEPLOY in (options.get("backend"), facts.backend):
@@ -70,14 +70,13 @@ def _by_line(
     image: VersionLine | None,
     facts: ImageFacts,
 ) -> list[Finding]:
-    """Return what a judge says by the line of a version; by those around it where it has none.
+    """Return what a judge says by the line of a version; by the one before it where it has none.
 
     judge: takes a line, and the version that messages name.
     """
     schema, exact = line_for(engine_kind, bare(version)) if image is None else (image, True)
     if not exact:
-        around = neighbours(engine_kind, bare(version))
-        return inexact(lambda one: judge(one, nearest_version(one, version)), around, version, facts)
+        return inexact(lambda one: judge(one, nearest_version(one, version)), schema, version, facts)
     found = judge(schema, version)
     return changed_image(found, schema, facts) if facts.changed and image is None else found
 

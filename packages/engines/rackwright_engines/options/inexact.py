@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.key_path import KeyPath
-from rackwright_engines.options.schema import VersionLine, lines
+from rackwright_engines.options.schema import VersionLine, lines, next_line
 from rackwright_engines.version import bare, not_before, parse_version
 
-UNKNOWN_KEY = "RW0301"
 CODE = "RW0316"
 NEAR = "RW0338"
 MORE = "RW0353"
@@ -35,23 +34,26 @@ Judge = Callable[[VersionLine], list[Finding]]
 """What is wrong by one line."""
 
 
-def inexact(judge: Judge, around: Sequence[VersionLine], version: str, facts: ImageFacts) -> list[Finding]:
-    """What the lines around a version say of its options: each option that one of them takes is right.
+def inexact(judge: Judge, line: VersionLine, version: str, facts: ImageFacts) -> list[Finding]:
+    """Return what a line says of the options of a version that it was not written for.
 
-    judge: checks the options by one line. around: one line, or the one before and the one after.
+    judge: checks the options by one line. line: that of the version before, or the oldest.
     """
-    product = f"{PRODUCTS[around[0].engine]} {version}"
-    names = " and ".join(f"{nearest_version(line, version)}'s" for line in around)
-    text = f"the options of {product} are not known here, so they were checked as {names}"
+    product = f"{PRODUCTS[line.engine]} {version}"
+    text = f"the options of {product} are not known here, so they were checked as {nearest_version(line, version)}'s"
     head = f"{text}; only what is one letter from a known name is refused, and {facts.judge}"
-    nameless = parse_version(bare(version)) is None
-    elsewhere = tuple(lines(around[0].engine).values()) if nameless else ()
-    found = _union([judge(line) for line in around])
     reason = f"{product} is not known here"
-    return [
-        Finding((), head, Level.WARN, code=CODE),
-        *softened(found, reason, lambda path: any(takes(judge(line), path) for line in reversed(elsewhere))),
-    ]
+    others = _may_be_of(line, version)
+    found = softened(judge(line), reason, lambda path: any(takes(judge(other), path) for other in others))
+    return [Finding((), head, Level.WARN, code=CODE), *found]
+
+
+def _may_be_of(line: VersionLine, version: str) -> Sequence[VersionLine]:
+    """Return lines whose names such a version may have too: the next one's; of a tag without a version, any."""
+    if parse_version(bare(version)) is None:
+        return tuple(lines(line.engine).values())[::-1]
+    following = next_line(line)
+    return () if following is None else (following,)
 
 
 def changed_image(found: list[Finding], line: VersionLine, facts: ImageFacts) -> list[Finding]:
@@ -95,32 +97,9 @@ def _near(one: Finding, reason: str) -> Finding:
     return replace(one, text=f"{one.text}{meant}; {reason}", overridable=True, code=NEAR)
 
 
-def _union(found: list[list[Finding]]) -> list[Finding]:
-    """What all lines say. A key that one line takes is known; the newest line's words count."""
-    newest_first = found[::-1]
-    stops = [one for by in newest_first for one in by if one.level is Level.REFUSE]
-    everywhere = [one for one in stops if not any(takes(by, one.path) for by in found)]
-    told = [one for one in newest_first[0] if one.level is not Level.REFUSE and all(_says(by, one) for by in found)]
-    return [*_best(everywhere), *told]
-
-
 def takes(found: list[Finding], path: KeyPath) -> bool:
     """True if a line's findings have no refusal at a key, nor above it."""
     return not any(one.level is Level.REFUSE and path[: len(one.path)] == one.path for one in found)
-
-
-def _says(found: list[Finding], one: Finding) -> bool:
-    return any((other.path, other.code, other.level) == (one.path, one.code, one.level) for other in found)
-
-
-def _best(stops: list[Finding]) -> Iterator[Finding]:
-    """One refusal a key: what a line that knows the key says of its value, or the one with a near name."""
-    by_path: dict[KeyPath, list[Finding]] = {}
-    for one in stops:
-        by_path.setdefault(one.path, []).append(one)
-    for several in by_path.values():
-        of_value = [one for one in several if one.code != UNKNOWN_KEY]
-        yield next((one for one in of_value or several if one.near), (of_value or several)[0])
 
 
 def nearest_version(line: VersionLine, version: str) -> str:

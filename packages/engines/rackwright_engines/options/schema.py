@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rackwright_engines.data import files, table
-from rackwright_engines.version import FINAL, Version, nearest_line, not_before, parse_version
+from rackwright_engines.version import FINAL, Version, nearest_line, parse_version
 
 Json = dict[str, Any]
 EXTENDS = "_extends"
@@ -163,15 +163,10 @@ def line_for(engine: str, version: str) -> tuple[VersionLine, bool]:
     return line, version in line.versions
 
 
-def neighbours(engine: str, version: str) -> tuple[VersionLine, ...]:
-    """The lines around a version that has none of its own: the one before and the one after, as far as there are.
-
-    What is newer than all, and what names no version at all (`latest`), has the newest line alone.
-    """
-    names = _names(engine)
-    before = [name for name in names if not_before(version, name)]
-    after = [name for name in names if not not_before(version, name)]
-    return tuple(_line(engine, name) for name in (*before[-1:], *after[:1]))
+def next_line(line: VersionLine) -> VersionLine | None:
+    """Return the line after one; None for the newest."""
+    later = [name for name in _names(line.engine) if _order(name) > _order(line.name)]
+    return _line(line.engine, later[0]) if later else None
 
 
 def all_versions(engine: str) -> list[str]:
