@@ -104,10 +104,7 @@ def test_kubesprays_inventory_works_as_it_is(wild: Path, caplog: pytest.LogCaptu
     ignored = "13 variables of other programs ignored (access_ip, bin_dir, container_manager and 10 more)"
     assert line == f"mycluster/hosts.yaml: {ignored}; {texts.NO_MODEL}mgmt01"
     file = wild / "mycluster/group_vars/k8s_cluster/k8s-cluster.yml"
-    assert sorted(near) == [
-        f"{file}:6: docker_users: {texts.IGNORED}; Rackwright's key is docker.users",
-        f"{file}:7: environment: {texts.IGNORED}; {texts.KEY_IS_MAPPING.format(key='environment')}",
-    ]
+    assert near == [f"{file}:7: environment: {texts.IGNORED}; {texts.KEY_IS_MAPPING.format(key='environment')}"]
 
 
 def test_a_near_miss_of_ours_is_named(wild: Path, caplog: pytest.LogCaptureFixture) -> None:
