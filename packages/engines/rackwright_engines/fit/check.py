@@ -68,7 +68,7 @@ def _experts(plan: EngineOptions) -> Iterator[Finding]:
 
 
 def _command_line(endpoint: Serving) -> Iterator[Finding]:
-    """Which of YAML and command line wins has changed three times, so values belong into the YAML."""
+    """Warn of values on the command line: whether they or the YAML win has changed three times."""
     for index, word in enumerate(endpoint.arguments if endpoint.engine_kind == "tensorrt-llm" else ()):
         option = word.split("=")[0]
         if option in COMMAND_LINE:

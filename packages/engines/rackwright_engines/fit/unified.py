@@ -1,4 +1,4 @@
-"""Whether the engine's part of the memory fits where GPU and host have one memory (GB10)."""
+"""Checks the engine's share of memory where GPU and host have one memory (GB10)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rackwright_engines.serving import GpuHost, Serving
 
 CODE = "RW0354"
 SYSTEM = 8 * GIB
-"""What system, dockerd and the server's own processes take, so that the host stays alive."""
+"""Memory that system, dockerd and the server's processes need."""
 SPARE = 4 * GIB
-"""What is left where the fraction is of free memory, of which the system has its part already (TensorRT-LLM)."""
+"""Memory to keep free where the fraction is one of free memory (TensorRT-LLM)."""
 OFFLOADED: dict[str, dict[KeyPath, int]] = {
     "vllm": {("cpu-offload-gb",): GIB, ("swap-space",): GIB, ("kv-offloading-size",): GIB},
     "sglang": {("cpu-offload-gb",): GIB, ("hicache-size",): 10**9},

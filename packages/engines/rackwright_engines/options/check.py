@@ -25,7 +25,7 @@ def check_options(
     facts: ImageFacts = AS_TAGGED,
     arguments: Sequence[str] = (),
 ) -> list[Finding]:
-    """What is wrong with the options of one engine for one version.
+    """Return what is wrong with the options of one engine for one version.
 
     engine_kind: `tensorrt-llm`, `vllm` or `sglang`. version: as the image's tag names it; when no line was written
     for it, the line before it counts, a warning says so, and only what is one edit from a known name is refused.
