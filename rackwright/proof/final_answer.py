@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from rackwright.proof.sense import FEW, WORD, nonsense, reads_as_language
+from rackwright.proof.sense import FEW, SENTENCE_END, WORD, nonsense, reads_as_language
 
 NUMBER = re.compile(r"(?<!\d)(?<!\d[.,])42(?!\d|[.,]\d)")
 THOUGHTS_END = re.compile(
@@ -23,6 +23,8 @@ THOUGHTS_BEGIN = re.compile(
 )
 MOST_WORDS, MOST_CHARACTERS = 40, 300
 """Behind the number, of what does not explain the sum."""
+FEWEST = 6
+"""Words without a sentence around them that can be nonsense: an English question has no such answer."""
 EXPLAINED = 4
 """How many times as much an explanation may have."""
 
@@ -43,6 +45,8 @@ def why_no_answer(content: str) -> str:
     if not _explains(answer) and not reads_as_language(WORD.findall(answer)):
         return "it makes no sense: no words of a language"
     behind = NUMBER.split(answer)[-1]
+    if not _explains(answer) and _babbles(behind):
+        return "it makes no sense: no words of a language"
     words, times = len(WORD.findall(behind)), EXPLAINED if _explains(behind) else 1
     if words > MOST_WORDS * times or len(behind) > MOST_CHARACTERS * times:
         return f"{words} more words follow the number"
@@ -59,3 +63,9 @@ def _explains(text: str) -> bool:
     """True where a text names both numbers of the sum, in words of a language."""
     words = WORD.findall(text)
     return {"17", "25"} <= set(re.findall(r"\d+", text)) and (len(words) <= FEW or reads_as_language(words))
+
+
+def _babbles(text: str) -> bool:
+    """Return True where a few words have no small word of a language among them and make no sentence."""
+    words = WORD.findall(text)
+    return len(words) >= FEWEST and not SENTENCE_END.search(text) and not reads_as_language(words, few=FEWEST - 1)

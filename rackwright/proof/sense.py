@@ -67,10 +67,10 @@ def nonsense(text: str) -> str:
     return "" if reads_as_language(words) or _has_sentences(read, words) else "no words of a language"
 
 
-def reads_as_language(words: list[str]) -> bool:
+def reads_as_language(words: list[str], few: int = FEW) -> bool:
     """True where words are few, in another script than Latin, or have the small words of a language among them."""
     latin = [word for word in words if _script(word) in LATIN]
-    if len(latin) <= FEW or len(latin) < len(words) * 0.8:
+    if len(latin) <= few or len(latin) < len(words) * 0.8:
         return True
     return sum(word.casefold() in COMMON for word in latin) >= len(latin) * COMMON_SHARE
 

@@ -63,6 +63,9 @@ GOOD = [
     "答案是42。",
     "17 + 25 = 42 です。他にご質問はありますか？",
     "Ответ: 42",
+    "42\n\nVoinko auttaa sinua jossakin muussa asiassa tänään?",
+    '{"answer": 42, "unit": null, "confidence": "high"}',
+    "42 (forty-two), i.e. forty plus two",
     "42 ist die Summe von 17 und 25. Wenn du weitere Fragen hast, helfe ich dir gern weiter.",
     "Vastaus on 42. Laskun voi tehdä vaikkapa näin: 17 + 25 on sama kuin 20 + 22, ja siitä tulee suoraan summa.",
     "Wynik dodawania 17 i 25 to 42, ponieważ 7 i 5 daje 12, a potem dodajemy dziesiątki oraz przeniesienie.",
@@ -101,6 +104,8 @@ NONSENSE = [
     "42.5",
     "1.42",
     "42,000",
+    "42 berom wexnap qizzle dorf lamtep grunz vokkel ampf sorbit nalve",
+    "**42** berom wexnap qizzle dorf lamtep grunz",
 ]
 
 

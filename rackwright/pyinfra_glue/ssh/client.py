@@ -100,11 +100,12 @@ class PatientClient(SSHClient):
             patiently(lambda: self._connect(hostname, arguments))
 
     def _connect(self, hostname: str, arguments: Mapping[str, Any]) -> None:
-        said = _said(_question(hostname, arguments))
+        question = _question(hostname, arguments)
+        said = _said(question)
         if said.options:
             from rackwright.pyinfra_glue.ssh.logins import adapted  # noqa: PLC0415 - few machines configure ssh
 
-            arguments = {**arguments, **adapted(said, arguments)}
+            arguments = {**arguments, **adapted(said, question, arguments)}
         try:
             super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
         except SSHException as error:
@@ -155,7 +156,7 @@ class PatientClient(SSHClient):
         if said.get("proxycommand"):
             return jumps.program(said, question, place.address, place.port, known.get("username") or getpass.getuser())
         way: Any = None
-        chain = jumps.hops(said.get("proxyjump"))
+        chain = jumps.chain_of(said, question)
         for hop, following in zip(chain, (*chain[1:], None), strict=False):
             one = PatientClient()
             login = {key: value for key, value in (("username", hop.user), ("port", hop.port), ("sock", way)) if value}

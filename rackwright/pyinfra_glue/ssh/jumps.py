@@ -13,6 +13,7 @@ from typing import Any
 from paramiko import ProxyCommand, SSHException
 
 from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion
+from rackwright.settings.ssh.tokens import tokens_of
 
 FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 SHELL = "/bin/sh"
@@ -33,8 +34,14 @@ class Hop:
         return SshQuestion(self.host, file, self.user, self.port)
 
 
+def chain_of(answer: SshAnswer, question: SshQuestion) -> list[Hop]:
+    """Return the jump hosts; their names may hold tokens of the host behind them: %h, %n, %p, %r."""
+    tokens = tokens_of(answer, question)
+    return hops(re.sub("%.", lambda found: tokens.get(found[0], found[0]), answer.get("proxyjump")))
+
+
 def hops(text: str) -> list[Hop]:
-    """The jump hosts of a ProxyJump, the first one to connect to first. Raises SSHException for a word that is none."""
+    """The jump hosts of a ProxyJump, the first one to connect to first. Raises SSHException for another word."""
     return [_hop(word.strip()) for word in text.split(",") if word.strip()]
 
 

@@ -12,14 +12,15 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
 
 from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion
+from rackwright.settings.ssh.tokens import expanded
 
 
-def adapted(said: SshAnswer, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def adapted(said: SshAnswer, question: SshQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a connection that ssh's configuration sets in place of pyinfra's defaults."""
     found: dict[str, Any] = {}
     if said.every("identityfile") or said.is_set("identitiesonly", "yes"):
         found["look_for_keys"] = False  # the usual files count only where no other is named
-    only = said.is_set("identitiesonly", "yes") and arguments.get("pkey") is None and _loaded(said)
+    only = said.is_set("identitiesonly", "yes") and arguments.get("pkey") is None and _loaded(said, question)
     if only or said.every("identityagent") == ["none"]:
         found["allow_agent"] = False
     if said.get("connecttimeout"):
@@ -40,7 +41,7 @@ def keys_of(said: SshAnswer, question: SshQuestion, known: Mapping[str, Any]) ->
     files = identities(said, question)
     if known.get("pkey") is not None or not files:
         return {}
-    certificates = [_expanded(word, said, question) for word in said.every("certificatefile")]
+    certificates = [expanded(word, said, question) for word in said.every("certificatefile")]
     for file in files:
         if (key := _key(file, next(iter(certificates), None))) is not None:
             return {"pkey": key, "key_filename": [other for other in files if other != file]}
@@ -49,7 +50,7 @@ def keys_of(said: SshAnswer, question: SshQuestion, known: Mapping[str, Any]) ->
 
 def identities(said: SshAnswer, question: SshQuestion) -> list[str]:
     """The identity files that are there."""
-    named = [_expanded(word, said, question) for word in said.every("identityfile") if word.lower() != "none"]
+    named = [expanded(word, said, question) for word in said.every("identityfile") if word.lower() != "none"]
     return [file for file in named if Path(file).is_file()]
 
 
@@ -61,22 +62,5 @@ def _key(file: str, certificate: str | None) -> PKey | None:
         return None
 
 
-def _loaded(said: SshAnswer) -> bool:
-    files = [Path(word).expanduser() for word in said.every("identityfile")]
-    return any(_key(str(file), None) is not None for file in files if file.is_file())
-
-
-def _expanded(word: str, said: SshAnswer, question: SshQuestion) -> str:
-    tokens = {
-        "%%": "%",
-        "%d": str(Path.home()),
-        "%h": said.get("hostname", question.host),
-        "%n": question.host,
-        "%p": str(question.port or said.get("port") or 22),
-        "%r": question.user or said.get("user") or os.environ.get("USER", ""),
-        "%u": os.environ.get("USER", ""),
-        "%i": str(os.getuid()),
-    }
-    for token, value in tokens.items():
-        word = word.replace(token, value)
-    return os.path.expandvars(str(Path(word).expanduser()))
+def _loaded(said: SshAnswer, question: SshQuestion) -> bool:
+    return any(_key(file, None) is not None for file in identities(said, question))
