@@ -10,6 +10,7 @@ from pyinfra.connectors.sshuserclient.config import SSHConfig
 
 from rackwright.loading.ansible.ssh_config import jump_of
 from rackwright.settings.ssh.args import configuration, options, parse
+from rackwright.settings.ssh.known_hosts import place_of
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,21 @@ def test_what_is_not_understood_is_named(text: str, why: str) -> None:
 def test_host_keys_are_checked_whatever_the_words_say() -> None:
     words = {"ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -J b"}
     assert options(words) == [("ProxyJump", "b")]
+
+
+def test_a_file_with_host_keys_counts_as_it_does_for_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    values = {"ansible_ssh_common_args": "-o UserKnownHostsFile=/site/keys -o GlobalKnownHostsFile=none"}
+    assert options(values) == [("UserKnownHostsFile", "/site/keys")]
+    assert place_of("192.0.2.1", {**values, **jump_of("192.0.2.1", values)}).files == ("/site/keys",)
+
+
+@pytest.mark.parametrize(("file", "is_kept"), [("/site/keys", True), ("/dev/null", False), ("none", False)])
+def test_a_proxy_command_keeps_a_file_with_host_keys(file: str, is_kept: bool) -> None:
+    command = f"ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile={file} -W %h:%p b"
+    text = configuration("192.0.2.1", [("ProxyCommand", command)], "yes", None)
+    assert (file in text) is is_kept
+    assert "StrictHostKeyChecking=no" not in text
 
 
 def test_the_words_that_stand_first_before_ssh_count() -> None:

@@ -11,8 +11,11 @@ from typing import Any
 
 KEYS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 """The variables, in the order in which Ansible puts them before ssh; of two equal options ssh takes the first."""
-CHECKED = ("stricthostkeychecking", "userknownhostsfile", "globalknownhostsfile")
-"""Options that are left out: host keys are checked all the same, by `ssh_strict_host_key_checking` and its kin."""
+CHECKING = "stricthostkeychecking"
+"""An option that is left out: host keys are checked all the same, by `ssh_strict_host_key_checking`."""
+KEY_FILES = ("userknownhostsfile", "globalknownhostsfile")
+NO_FILES = ("/dev/null", "none")
+"""Values of these by which no key is checked: left out as well. A file with keys counts, as it does for ssh."""
 SHARING = ("controlmaster", "controlpath", "controlpersist", "compression", "loglevel")
 """Options that change nothing of how a host is reached."""
 FILE = "-F"
@@ -20,7 +23,9 @@ _OPTIONS = {"-J": "ProxyJump", "-i": "IdentityFile", "-p": "Port", "-l": "User"}
 _SWITCHES = {"-A": "ForwardAgent yes", "-4": "AddressFamily inet", "-6": "AddressFamily inet6"}
 _HARMLESS = "aCgkKnqTtvxXyY"
 """Switches that change nothing of how a host is reached."""
-_UNCHECKED = re.compile(r"\s-o\s*([\"']?)(?i:" + "|".join(CHECKED) + r")[\s=]+[^\s\"']+\1")
+_UNCHECKED = re.compile(
+    rf"\s-o\s*([\"']?)(?i:{CHECKING}[\s=]+[^\s\"']+|(?:{'|'.join(KEY_FILES)})[\s=]+(?:{'|'.join(NO_FILES)}))\1(?=\s|$)"
+)
 """The same options within a ProxyCommand."""
 _KEYWORD = re.compile(r"(\w+)(?:\s*=\s*|\s+)(\S.*)")
 Option = tuple[str, str]
@@ -28,7 +33,7 @@ Option = tuple[str, str]
 
 
 def options(values: Mapping[str, Any]) -> list[Option]:
-    """What the variables of a host ask for, without what is said of host keys.
+    """What the variables of a host ask for, without what turns the check of host keys off.
 
     Raises ValueError, with what is not understood.
     """
@@ -38,7 +43,11 @@ def options(values: Mapping[str, Any]) -> list[Option]:
             f"{FILE} {files[0]} is not taken here: set `ssh_config_file: {files[0]}` (relative to the site) beside it, "
             "which does the same"
         )
-    return [(name, value) for name, value in said if name.lower() not in (*CHECKED, *SHARING, FILE.lower())]
+    return [(name, value) for name, value in said if not _is_left_out(name.lower(), value)]
+
+
+def _is_left_out(name: str, value: str) -> bool:
+    return name in (CHECKING, *SHARING, FILE.lower()) or (name in KEY_FILES and value.strip("\"' ").lower() in NO_FILES)
 
 
 class ConfigFileError(ValueError):
