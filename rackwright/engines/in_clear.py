@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.settings.secret import looks_secret, tells_secret
+from rackwright.settings.secret import looks_secret, tells_password, tells_secret
 from rackwright_engines.finding import Finding
 from rackwright_engines.key_path import KeyPath, is_key
 
@@ -75,6 +75,8 @@ def _hook(words: Sequence[str], path: KeyPath) -> Iterator[Finding]:
         option = before if before.startswith("-") else ""
         if tells_secret(word, option):
             yield _finding((*path, index), FROM_FILE)
+    if tells_password(words):
+        yield _finding(path, FROM_FILE)
 
 
 def _environment(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -15,7 +15,7 @@ from rackwright.masks import BEGINNINGS, KNOWN, LOGIN_IN_HEADER, MASK, PASSWORD_
 
 _NAME = (
     r"(?:(?P<counts>token|(?<=[_-])pass)|(?P<lies>credentials?|private[_-]?key|(?<=[_-])pwd)|secret|password|passwd"
-    r"|passphrase|(?:api|access|account|storage|secret|encryption|signing|license|auth)[_-]?key)(?![\w-])[\"']?"
+    r"|passphrase|(?:api|access|account|subscription|storage|secret|encryption|signing|license|auth)[_-]?key)(?![\w-])[\"']?"
 )
 """How names of secrets end. What `counts` names may be a number, what `lies` names the path of a file."""
 _BEFORE = r"[\w-]{0,99}?"
@@ -27,19 +27,30 @@ _PLACE = r"(?(lies)(?![\"']?[~.]{0,2}/))"
 _VALUE = rf"{_NONE}{_COUNT}{_PLACE}(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',]+)"
 _LOGIN_IN_URL = re.compile(r"(://)[^/\s@\"']+@")
 _HEADER = re.compile(r"(?i)\b(authorization[\"']?[ \t]*[:=][ \t]*[\"']?(?:[a-z]+[ \t]+)?+)(?!\*)[^\s\"',]+")
-_LOGIN_OPTION = re.compile(r"(?<!\S)((?:-u|--user|--proxy-user)[ \t=]+[\"']?(?!\d+:\d)[^\s\"':]{1,99}:)[^\s\"']+")
-"""A login as curl takes it; a user and group by number are none."""
+_FLAGS = "[#0-46BGILNORSVZfgijklnqsv]{0,12}"
+"""Curl's switches without a value, which stand before the letter of one with a value: `-sSu`."""
+_LOGIN_OPTION = re.compile(
+    rf"(?<!\S)((?:-{_FLAGS}[uU][ \t=]*|--(?:user|proxy-user|auth)[ \t=]+)[\"']?(?!\d+:\d)"
+    r"[^\s\"':=/]{1,99}:)(?!//)[^\s\"']+"
+)
+"""A login as curl takes it, also without the space; a user and group by number are none."""
+_BY_PROGRAM = re.compile(
+    r"(?<![\w-])((?:sshpass[ \t]+-p|(?:ipmitool[ \t][^|;&\n]{0,200}?-P|redis-cli[ \t][^|;&\n]{0,200}?-a)(?=[ \t])"
+    r"|mysql\w*[ \t][^|;&\n]{0,200}?(?<=[ \t])-p(?=[^ \t]))[ \t]*[\"']?)(?!\*)[^\s\"']+"
+)
+"""Passwords by options of a letter, which mean another thing to another program."""
 _COOKIE = re.compile(
-    r"(?i)(?<!\S)((?:-b|--cookie)[ \t=]+[\"']?[\w.-]{1,99}=|-H[ \t]*[\"']?cookie:[ \t]*)(?!\*)[^\s\"']+"
+    rf"(?i)(?<!\S)((?:-{_FLAGS}b|--cookie)[ \t=]+[\"']?[\w.-]{{1,99}}=|-H[ \t]*[\"']?cookie:[ \t]*)(?!\*)[^\s\"']+"
 )
 """A cookie as curl takes it; a file of cookies has no `=`."""
-_OPTION = re.compile(rf"(?i)((?<![\w-])--{_BEFORE}{_NAME}(?:[ \t]*,)?[ \t\n]+(?:- )?)(?!--|-[a-z]\b){_VALUE}")
+_OPTION = re.compile(rf"(?i)((?<![\w-])--?{_BEFORE}{_NAME}(?:[ \t]*,)?[ \t\n]+(?:- )?)(?!--|-[a-z]\b){_VALUE}")
 """An option and its value as two words: on a command line, in a list of JSON, below each other in YAML."""
 _KEYED = re.compile(rf"(?i)((?<![\w-]){_BEFORE}{_NAME}\s*[:=]\s*){_VALUE}")
 _IN_VALUES = (LOGIN_IN_HEADER, _HEADER, PASSWORD_IN_URL, TOKEN_IN_URL)
 """What makes any value a secret."""
 
-
+_OPTIONS = (_LOGIN_OPTION, _COOKIE, _BY_PROGRAM)
+"""What other programs' options make a secret."""
 _REFERENCE = re.compile(r"\$\([^()]{0,200}\)|\$\{?\w{1,99}\}?|`[^`]{0,200}`")
 """What a shell puts in the place of a word: the secret itself lies elsewhere."""
 
@@ -93,7 +104,7 @@ def without_secrets(text: str) -> str:
     Keys that only count (`max_num_tokens: 8192`) are left alone.
     """
     text = _LOGIN_IN_URL.sub(rf"\g<1>{MASK}@", text)
-    for pattern in (PASSWORD_IN_URL, TOKEN_IN_URL, LOGIN_IN_HEADER, _HEADER, _LOGIN_OPTION, _COOKIE, _OPTION, _KEYED):
+    for pattern in (PASSWORD_IN_URL, TOKEN_IN_URL, LOGIN_IN_HEADER, _HEADER, *_OPTIONS, _OPTION, _KEYED):
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return KNOWN.sub(MASK, text)
 
@@ -119,6 +130,11 @@ def tells_secret(text: str, option: str = "") -> bool:
     words = _REFERENCE.sub(MASK, f"{option} {text}".strip().replace("\\", ""))
     words = re.sub(r"(://)[^/\s@\"']*\*MASKED\*@", rf"\g<1>{MASK}@", words)
     return without_secrets(words) != words
+
+
+def tells_password(words: Sequence[str]) -> bool:
+    """True for a command line whose program takes a password by an option of a letter (`sshpass -p`)."""
+    return bool(_BY_PROGRAM.search(_REFERENCE.sub(MASK, " ".join(words))))
 
 
 def shown_value(value: str, name: str) -> str:
