@@ -12,7 +12,7 @@ from rackwright.concerns.docker import Package
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.gpus import parse as parse_gpus
 from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, changes, details, joined, parse, report
-from rackwright.concerns.preflight.row import Case, CheckRow, Disk, Fetch, Listener, Reach
+from rackwright.concerns.preflight.row import DRAIN, UNDRAIN, Case, CheckRow, Disk, Fetch, Listener, Reach
 from rackwright.concerns.preflight.table import render, summary
 from rackwright.plan.answers import Answers, ListedContainer
 from rackwright.plan.change import Owned, Refuse
@@ -252,6 +252,24 @@ def test_toolkit_versions_and_modes() -> None:
 )
 def test_limits_are_those_of_containers(values: dict[str, str], warned: set[str]) -> None:
     assert warns(case(machine=machine(**values))) == warned
+
+
+OUTAGES = {
+    "locked memory": case(machine=machine(memlock="8388608", capabilities="none")),
+    "open files": case(machine=machine(nofile="1024")),
+    "driver": case(gpus=replace(gpus(), error="Driver/library version mismatch", module="570.1")),
+}
+
+
+@pytest.mark.parametrize("name", OUTAGES)
+def test_no_way_out_stops_what_serves(name: str) -> None:
+    (row,) = (row for rows in judged(OUTAGES[name]).values() for row in rows if row.fix)
+    assert DRAIN not in row.fix
+    serving = replace(OUTAGES[name], docker=docker(serving=("llm",)))
+    (found,) = (row for rows in judged(serving).values() for row in rows if row.fix)
+    assert found.fix.startswith(DRAIN)
+    assert row.fix in found.fix
+    assert found.fix.endswith(UNDRAIN)
 
 
 def test_a_port_is_free_or_ours_or_somebodys() -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from rackwright.concerns.docker.chains import are_needed, gone
-from rackwright.concerns.preflight.row import Case, Check
+from rackwright.concerns.preflight.row import DRAIN, UNDRAIN, Case, Check
 from rackwright.paths import DOCKER_HOST, DOCKER_SOCKET
 
 Verdicts = Iterator[tuple[bool, str, str]]
@@ -92,11 +92,7 @@ def chains(case: Case) -> Verdicts:
     restart = "systemctl restart docker"
     others = f"; {seen.foreign_running} other containers run and stop with dockerd" if seen.others_stop else ""
     serving = f"; {', '.join(seen.serving)} still serves" if seen.serving else ""
-    drain, undrain = (
-        "rackwright drain INVENTORY --limit HOST --reason chains",
-        "rackwright undrain INVENTORY --limit HOST",
-    )
-    fix = f"{drain}; on this host: {restart}; {undrain}"
+    fix = f"{DRAIN} --reason chains; on this host: {restart}; {UNDRAIN}"
     text = f"{gone(seen.lacks)}, so no container that publishes a port can start{serving}{others}"
     yield False, text, fix if seen.serving else restart
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -17,6 +18,10 @@ from rackwright_engines.quick_yaml import load_yaml
 
 Severity = Literal["stop", "warn", "info"]
 Kind = Literal["image", "model", "encoding"]
+DRAIN = "rackwright drain INVENTORY --limit HOST"
+UNDRAIN = "rackwright undrain INVENTORY --limit HOST"
+STOPS_WHAT_SERVES = re.compile(r"\breboot\b|restart docker|--gpu-reset")
+"""Words of a way out that end every container of the host."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +229,7 @@ class Check:
     def rows(self, case: Case) -> list[CheckRow]:
         """The rows of this check."""
         return [
-            CheckRow(self.name, self.severity, ok, seen, "" if ok else fix, self.code)
+            CheckRow(self.name, self.severity, ok, seen, "" if ok else _out_of_service(case, fix), self.code)
             for ok, seen, fix in self.judge(case)
         ]
 
@@ -250,3 +255,10 @@ def version_tuple(text: str) -> tuple[int, ...]:
 def gib(size: float) -> str:
     """Bytes for people."""
     return f"{size / 2**30:.1f} GiB" if size < 10 * 2**30 else f"{size / 2**30:.0f} GiB"
+
+
+def _out_of_service(case: Case, fix: str) -> str:
+    """`fix`, between a drain and its end where it would stop what serves: no way out is an outage itself."""
+    if not case.docker.serving or not STOPS_WHAT_SERVES.search(fix) or DRAIN in fix:
+        return fix
+    return f"{DRAIN}; then {fix}; then {UNDRAIN}"
