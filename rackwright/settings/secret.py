@@ -133,7 +133,7 @@ def tells_secret(text: str, option: str = "") -> bool:
 
 
 def tells_password(words: Sequence[str]) -> bool:
-    """True for a command line whose program takes a password by an option of a letter (`sshpass -p`)."""
+    """Return True for a command line whose program takes a password by an option of a letter (`sshpass -p`)."""
     return bool(_BY_PROGRAM.search(_REFERENCE.sub(MASK, " ".join(words))))
 
 
