@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rackwright.bench.record import read_bench
+from rackwright.bench.suites.prompts import LOCK
 from rackwright.effects.remote import command_of, remote
-from rackwright.fleet.bench.record import read_bench
-from rackwright.fleet.bench.suites.prompts import LOCK
 from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError
 from rackwright.paths import container_name

@@ -23,9 +23,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.peers.meter import Command, Meter, Outcome, Spent, seconds_of
-from rackwright.fleet.view.critical_path import critical_path, own_part
-from rackwright.fleet.view.timeline_events import timeline_of
-from rackwright.runs.journal import chosen_record, read_record
+from rackwright.record.journal import chosen_record, read_record
+from rackwright.record.view.critical_path import critical_path, own_part
+from rackwright.record.view.timeline_events import timeline_of
 from rackwright_lab import Host, Lab
 
 PAUSE = 0.1

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 
 sys.exit(main())

@@ -61,7 +61,7 @@ PyinfraGroups = dict[str, list[Any]]
 """The groups as pyinfra takes them from an inventory."""
 NAMED = "RACKWRIGHT_ANSIBLE_INVENTORY"
 """The variable that names the Ansible inventory of a site's inventory/ansible.py."""
-RECORD = "rackwright.fleet.rollout.plain_run"
+RECORD = "rackwright.rollout.deploy_record"
 """What keeps the record of a run. Whoever only looks at hosts loads inventories too, and waits for nothing of it."""
 
 

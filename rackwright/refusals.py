@@ -1,4 +1,4 @@
-"""The table of refusals: each code with its message and what that does not say (data/refusals, a file a folder).
+"""The table of refusals: each code with its message and what that does not say (data/refusals, a file a subject).
 
 Nothing is decided by it: errors, checks and rows carry their code, and this is what people look it up in.
 """
@@ -44,9 +44,8 @@ class KnownLine:
 
 @dataclass(frozen=True)
 class RefusalRange:
-    """The refusals of one folder below rackwright/, `.` for rackwright/ itself; all codes begin alike."""
+    """The refusals of one subject; all codes begin alike, wherever in rackwright/ they are raised."""
 
-    folder: str
     heading: str
     refusals: tuple[Refusal, ...]
     lines: tuple[KnownLine, ...]
@@ -54,20 +53,18 @@ class RefusalRange:
 
 @cache
 def sections() -> tuple[RefusalRange, ...]:
-    """All folders, in the order of their codes."""
+    """Return all subjects, in the order of their codes."""
     found = [_section(load_yaml(file.read_text())) for file in FOLDER.iterdir() if file.name.endswith(".yaml")]
     return tuple(sorted(found, key=lambda section: section.refusals[0].code))
 
 
 def _section(table: Mapping[str, Any]) -> RefusalRange:
     refusals = tuple(Refusal(code, **row) for code, row in table["codes"].items())
-    return RefusalRange(
-        table["folder"], table["heading"], refusals, tuple(KnownLine(**row) for row in table.get("words", ()))
-    )
+    return RefusalRange(table["heading"], refusals, tuple(KnownLine(**row) for row in table.get("words", ())))
 
 
 def by_code() -> dict[str, tuple[RefusalRange, Refusal]]:
-    """Every code with its folder."""
+    """Return every code with its subject."""
     return {refusal.code: (section, refusal) for section in sections() for refusal in section.refusals}
 
 

@@ -27,7 +27,7 @@ stands for names and numbers; where a cell is empty, the message says it all.
 
 Exit status 1 always means: not all was done. Hosts that are not named in red are as wanted, or were not reached yet.
 
-The first two digits of a code are the folder whose matter it is. Preflight's checks and the gate's rows are quoted by
+The first two digits of a code are its subject, a heading below. Preflight's checks and the gate's rows are quoted by
 their names. Lines below a code are the words of hosts, servers and SSH in such a message; lines without a code are no
 errors of ours, or only said.
 """

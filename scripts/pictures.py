@@ -27,11 +27,11 @@ from pathlib import Path
 from rich.console import Console
 
 from rackwright import __version__
-from rackwright.fleet.view.report import page
-from rackwright.fleet.view.screen import draw
-from rackwright.fleet.view.timeline import Timeline
-from rackwright.fleet.view.timeline_events import add_event, timeline_of
-from rackwright.runs.journal import Event, read_record
+from rackwright.record.journal import Event, read_record
+from rackwright.record.view.report import page
+from rackwright.record.view.screen import draw
+from rackwright.record.view.timeline import Timeline
+from rackwright.record.view.timeline_events import add_event, timeline_of
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 LIVE, REPORT = PICTURES / "live-view.svg", PICTURES / "report.png"

@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-from rackwright.commands.cli import Parser, parser
-from rackwright.commands.verbs import BEHIND_DASHES, VERB_GROUPS
+from rackwright.cli.main import Parser, parser
+from rackwright.cli.verbs import BEHIND_DASHES, VERB_GROUPS
 from rackwright.concerns.preflight.docker import DOCKER
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE

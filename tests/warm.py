@@ -32,16 +32,16 @@ ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 LONGEST = 150_000
 """Bytes of one request, an environment included; a packet of Linux's default size holds it."""
-FIRST = {"pyinfra": "pyinfra_cli.main", "rackwright": "rackwright.commands.cli"}
+FIRST = {"pyinfra": "pyinfra_cli.main", "rackwright": "rackwright.cli.main"}
 """The module of each program's `main`. Its console script imports it before all others, and gevent patches there."""
 BESIDES = (
     "rackwright.inventory",
     "rackwright.operations.endpoints",
-    "rackwright.commands.rollout",
-    "rackwright.commands.status",
-    "rackwright.fleet.inspect.status.output",
-    "rackwright.fleet.rollout.launch",
-    "rackwright.fleet.view.report",
+    "rackwright.cli.rollout",
+    "rackwright.cli.status",
+    "rackwright.inspect.status.output",
+    "rackwright.rollout.launch",
+    "rackwright.record.view.report",
     "rackwright_lab.inventory",
 )
 """What most commands load. Nothing of a site: what lies beside a deploy.py is each run's own."""

@@ -38,9 +38,9 @@ from rackwright.messages import RackwrightError, ReadingError, counted, paragrap
 from rackwright.paths import guard_file, guard_trial, guard_unit, job_unit
 from rackwright.plan.change import Guarded, Job, Shell, WriteFile
 from rackwright.plan.jobstream import PROGRESS, Event, Heard, JobStream, text_of
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import note
-from rackwright.runs.progress import Calm, Meter
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.journal import note
+from rackwright.record.progress import Calm, Meter
 from rackwright.settings.secret import Secret
 
 LOST = (OSError, SSHException, EOFError, ConnectError)

@@ -38,20 +38,7 @@ from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout
 from rackwright.effects.steps.endpoint import NothingServesError, UnknownEndError, ask_all, await_earlier, with_more
 from rackwright.effects.steps.strangers import refuse_strangers
-from rackwright.fleet.inspect.plan import plan_host
-from rackwright.fleet.rollout.gate import Outcome
-from rackwright.fleet.rollout.gate_hosts import (
-    RunHost,
-    bake_rows,
-    domains_of,
-    in_rollout,
-    node_of,
-    outcome_of,
-    serves,
-    shape_of,
-    state_after,
-    was_cut,
-)
+from rackwright.inspect.plan import plan_host
 from rackwright.messages import coded
 from rackwright.operations.group_turn import (
     MemberTurn,
@@ -86,9 +73,22 @@ from rackwright.pyinfra_glue.hostrun import (
     unreadable,
 )
 from rackwright.pyinfra_glue.inventories import settings_of
-from rackwright.runs.handover import received
-from rackwright.runs.journal import note
-from rackwright.runs.states import RunState
+from rackwright.record.handover import received
+from rackwright.record.journal import note
+from rackwright.record.states import RunState
+from rackwright.rollout.run_hosts import (
+    RunHost,
+    bake_rows,
+    domains_of,
+    in_rollout,
+    node_of,
+    outcome_of,
+    serves,
+    shape_of,
+    state_after,
+    was_cut,
+)
+from rackwright.rollout.turn_queue import Outcome
 from rackwright.settings.model import HostSettings
 
 IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)

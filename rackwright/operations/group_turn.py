@@ -22,9 +22,9 @@ from rackwright.paths import unit_name
 from rackwright.plan.change import Change, Proved, Shell
 from rackwright.pyinfra_glue.hostrun import announce_changes, carry_out, mark_changed, state_of
 from rackwright.pyinfra_glue.inventories import groups_of, settings_of
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import note
-from rackwright.runs.states import RunState
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.journal import note
+from rackwright.record.states import RunState
 from rackwright.settings.group import Group
 
 

@@ -31,9 +31,9 @@ from rackwright.pyinfra_glue.hostrun import (
     this_host,
 )
 from rackwright.pyinfra_glue.inventories import settings_of
-from rackwright.runs.handover import received
-from rackwright.runs.journal import note
-from rackwright.runs.states import RunState
+from rackwright.record.handover import received
+from rackwright.record.journal import note
+from rackwright.record.states import RunState
 
 
 @operation()

@@ -45,8 +45,8 @@ from rackwright.pyinfra_glue.hostrun import (
 )
 from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.pyinfra_glue.options import is_dry, is_verbose
-from rackwright.runs.journal import note
-from rackwright.runs.masking import change_fields
+from rackwright.record.journal import note
+from rackwright.record.masking import change_fields
 from rackwright.sources.names import missing_of
 
 

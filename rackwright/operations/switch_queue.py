@@ -10,10 +10,10 @@ from pyinfra import logger
 from pyinfra.api.host import Host
 
 from rackwright.effects.run_context import part_of
-from rackwright.fleet.rollout.gate import Begin, Outcome, TurnQueue
-from rackwright.fleet.rollout.gate_hosts import BakeCheck, RunHost, baking, in_rollout, limits_of
-from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
-from rackwright.runs.journal import current_record, note
+from rackwright.record.journal import current_record, note
+from rackwright.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
+from rackwright.rollout.run_hosts import BakeCheck, RunHost, baking, in_rollout, limits_of
+from rackwright.rollout.turn_queue import Begin, Outcome, TurnQueue
 from rackwright.settings.sections import Hooks
 
 

@@ -16,7 +16,7 @@ from rackwright.effects.run_context import share
 from rackwright.loading.choice import EVERYBODY, Choice
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.cheap_lookups import use_cheap_lookups
-from rackwright.runs.states import ENDED_WELL, RunState
+from rackwright.record.states import ENDED_WELL, RunState
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Lock
 

@@ -28,7 +28,7 @@ from rackwright.messages import counted
 from rackwright.processes import ENDING, end_undisturbed, interruption
 from rackwright.pyinfra_glue.current_run import has_executed
 from rackwright.pyinfra_glue.patch import held, patch
-from rackwright.runs.handover import received
+from rackwright.record.handover import received
 
 STUCK = 0.5
 """Seconds after which gevent's loop is blocked, by a prompt in a greenlet: that greenlet is then ended."""

@@ -24,7 +24,7 @@ from rackwright.pyinfra_glue.inventories import limited, load_inventory, refuse_
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import tame_output
-from rackwright.runs.selection import named_by
+from rackwright.record.selection import named_by
 from rackwright.settings.ssh.known_hosts import not_followed
 
 __all__ = ["Connected", "chosen_hosts", "chosen_together", "connected", "hosts_named", "progress_spinner"]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from rackwright.fleet.bench.aiperf.environment import LOCK
+from rackwright.bench.aiperf.environment import LOCK
 from rackwright_lab.hosts import base
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import run

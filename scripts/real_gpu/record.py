@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright import __version__
-from rackwright.fleet.hardware.page import page, values
+from rackwright.hardware.page import page, values
 from rackwright_lab.real.gpu import ENVIRONMENT, IMAGE, TORCH, VERSION
 from scripts.real_gpu.story import HARDWARE, Done
 

@@ -12,8 +12,8 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-from rackwright.fleet.view.report import page
-from rackwright.fleet.view.timeline_events import timeline_of
+from rackwright.record.view.report import page
+from rackwright.record.view.timeline_events import timeline_of
 from tests.unit.made_up_runs import made_up, recorded
 from tests.unit.test_report import hostile
 

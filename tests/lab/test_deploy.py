@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.fleet.hardware.page import values
+from rackwright.hardware.page import values
 from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab

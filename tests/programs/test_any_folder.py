@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.runs.journal import read_record, records
+from rackwright.record.journal import read_record, records
 from tests.programs.fake_site import make_site, started
 from tests.trap import SPRUNG, make_trap
 from tests.warm import ROOT
@@ -23,7 +23,7 @@ globals().update(build(__file__, {"front": ["@fake/a1", "@fake/a2"]}))
 DEPLOY = """\
 from pyinfra import host
 from pyinfra.api import operation
-from rackwright.runs.journal import note
+from rackwright.record.journal import note
 from rackwright.pyinfra_glue.hostrun import this_host
 from rackwright.inventory import settings_of
 from tasks.words import WORD

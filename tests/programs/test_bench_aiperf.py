@@ -19,13 +19,13 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.fleet.bench.aiperf.environment import ready_python
-from rackwright.fleet.bench.aiperf.process import LOG, begun
-from rackwright.fleet.bench.aiperf.results import read_results
-from rackwright.fleet.bench.aiperf.tokenizer import in_cache
-from rackwright.fleet.bench.aiperf.words import Target, profile_words, surroundings
-from rackwright.fleet.bench.suites.loading import suite_of
-from rackwright.fleet.bench.suites.suite import cells
+from rackwright.bench.aiperf.environment import ready_python
+from rackwright.bench.aiperf.process import LOG, begun
+from rackwright.bench.aiperf.results import read_results
+from rackwright.bench.aiperf.tokenizer import in_cache
+from rackwright.bench.aiperf.words import Target, profile_words, surroundings
+from rackwright.bench.suites.loading import suite_of
+from rackwright.bench.suites.suite import cells
 from rackwright.masks import MASK
 from tests.lab.products import with_proof
 
@@ -39,7 +39,7 @@ arrivals: {one: {concurrency: 2, requests: REQUESTS}}
 PARENT = """\
 import json, os, sys, time
 from pathlib import Path
-from rackwright.fleet.bench.aiperf.process import begun
+from rackwright.bench.aiperf.process import begun
 words, out = json.loads(sys.argv[1]), Path(sys.argv[2])
 with begun(words, "", dict(os.environ), out) as process:
     print(process.pid, flush=True)

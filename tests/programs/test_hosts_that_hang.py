@@ -21,7 +21,7 @@ from tests.warm import ROOT
 GRACE = 2
 CODE = """\
 import sys
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.effects import line, remote
 from rackwright.pyinfra_glue import poll
 from rackwright.pyinfra_glue.ssh import client, limits

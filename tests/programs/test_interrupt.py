@@ -75,7 +75,7 @@ finally:
 """
 NURSE = """\
 import os, subprocess, sys, time
-from rackwright.runs.handover import Handover
+from rackwright.record.handover import Handover
 words = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
 subprocess.Popen(words, env=Handover(parent=os.getpid()).environment)
 time.sleep(60)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.commands import init
+from rackwright.cli import init
 from rackwright.effects.run_context import part_of
 from rackwright.inventory import NAMED
 from rackwright.loading.ansible import config

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands import init
+from rackwright.cli import init
 from rackwright.loading.ansible.command import command
 from tests import texts
 from tests.programs.fake_site import make_site, started

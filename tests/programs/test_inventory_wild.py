@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.effects.run_context import part_of
 from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue.current_run import Inventories, current_state

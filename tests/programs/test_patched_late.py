@@ -25,7 +25,7 @@ import sys, time
 from types import SimpleNamespace
 from rackwright.concerns.image import SeenImages
 from rackwright.concerns.models import SeenModels
-from rackwright.fleet.inspect import read_hosts
+from rackwright.inspect import read_hosts
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue import session
 from rackwright.sources.names import Names
@@ -113,7 +113,7 @@ def stop(*_):
 
 gevent.monkey.patch_all = then
 modules = {}
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.pyinfra_glue import session
 session.use_patient_client = stop
 before = list(made)

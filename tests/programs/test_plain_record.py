@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 import pytest
 
-from rackwright.fleet.quarantine import Quarantined, change_quarantine, load_quarantine
-from rackwright.fleet.rollout.plain_run import exit_status, sentence
-from rackwright.runs.journal import Event, read_record, records
-from rackwright.runs.record import record_of
+from rackwright.record.journal import Event, read_record, records
+from rackwright.record.quarantine import Quarantined, change_quarantine, load_quarantine
+from rackwright.record.record import record_of
+from rackwright.rollout.deploy_record import exit_status, sentence
 from tests import texts
 from tests.programs.fake_site import make_site, started
 from tests.refused import refusal
@@ -21,7 +21,7 @@ globals().update(build(__file__, {"front": ["@fake/a1", "@fake/a2"], "back": ["@
 """
 DEPLOY = """\
 from pyinfra.api import FunctionCommand, operation
-from rackwright.runs.journal import note
+from rackwright.record.journal import note
 from rackwright.pyinfra_glue.hostrun import fail, this_host
 
 @operation()

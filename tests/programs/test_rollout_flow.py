@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.quarantine import Quarantined, change_quarantine
 from rackwright.processes import this_process
-from rackwright.runs.journal import append, new_record, read_record, records
-from rackwright.runs.record import Record, record_of
+from rackwright.record.journal import append, new_record, read_record, records
+from rackwright.record.quarantine import Quarantined, change_quarantine
+from rackwright.record.record import Record, record_of
 from tests import texts
 from tests.programs.fake_site import make_site, started
 
@@ -22,8 +22,8 @@ globals().update(build(__file__, {{"front": {HOSTS}}}))
 """
 DEPLOY = """\
 from pyinfra.api import operation
-from rackwright.runs.handover import received
-from rackwright.runs.journal import note
+from rackwright.record.handover import received
+from rackwright.record.journal import note
 from rackwright.pyinfra_glue.hostrun import this_host
 
 @operation()

@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from rackwright.fleet.view.live_run import GrowingRecord, follow, unshown_errors
-from rackwright.fleet.view.screen import chosen, draw, facts, headline, tightest
-from rackwright.fleet.view.timeline import Timeline
-from rackwright.fleet.view.timeline_events import add_event, timeline_of
-from rackwright.runs.journal import Event, append, new_record
+from rackwright.record.journal import Event, append, new_record
+from rackwright.record.view.live_run import GrowingRecord, follow, unshown_errors
+from rackwright.record.view.screen import chosen, draw, facts, headline, tightest
+from rackwright.record.view.timeline import Timeline
+from rackwright.record.view.timeline_events import add_event, timeline_of
 from tests.unit.made_up_runs import event, made_up, recorded
 
 
@@ -194,7 +194,7 @@ def test_the_status_is_that_of_pyinfra(tmp_path: Path, view: bool, capfd: pytest
 DRIVER = """
 import os, sys
 from pathlib import Path
-from rackwright.fleet.view.live_run import follow
+from rackwright.record.view.live_run import follow
 record = Path(sys.argv[1])
 try:
     follow([sys.executable, "-c", sys.argv[2]], record.parent, {**os.environ, "RECORD": str(record)}, record, True)
@@ -258,7 +258,7 @@ def test_a_view_that_cannot_be_drawn_ends_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     record = new_record(tmp_path, "rollout")
-    monkeypatch.setattr("rackwright.fleet.view.screen.draw", lambda *_: json.loads("nonsense"))
+    monkeypatch.setattr("rackwright.record.view.screen.draw", lambda *_: json.loads("nonsense"))
     environment = {**os.environ, "RECORD": str(record)}
     work = WORK + "time.sleep(1)"
     assert follow([sys.executable, "-c", work], tmp_path, environment, record, True) == 0

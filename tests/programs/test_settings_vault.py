@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands import init
-from rackwright.commands.cli import main
+from rackwright.cli import init
+from rackwright.cli.main import main
 from rackwright.loading.ansible.command import command
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.loading.vault import UndecryptableError, decrypt

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rackwright.fleet.bench.record import read_bench
-from rackwright.fleet.bench.suites.loading import load_suite
-from rackwright.fleet.bench.suites.prompts import WORDS
-from rackwright.fleet.bench.suites.suite import cells
+from rackwright.bench.record import read_bench
+from rackwright.bench.suites.loading import load_suite
+from rackwright.bench.suites.prompts import WORDS
+from rackwright.bench.suites.suite import cells
 from tests.lab.conftest import BIN, ROOT, Site
 
 pytestmark = pytest.mark.lab

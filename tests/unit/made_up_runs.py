@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rackwright.runs.journal import Event, read_record
+from rackwright.record.journal import Event, read_record
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "runs"
 BEGIN = datetime(2026, 1, 1, 8, 0, tzinfo=UTC)

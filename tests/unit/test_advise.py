@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright_engines.advice import Load, advise
 from rackwright_engines.data import table
 from rackwright_engines.fit.sizes import plan_of

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.cli import main
-from rackwright.fleet.bench.figures.figures import Measured, Request, as_json
-from rackwright.fleet.bench.history import figures_of
-from rackwright.fleet.bench.record import bench_of
+from rackwright.bench.figures.figures import Measured, Request, as_json
+from rackwright.bench.history import figures_of
+from rackwright.bench.record import bench_of
+from rackwright.cli.main import main
 from rackwright_engines.advice import Load
 from rackwright_engines.own import OwnFigure, own_advice
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from rackwright.commands.render import rendered_files
+from rackwright.cli.render import rendered_files
 from rackwright.engines.host import check_endpoint
 from rackwright.loading.validate import validate
 from rackwright.plan.spec import environment, server_command

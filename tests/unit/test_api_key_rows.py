@@ -15,7 +15,6 @@ import pytest
 from rackwright.concerns.endpoint import questions
 from rackwright.concerns.endpoint.questions import questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.fleet.rollout.gate_hosts import bake_rows
 from rackwright.plan.binding import Binding, key_digest
 from rackwright.proof.basic import (
     Answer,
@@ -29,6 +28,7 @@ from rackwright.proof.basic import (
 )
 from rackwright.proof.drafts import drafts_accepted
 from rackwright.proof.steps import engine_steps
+from rackwright.rollout.run_hosts import bake_rows
 from tests.unit.test_api_key import KEY, OTHER, put_key, release, settings
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 
 DIGEST = f"sha256:{'a' * 64}"
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6"

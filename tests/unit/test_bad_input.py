@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.inventory import refuse_other_formats
 from rackwright.loading.ansible.command import environment
 from rackwright.loading.load import SIZE

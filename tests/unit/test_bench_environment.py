@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.fleet.bench.aiperf import environment
+from rackwright.bench.aiperf import environment
 from rackwright.messages import RackwrightError
 
 LOOK = "import importlib.util, sys; sys.exit(importlib.util.find_spec('astray') is not None)"

@@ -18,21 +18,21 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from rackwright.fleet.bench.aiperf.environment import LOCK
-from rackwright.fleet.bench.aiperf.results import measured
-from rackwright.fleet.bench.endpoint_on_host import GpuSample, parse_gpu_sample
-from rackwright.fleet.bench.figures.acceptance import counts_of, drafting_of, grown_between
-from rackwright.fleet.bench.figures.compare import FIGURES, compared, estimate, in_percent, ratio_of, sentences
-from rackwright.fleet.bench.figures.fail_if import broken, fail_if_of
-from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
-from rackwright.fleet.bench.figures.guards import FORCED, forced, others, slowed, switches
-from rackwright.fleet.bench.record import Bench, bench_of
-from rackwright.fleet.bench.report import plots
-from rackwright.fleet.bench.report.curves import Curves, curves
-from rackwright.fleet.bench.report.drawing import curves_of, draw, svg_texts
-from rackwright.fleet.bench.report.grids import grids
-from rackwright.fleet.bench.report.page import html
-from rackwright.fleet.bench.report.table import acceptance, clients_lines, switches_lines, table
+from rackwright.bench.aiperf.environment import LOCK
+from rackwright.bench.aiperf.results import measured
+from rackwright.bench.endpoint_on_host import GpuSample, parse_gpu_sample
+from rackwright.bench.figures.acceptance import counts_of, drafting_of, grown_between
+from rackwright.bench.figures.compare import FIGURES, compared, estimate, in_percent, ratio_of, sentences
+from rackwright.bench.figures.fail_if import broken, fail_if_of
+from rackwright.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
+from rackwright.bench.figures.guards import FORCED, forced, others, slowed, switches
+from rackwright.bench.record import Bench, bench_of
+from rackwright.bench.report import plots
+from rackwright.bench.report.curves import Curves, curves
+from rackwright.bench.report.drawing import curves_of, draw, svg_texts
+from rackwright.bench.report.grids import grids
+from rackwright.bench.report.page import html
+from rackwright.bench.report.table import acceptance, clients_lines, switches_lines, table
 from rackwright.messages import RackwrightError, SettingsError
 from rackwright.settings.model import EndpointSettings
 from tests.refused import refused

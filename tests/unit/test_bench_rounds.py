@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.fleet.bench.figures.compare import compared, estimate
-from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
-from rackwright.fleet.bench.figures.rounds import Limits, in_pairs, over, pooled, round_numbers
-from rackwright.fleet.bench.figures.verdict import shares, verdict
-from rackwright.fleet.bench.record import bench_of
-from rackwright.fleet.bench.suites.suite import Suite
-from rackwright.fleet.bench.variants.naming import names_of, on_trial, variant_of
+from rackwright.bench.figures.compare import compared, estimate
+from rackwright.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
+from rackwright.bench.figures.rounds import Limits, in_pairs, over, pooled, round_numbers
+from rackwright.bench.figures.verdict import shares, verdict
+from rackwright.bench.record import bench_of
+from rackwright.bench.suites.suite import Suite
+from rackwright.bench.variants.naming import names_of, on_trial, variant_of
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError
-from rackwright.runs.journal import Event
+from rackwright.record.journal import Event
 from rackwright.settings.model import HostSettings
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.fleet.bench.aiperf.words import Target, profile_words
-from rackwright.fleet.bench.suites.loading import InvalidSuiteError, load_suite, own_suites, suite_of
-from rackwright.fleet.bench.suites.prompts import LOCK, prompt_files
-from rackwright.fleet.bench.suites.suite import cells
+from rackwright.bench.aiperf.words import Target, profile_words
+from rackwright.bench.suites.loading import InvalidSuiteError, load_suite, own_suites, suite_of
+from rackwright.bench.suites.prompts import LOCK, prompt_files
+from rackwright.bench.suites.suite import cells
 from rackwright.messages import SettingsError
 from tests.refused import refused
 

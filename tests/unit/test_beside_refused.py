@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.loading.ansible import jinja
 from rackwright.loading.choice import Choice
 from rackwright.loading.load import Listing, load

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.rollout.candidates import candidates, chosen
 from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
-from rackwright.runs.journal import Event
-from rackwright.runs.record import Record, record_of
+from rackwright.record.journal import Event
+from rackwright.record.record import Record, record_of
+from rackwright.rollout.resumable_runs import candidates, chosen
 
 HOSTS = ["h1", "h2", "h3"]
 GONE = {**this_process(), "started": -1}

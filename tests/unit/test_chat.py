@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands import chat
+from rackwright.cli import chat
 from rackwright.settings.group import Group, GroupMember
 
 MEMBERS = (GroupMember("h1", "10.1.0.1"), GroupMember("h2", "10.1.0.2"))

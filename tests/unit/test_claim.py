@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from rackwright.messages import RackwrightError
-from rackwright.runs.claim import claimed
+from rackwright.record.claim import claimed
 
 HOLD = """\
 import sys
 from pathlib import Path
-from rackwright.runs.claim import claimed
+from rackwright.record.claim import claimed
 with claimed(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main, parser
-from rackwright.commands.drift import drift_values
-from rackwright.commands.drift import table as drift_table
-from rackwright.commands.lease import table as lease_table
-from rackwright.fleet.inspect.drift import Drift, HostDrift
+from rackwright.cli.drift import drift_values
+from rackwright.cli.drift import table as drift_table
+from rackwright.cli.lease import table as lease_table
+from rackwright.cli.main import main, parser
+from rackwright.inspect.drift import Drift, HostDrift
 from tests.unit.test_grammar import leaves, site
 
 __all__ = ["site"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 
 BASH = (
     "source {script}; COMP_WORDS=({words}); COMP_CWORD={last}; _shtab_rackwright; printf '%s\\n' \"${{COMPREPLY[@]}}\""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from rackwright.fleet.view.critical_path import BETWEEN, critical_path, own_part
-from rackwright.fleet.view.report.page import page
-from rackwright.fleet.view.timeline import STAGING, Timeline
-from rackwright.fleet.view.timeline_events import timeline_of
-from rackwright.runs.journal import Event
-from rackwright.runs.progress import DOWNLOADING, LOADING, PROVING
+from rackwright.record.journal import Event
+from rackwright.record.progress import DOWNLOADING, LOADING, PROVING
+from rackwright.record.view.critical_path import BETWEEN, critical_path, own_part
+from rackwright.record.view.report.page import page
+from rackwright.record.view.timeline import STAGING, Timeline
+from rackwright.record.view.timeline_events import timeline_of
 
 HOST = "h1"
 

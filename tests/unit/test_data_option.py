@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands import cli
-from rackwright.commands.resume import typed_of
-from rackwright.commands.verbs import VERBS
-from rackwright.fleet.rollout import launch
+from rackwright.cli import main
+from rackwright.cli.resume import typed_of
+from rackwright.cli.verbs import VERBS
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.options import data_given, data_words, given
+from rackwright.rollout import launch
 from rackwright.settings.sections import Hooks
 
 WITHOUT = {"init", "runs", "report", "explain", "advise", "schema", "completion", "firewall", "lease"}
@@ -35,7 +35,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def parser_of(verb: str) -> argparse.ArgumentParser:
-    (action,) = (one for one in cli.parser(verb)._actions if isinstance(one, argparse._SubParsersAction))
+    (action,) = (one for one in main.parser(verb)._actions if isinstance(one, argparse._SubParsersAction))
     found: argparse.ArgumentParser = action.choices[verb]
     return found
 
@@ -49,24 +49,24 @@ def test_every_verb_that_loads_settings_takes_it(verb: str) -> None:
 @pytest.mark.parametrize("words", [["teardown", "i.py"], ["status", "i.py"], ["drain", "i.py", "--reason", "x"]])
 def test_what_it_says_counts_while_the_command_runs(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     seen = list[dict[str, Any]]()
-    parsed = cli.parser(words[0])
+    parsed = main.parser(words[0])
 
     def handler(_: argparse.Namespace) -> int:
         seen.append(data_given())
         return 0
 
-    monkeypatch.setattr(cli, "parser", lambda _=None: parsed)
-    monkeypatch.setattr(cli, "open_vault", lambda _: None)
+    monkeypatch.setattr(main, "parser", lambda _=None: parsed)
+    monkeypatch.setattr(main, "open_vault", lambda _: None)
     parser = parsed._subparsers._group_actions[0].choices[words[0]]  # type: ignore[union-attr,index]
     parser.set_defaults(handler=handler)
     given_words = ["--data", "replicas=2", "--data", "gpus=all"]
-    assert cli.main([*words, *given_words]) == 0
+    assert main.main([*words, *given_words]) == 0
     assert seen == [{"replicas": 2, "gpus": "all"}]
     assert data_given() == {}
 
 
 def test_a_word_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["teardown", "inventory/none.py", "--all", "-y", "--data", "replicas"]) == 1
+    assert main.main(["teardown", "inventory/none.py", "--all", "-y", "--data", "replicas"]) == 1
     assert "RW1016" in capsys.readouterr().err
 
 

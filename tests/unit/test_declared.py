@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.commands.rollback import own_operations
+from rackwright.cli.rollback import own_operations
 from rackwright.concerns.catalog import ALL, managed
 from rackwright.concerns.declared import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
 from rackwright.concerns.firewall.changes import OWNS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.rollout import add_parser, given
+from rackwright.cli.rollout import add_parser, given
 from rackwright.concerns.endpoint import (
     ENDPOINT,
     Aim,
@@ -21,13 +21,13 @@ from rackwright.concerns.endpoint import (
 )
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
-from rackwright.fleet.inspect.drift import drift_of
-from rackwright.fleet.inspect.grouping import exit_code
-from rackwright.fleet.inspect.plan import plan_host
-from rackwright.fleet.inspect.plan_text import plan_text, plan_values
-from rackwright.fleet.inspect.status.reading import Asked, parse
-from rackwright.fleet.inspect.status.rows import StatusRow, rows_of
-from rackwright.fleet.inspect.status.table import render
+from rackwright.inspect.drift import drift_of
+from rackwright.inspect.grouping import exit_code
+from rackwright.inspect.plan import plan_host
+from rackwright.inspect.plan_text import plan_text, plan_values
+from rackwright.inspect.status.reading import Asked, parse
+from rackwright.inspect.status.rows import StatusRow, rows_of
+from rackwright.inspect.status.table import render
 from rackwright.loading.load import nested
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Shell

@@ -27,16 +27,16 @@ from rackwright.effects.reader import parse_reading
 from rackwright.effects.remote import NotStartedError
 from rackwright.effects.steps.dockerd import ConfigurationBackError, ending
 from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesError, UnknownEndError
-from rackwright.fleet.inspect.drift import drift_of
-from rackwright.fleet.inspect.plan import plan_host
-from rackwright.fleet.inspect.plan_text import summary
-from rackwright.fleet.view.timeline_events import _phase_of
+from rackwright.inspect.drift import drift_of
+from rackwright.inspect.plan import plan_host
+from rackwright.inspect.plan_text import summary
 from rackwright.operations.endpoints import pending
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, DaemonRestart, Job, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.jobstream import Event, JobStream
-from rackwright.runs.progress import DRAINING
+from rackwright.record.progress import DRAINING
+from rackwright.record.view.timeline_events import _phase_of
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.machines import EVERYTHING

@@ -16,7 +16,7 @@ from typing import Any
 import pyinfra
 import pytest
 
-from rackwright.commands.cli import parsed, parser
+from rackwright.cli.main import parsed, parser
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.validate import validate
 from rackwright.loading.yaml_file import Ciphertext, Document, parse

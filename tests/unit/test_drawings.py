@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import runpy
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,28 +50,8 @@ def folders(above: Path) -> set[str]:
 def test_the_table_lists_the_folders_that_there_are() -> None:
     page = (ROOT / "docs" / "how-it-works.md").read_text()
     listed = ROW.findall(page)
-    assert sorted(listed) == sorted(folders(PACKAGE) | folders(PACKAGE / "fleet"))
+    assert sorted(listed) == sorted(folders(PACKAGE))
 
 
 def test_no_import_is_excused_from_the_floor_plan(drawings: dict[str, Any]) -> None:
     assert "ignore_imports" not in drawings["contract"]()
-
-
-# -- three settings on their way to the host
-
-CALLED = re.compile(r"`([\w/]+\.py)` \(`(\w+)`\)")
-
-
-def ways() -> dict[str, list[tuple[str, str]]]:
-    """Modules and what is called there, in their order, by the setting that passes them."""
-    page = (ROOT / "docs" / "how-it-works.md").read_text().partition("### Three settings")[2].partition("\n## ")[0]
-    heads, _, *rows = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("|")]
-    found = [[call for row in rows for call in CALLED.findall(row[at])] for at in range(1, len(heads))]
-    return dict(zip((head.strip() for head in heads[1:]), found, strict=True))
-
-
-def test_what_the_ways_name_is_there() -> None:
-    for module, name in {call for way in ways().values() for call in way}:
-        dotted = module.removesuffix(".py").replace("/", ".")
-        inside = "" if dotted.startswith("rackwright") else "rackwright."
-        assert hasattr(import_module(f"{inside}{dotted}"), name), module

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.exit_codes import ExitCode
-from rackwright.runs.cause import Cause
-from rackwright.runs.ending import Result, end_of_rollout, end_of_way_back, result
-from rackwright.runs.fault import Failure
-from rackwright.runs.states import RunState
+from rackwright.record.cause import Cause
+from rackwright.record.ending import Result, end_of_rollout, end_of_way_back, result
+from rackwright.record.fault import Failure
+from rackwright.record.states import RunState
 
 HOSTS = ("h1", "h2")
 RELEASE = (Failure("h2", Cause.CHECK, "speed", 0), Failure("h1", Cause.CONNECTION, "the connection", 1))

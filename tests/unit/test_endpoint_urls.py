@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.rollout.plain_run import closing_lines, url_for
-from rackwright.runs.record import Record
-from rackwright.runs.states import RunState
+from rackwright.record.record import Record
+from rackwright.record.states import RunState
+from rackwright.rollout.deploy_record import closing_lines, url_for
 
 HOSTS = [f"h{number}" for number in range(7)]
 

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 import rackwright_lab
-from rackwright.commands.cli import main
-from rackwright.commands.engine_data import walked
+from rackwright.cli.engine_data import walked
+from rackwright.cli.main import main
 from rackwright.concerns.options import WantedOptions, walk_script
 from rackwright.concerns.options.concern import image_program
 from rackwright.engines.exported import file_of, write

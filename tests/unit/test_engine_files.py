@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from tests import texts
 
 SITE = """\

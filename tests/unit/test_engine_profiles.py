@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from rackwright.commands.render import rendered_files
+from rackwright.cli.render import rendered_files
 from rackwright.engines.host import check_host
 from rackwright.inventory import build
 from rackwright.plan.spec import server_command

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands import engine_data
+from rackwright.cli import engine_data
 from rackwright.concerns.options import WantedOptions, schema_script
 from rackwright.engines.exported import file_of, write
 from rackwright_engines.finding import Level, refused

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.fault import Failure, Fault, Judgement, failures_in, judged
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.fault import Failure, Fault, Judgement, failures_in, judged
 
 CHECKS = ("a chat answer", "speed", "the start")
 

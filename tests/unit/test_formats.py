@@ -14,7 +14,7 @@ from rackwright.concerns.retention import KeptRelease
 from rackwright.concerns.retention import parse as parse_kept
 from rackwright.concerns.teardown.marks import Marks
 from rackwright.concerns.teardown.teardown import plan_teardown
-from rackwright.fleet.inspect.plan import plan_host
+from rackwright.inspect.plan import plan_host
 from rackwright.messages import ReadingError
 from rackwright.paths import OWNED
 from rackwright.plan.change import Owned, Refuse, WriteFile

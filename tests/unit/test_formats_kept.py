@@ -16,10 +16,10 @@ import pytest
 
 from rackwright.concerns.teardown.removal import unknown_kinds
 from rackwright.plan.change import Owned
+from rackwright.record.journal import Event
+from rackwright.record.record import record_of
+from rackwright.record.states import known
 from rackwright.refusals import sections
-from rackwright.runs.journal import Event
-from rackwright.runs.record import record_of
-from rackwright.runs.states import known
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ROOT / "rackwright"

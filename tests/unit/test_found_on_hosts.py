@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from rackwright.concerns.lease import Lease, LeaseHolder, SeenLease
-from rackwright.fleet.rollout.found_on_hosts import FoundOnHost, at_home, confirm_data, refuse_while_held
-from rackwright.fleet.rollout.gate import Outcome
-from rackwright.fleet.rollout.gate_hosts import RunHost
 from rackwright.messages import RackwrightError
 from rackwright.operations.switch_queue import SwitchQueue
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import adopt_record, chosen_record, order_of, read_record
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.journal import adopt_record, chosen_record, order_of, read_record
+from rackwright.rollout.recovered_record import FoundOnHost, at_home, confirm_data, refuse_while_held
+from rackwright.rollout.run_hosts import RunHost
+from rackwright.rollout.turn_queue import Outcome
 from tests.unit.machines import settings
 
 LIMITS = {"rollout.wave": "1", "gate.level": "full"}

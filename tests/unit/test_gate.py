@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.fleet.rollout.gate import Bake, Begin, Outcome, TurnQueue
-from rackwright.fleet.rollout.waves import Node, RunLimits
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.fault import judged
-from rackwright.runs.handover import VARIABLE, Handover
-from rackwright.runs.journal import read_record
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.fault import judged
+from rackwright.record.handover import VARIABLE, Handover
+from rackwright.record.journal import read_record
+from rackwright.rollout.turn_queue import Bake, Begin, Outcome, TurnQueue
+from rackwright.rollout.waves import Node, RunLimits
 
 
 def bad(cause: Cause, check: str, serves: bool = True) -> Outcome:

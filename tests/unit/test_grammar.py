@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main, parsed, parser
-from rackwright.commands.inventories import SHARED
-from rackwright.commands.old_forms import renewed
-from rackwright.commands.verbs import EXAMPLES, VERBS
+from rackwright.cli.inventories import SHARED
+from rackwright.cli.main import main, parsed, parser
+from rackwright.cli.old_forms import renewed
+from rackwright.cli.verbs import EXAMPLES, VERBS
 
 ROOT = Path(__file__).parents[2]
 WITH_VALUES = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.resume import still_there
+from rackwright.cli.resume import still_there
 from rackwright.concerns.drained import Drained
 from rackwright.concerns.endpoint import SeenEndpoint
 from rackwright.concerns.endpoint.group import Stage, is_elsewhere, is_join, member_changes, stage_of
@@ -18,10 +18,6 @@ from rackwright.concerns.firewall.place import listeners
 from rackwright.concerns.firewall.rules import member_rules
 from rackwright.concerns.release import bound_to, release_of
 from rackwright.concerns.release.concern import unseen
-from rackwright.fleet.maintenance.capacity import HostCapacity, as_ones, heads, refuse_halves, too_many_down
-from rackwright.fleet.rollout.control import of_all
-from rackwright.fleet.rollout.participants import choose_participants
-from rackwright.fleet.rollout.resuming import Rest
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
@@ -29,7 +25,11 @@ from rackwright.messages import RackwrightError, SettingsError
 from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.release import Release
 from rackwright.pyinfra_glue.inventories import load_inventory, refuse_half_groups
-from rackwright.runs.record import record_of
+from rackwright.record.record import record_of
+from rackwright.rollout.forward_and_back import of_all
+from rackwright.rollout.maintenance.capacity import HostCapacity, as_ones, heads, refuse_halves, too_many_down
+from rackwright.rollout.participants import choose_participants
+from rackwright.rollout.resuming import Rest
 from tests import texts
 from tests.refused import refused
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands import init
-from rackwright.commands.cli import main, parser
-from rackwright.commands.default_inventory import default_inventory
-from rackwright.commands.habits import OPTIONS, option_hints, verb_hint
-from rackwright.commands.habits import VERBS as HABITS
-from rackwright.commands.verbs import VERBS
+from rackwright.cli import init
+from rackwright.cli.default_inventory import default_inventory
+from rackwright.cli.habits import OPTIONS, option_hints, verb_hint
+from rackwright.cli.habits import VERBS as HABITS
+from rackwright.cli.main import main, parser
+from rackwright.cli.verbs import VERBS
 from rackwright.messages import SettingsError
 from tests import texts
 from tests.refused import refused

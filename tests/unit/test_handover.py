@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.runs.handover import VARIABLE, Handover, received
+from rackwright.record.handover import VARIABLE, Handover, received
 
 NAMES = st.lists(st.text(max_size=5), max_size=3)
 RELEASES = st.dictionaries(st.text(max_size=5), st.dictionaries(st.text(max_size=5), st.text(max_size=5)), max_size=3)
@@ -33,6 +33,6 @@ def test_a_plain_command_was_handed_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_process_that_is_started_has_it() -> None:
     sent = Handover(record="/site/runs/x.jsonl", first=["h1"], releases={"h1": {"*": "last"}})
-    print_it = "from rackwright.runs.handover import received; print(received().text)"
+    print_it = "from rackwright.record.handover import received; print(received().text)"
     done = subprocess.run([sys.executable, "-c", print_it], env=sent.environment, capture_output=True, check=True)
     assert json.loads(done.stdout) == json.loads(sent.text)

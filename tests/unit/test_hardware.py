@@ -14,23 +14,23 @@ from hypothesis import example, given
 from hypothesis import settings as times
 from hypothesis import strategies as st
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.effects.reader import parse_reading
-from rackwright.fleet.hardware import allowed, newest_with_rows, write_bundle, writing
-from rackwright.fleet.hardware.bundle import BundledHost, bundle
-from rackwright.fleet.hardware.page import page, values
-from rackwright.fleet.inspect.read_hosts import Surveyed
-from rackwright.fleet.view.timeline import HostTimeline, Timeline
-from rackwright.fleet.view.timeline_events import timeline_of
+from rackwright.hardware import allowed, newest_with_rows, write_bundle, writing
+from rackwright.hardware.bundle import BundledHost, bundle
+from rackwright.hardware.page import page, values
+from rackwright.inspect.read_hosts import Surveyed
 from rackwright.loading.host import InventoryHost
 from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.options import data_given
-from rackwright.runs.journal import append, new_record
+from rackwright.record.journal import append, new_record
+from rackwright.record.view.timeline import HostTimeline, Timeline
+from rackwright.record.view.timeline_events import timeline_of
 from rackwright.settings.model import HostSettings
 from tests.refused import refused
 from tests.unit.machines import EVERYTHING, gpus, machine, settings

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.rollout import agreed, plan_headline
+from rackwright.cli.rollout import agreed, plan_headline
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.models import MODELS
-from rackwright.fleet.inspect.headline import headline, with_restart_notes
-from rackwright.fleet.inspect.plan import HostPlan, PlannedChange, plan_host
-from rackwright.fleet.inspect.plan_text import plan_text, plan_values
+from rackwright.inspect.headline import headline, with_restart_notes
+from rackwright.inspect.plan import HostPlan, PlannedChange, plan_host
+from rackwright.inspect.plan_text import plan_text, plan_values
 from rackwright.plan.concern import HostReading
-from rackwright.runs.durations import typical_switch
+from rackwright.record.durations import typical_switch
 from rackwright.sources.errors import NotThereError, SourceError
 from rackwright.sources.names import Names
 from tests.refused import refused

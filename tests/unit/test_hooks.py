@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rackwright.fleet.rollout.hooks import merged, run_hooks
-from rackwright.fleet.rollout.launch import hooks_for
-from rackwright.runs.journal import append, read_record
+from rackwright.record.journal import append, read_record
+from rackwright.rollout.hooks import merged, run_hooks
+from rackwright.rollout.launch import hooks_for
 from rackwright.settings.sections import Hook, Hooks
 from tests.refused import refused
 

@@ -31,9 +31,9 @@ from rackwright.concerns.models import read as read_models
 from rackwright.concerns.preflight.concern import parse as parse_machine
 from rackwright.concerns.teardown.marks import parse as parse_marks
 from rackwright.effects.jobs import parse_started, parse_update
-from rackwright.fleet.inspect.run_script import HostOutput, show
-from rackwright.fleet.inspect.status.reading import parse as parse_glance
 from rackwright.hostside import host_script, job_script
+from rackwright.inspect.run_script import HostOutput, show
+from rackwright.inspect.status.reading import parse as parse_glance
 from rackwright.messages import LONGEST, RackwrightError, ReadingError, paragraph, printable, printable_values
 from rackwright.plan.concern import SHARED, parse_all
 from rackwright.plan.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame

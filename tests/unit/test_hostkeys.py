@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.commands.rebuild import _compared, _new_keys
+from rackwright.cli.rebuild import _compared, _new_keys
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.ssh.client import line_to

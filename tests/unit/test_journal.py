@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.runs import lines
-from rackwright.fleet.rollout.begin_event import without_secrets
-from rackwright.fleet.view.live_run import GrowingRecord as Growing
+from rackwright.cli.runs import lines
 from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
-from rackwright.runs import journal
-from rackwright.runs.ending import result
-from rackwright.runs.handover import VARIABLE, Handover
-from rackwright.runs.journal import append, chosen_record, new_record, note, read_record, records
-from rackwright.runs.record import hosts_in, record_of
+from rackwright.record import journal
+from rackwright.record.ending import result
+from rackwright.record.handover import VARIABLE, Handover
+from rackwright.record.journal import append, chosen_record, new_record, note, read_record, records
+from rackwright.record.record import hosts_in, record_of
+from rackwright.record.view.live_run import GrowingRecord as Growing
+from rackwright.rollout.begin_event import without_secrets
 
 
 def test_events_come_back_as_they_were_written(tmp_path: Path) -> None:

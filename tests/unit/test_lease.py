@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.commands.lease import lease_lines
+from rackwright.cli.lease import lease_lines
 from rackwright.concerns.lease import (
     LEASE,
     TTL,
@@ -34,7 +34,7 @@ from rackwright.effects.lease.taking import Taken, acquire_script, parse_acquire
 from rackwright.hostside import host_script
 from rackwright.paths import RUN, STATE
 from rackwright.processes import started
-from rackwright.runs.handover import VARIABLE, Handover
+from rackwright.record.handover import VARIABLE, Handover
 
 FILE = """\
 id=7.3fa9c1d2

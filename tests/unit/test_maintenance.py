@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from rackwright.commands.cli import main
-from rackwright.commands.drain import new_mark
-from rackwright.commands.rebuild import refuse_drained
+from rackwright.cli.drain import new_mark
+from rackwright.cli.main import main
+from rackwright.cli.rebuild import refuse_drained
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, SeenDrained, parse_mark
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.endpoint.group import Stage, stage_of
@@ -25,16 +25,16 @@ from rackwright.concerns.endpoint.switch.maintenance import (
     wait_changes,
 )
 from rackwright.exit_codes import ExitCode
-from rackwright.fleet.maintenance.capacity import HostCapacity, too_many_down
-from rackwright.fleet.maintenance.drained_hosts import mark_in
-from rackwright.fleet.rollout.candidates import candidates, chosen
-from rackwright.fleet.rollout.participants import choose_participants
-from rackwright.fleet.rollout.resuming import rest_of
 from rackwright.messages import RackwrightError
 from rackwright.plan.change import HostRestart, HostReturn, Job, Proved, Shell, WriteFile
 from rackwright.plan.concern import HostReading
-from rackwright.runs.ending import Result, end_of_drain, end_of_reboot, end_of_undrain
-from rackwright.runs.states import RunState
+from rackwright.record.ending import Result, end_of_drain, end_of_reboot, end_of_undrain
+from rackwright.record.states import RunState
+from rackwright.rollout.maintenance.capacity import HostCapacity, too_many_down
+from rackwright.rollout.maintenance.drained_hosts import mark_in
+from rackwright.rollout.participants import choose_participants
+from rackwright.rollout.resumable_runs import candidates, chosen
+from rackwright.rollout.resuming import rest_of
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.model import HostSettings
 from tests import texts

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from rackwright.commands import cli
+from rackwright.cli import main
 from rackwright.concerns.drained import Drained
-from rackwright.fleet.rollout.participants import Participants
 from rackwright.messages import RackwrightError, name_inventory, printable
+from rackwright.rollout.participants import Participants
 
 MARK = Drained("GPU 3", "ann@laptop", "2026-11-20 10:00")
 
@@ -67,7 +67,7 @@ def test_a_command_names_its_inventory_in_its_refusals_and_only_there_text(
     def refuse(_: argparse.Namespace) -> int:
         raise RackwrightError("h1 is drained; next: rackwright undrain INVENTORY --limit h1", code="RW1032")
 
-    monkeypatch.setattr("rackwright.commands.status.run", refuse)
-    assert cli.main(["status", "inventory/lab.py"]) == 1
+    monkeypatch.setattr("rackwright.cli.status.run", refuse)
+    assert main.main(["status", "inventory/lab.py"]) == 1
     assert capsys.readouterr().err.endswith("next: rackwright undrain inventory/lab.py --limit h1\n")
     assert printable("rackwright status INVENTORY") == "rackwright status INVENTORY", "the next command has its own"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.commands import check
-from rackwright.commands.cli import main
+from rackwright.cli import check
+from rackwright.cli.main import main
 from rackwright_engines.datasets import GROUP, SHIPPED, DataSet
 from tests.unit.test_engine_profiles import EFFECTIVE, NEWEST
 from tests.unit.test_recipes import RECIPES
@@ -22,7 +22,7 @@ from tests.unit.test_recipes import RECIPES
 ROOT = Path(__file__).parents[2]
 RENDERED = """
 import json
-from rackwright.commands.render import rendered_files
+from rackwright.cli.render import rendered_files
 from rackwright.engines.host import check_host
 from rackwright_engines.datasets import used
 from tests.unit.test_engine_profiles import EFFECTIVE, NEWEST, settings_of

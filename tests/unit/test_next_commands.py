@@ -16,15 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.commands.cli import parsed, parser
-from rackwright.commands.runs import table
-from rackwright.fleet.rollout.candidates import candidates, chosen, overtaken_runs
-from rackwright.fleet.rollout.control import releases_before
-from rackwright.fleet.rollout.plain_run import sentence
-from rackwright.fleet.rollout.resuming import checked, rest_of, shown_outcome
-from rackwright.refusals import sections
-from rackwright.runs.cause import Cause
-from rackwright.runs.ending import (
+from rackwright.cli.main import parsed, parser
+from rackwright.cli.runs import table
+from rackwright.record.cause import Cause
+from rackwright.record.ending import (
     end_of_drain,
     end_of_reboot,
     end_of_rollback,
@@ -32,9 +27,14 @@ from rackwright.runs.ending import (
     end_of_undrain,
     result,
 )
-from rackwright.runs.journal import Event
-from rackwright.runs.record import BY_HAND, DRAIN, FORWARD, REBOOT, UNDRAIN, Record, hosts_in, record_of
-from rackwright.runs.states import RunState
+from rackwright.record.journal import Event
+from rackwright.record.record import BY_HAND, DRAIN, FORWARD, REBOOT, UNDRAIN, Record, hosts_in, record_of
+from rackwright.record.states import RunState
+from rackwright.refusals import sections
+from rackwright.rollout.deploy_record import sentence
+from rackwright.rollout.forward_and_back import releases_before
+from rackwright.rollout.resumable_runs import candidates, chosen, overtaken_runs
+from rackwright.rollout.resuming import checked, rest_of, shown_outcome
 from tests.refused import refusal, refused
 from tests.unit.test_refusals import place_of, trees
 from tests.unit.test_resuming import HOSTS, begin, event, failed, host, run, switching
@@ -99,10 +99,10 @@ def test_each_page_that_advice_names_is_there() -> None:
         for text in [f"{row.means} {row.next}" for rows in (section.refusals, section.lines) for row in rows]:
             for name, _, anchor in (link.partition("#") for link in re.findall(r"\]\((?!https:)([^)]+)\)", text)):
                 page = pages / name
-                assert page.is_file(), (section.folder, name)
+                assert page.is_file(), (section.heading, name)
                 heads = [line.lstrip("# ").lower() for line in page.read_text().splitlines() if line.startswith("#")]
                 slugs = {re.sub(r"[^\w -]", "", head).replace(" ", "-") for head in heads}
-                assert not anchor or anchor in slugs, (section.folder, name, anchor)
+                assert not anchor or anchor in slugs, (section.heading, name, anchor)
 
 
 # -- what a run's end says is what the next command then does

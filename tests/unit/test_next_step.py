@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackwright.exit_codes import ExitCode
-from rackwright.fleet.rollout.control import releases_before
-from rackwright.fleet.rollout.plain_run import sentence
-from rackwright.fleet.rollout.resuming import rest_of
 from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.terminal import _Harmless, rebuilt
-from rackwright.runs.cause import Cause
-from rackwright.runs.ending import end_of_rollout, result
-from rackwright.runs.journal import Event
-from rackwright.runs.record import FORWARD, Record, record_of
-from rackwright.runs.states import RunState
+from rackwright.record.cause import Cause
+from rackwright.record.ending import end_of_rollout, result
+from rackwright.record.journal import Event
+from rackwright.record.record import FORWARD, Record, record_of
+from rackwright.record.states import RunState
+from rackwright.rollout.deploy_record import sentence
+from rackwright.rollout.forward_and_back import releases_before
+from rackwright.rollout.resuming import rest_of
 from tests.unit.test_resuming import GONE, HOSTS, begin, event, host, run
 
 NEEDS_HANDS = "RW0812"

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.fleet.rollout.resuming import rest_of
 from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
-from rackwright.runs.journal import Event
-from rackwright.runs.on_hosts.merging import merged
-from rackwright.runs.on_hosts.slices import MOST, Slice, parse_slice, slice_of
-from rackwright.runs.record import BACKWARD, BY_HAND, FORWARD, Record, record_of
+from rackwright.record.journal import Event
+from rackwright.record.on_hosts.merging import merged
+from rackwright.record.on_hosts.slices import MOST, Slice, parse_slice, slice_of
+from rackwright.record.record import BACKWARD, BY_HAND, FORWARD, Record, record_of
+from rackwright.rollout.resuming import rest_of
 
 RUN = "20260131-235959-rollout"
 SITE = Path("/site")

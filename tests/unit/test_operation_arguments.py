@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load
 from rackwright.messages import SettingsError

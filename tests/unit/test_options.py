@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rackwright_lab
-from rackwright.commands import in_image
+from rackwright.cli import in_image
 from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.options import (
     ImageVerdict,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands import vault
-from rackwright.commands.cli import parsed, parser
+from rackwright.cli import vault
+from rackwright.cli.main import parsed, parser
 from rackwright.loading.password import hand_out
 
 VERBS = (

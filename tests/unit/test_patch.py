@@ -135,7 +135,7 @@ VERB = """
 import sys
 import paramiko
 del paramiko.Transport._channel_handler_table
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 sys.exit(main(["status", "inventory/fleet.py"]))
 """
 

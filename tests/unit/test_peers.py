@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rackwright.fleet.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
-from rackwright.fleet.inspect.status.reading import Asked, EndpointStatus, HostStatus, parse
+from rackwright.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
+from rackwright.inspect.status.reading import Asked, EndpointStatus, HostStatus, parse
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Lock, pinned
 from tests.unit.test_plan import settings

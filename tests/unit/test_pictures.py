@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.view.timeline_events import timeline_of
-from rackwright.runs.journal import read_record
+from rackwright.record.journal import read_record
+from rackwright.record.view.timeline_events import timeline_of
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 300_000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import Paths
 from rackwright.sources.errors import SourceError

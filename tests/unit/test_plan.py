@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, SeenEndpoints
 from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
 from rackwright.effects.reader import parse_reading
-from rackwright.fleet.inspect.grouping import download, exit_code, group
-from rackwright.fleet.inspect.plan import HostPlan, PlannedChange, endpoint_diff, plan_host
-from rackwright.fleet.inspect.plan_text import bytes_text, plan_text, plan_values, summary
+from rackwright.inspect.grouping import download, exit_code, group
+from rackwright.inspect.plan import HostPlan, PlannedChange, endpoint_diff, plan_host
+from rackwright.inspect.plan_text import bytes_text, plan_text, plan_values, summary
 from rackwright.masks import MASK
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
-from rackwright.runs.masking import change_fields, mask, secrets_of
+from rackwright.record.masking import change_fields, mask, secrets_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright_engines.quick_yaml import load_yaml

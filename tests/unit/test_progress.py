@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.plan.jobstream import Event
-from rackwright.runs.progress import DOWNLOADING, DRAINING, LOADING, PROVING, Calm, Meter, Progress, parse_line
+from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, Calm, Meter, Progress, parse_line
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.quarantine import added
-from rackwright.fleet.quarantine import (
+from rackwright.cli.quarantine import added
+from rackwright.messages import RackwrightError
+from rackwright.record.cause import Cause
+from rackwright.record.journal import Event
+from rackwright.record.quarantine import (
     Quarantined,
     after_run,
     change_quarantine,
@@ -17,11 +20,8 @@ from rackwright.fleet.quarantine import (
     remarks,
     update_quarantine,
 )
-from rackwright.fleet.rollout.participants import Participants, choose_participants
-from rackwright.messages import RackwrightError
-from rackwright.runs.cause import Cause
-from rackwright.runs.journal import Event
-from rackwright.runs.record import Record, record_of
+from rackwright.record.record import Record, record_of
+from rackwright.rollout.participants import Participants, choose_participants
 from tests import texts
 from tests.refused import refused
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rackwright.commands.cli import parsed, parser
+from rackwright.cli.main import parsed, parser
 from rackwright_lab.real import gpu
 from scripts.real_gpu import pair, story
 from scripts.real_gpu.story import Step

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.render import rendered_files
+from rackwright.cli.render import rendered_files
 from rackwright.engines.host import check_host
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright_engines.data import table

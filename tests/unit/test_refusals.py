@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main, parsed, parser
+from rackwright.cli.main import main, parsed, parser
 from rackwright.concerns.preflight.concern import CHECKS
 from rackwright.messages import RackwrightError, coded
 from rackwright.proof import basic, full
@@ -99,7 +99,7 @@ def used() -> Iterator[tuple[str, str]]:
 
 
 def test_no_error_is_raised_without_a_code() -> None:
-    assert set(uncoded()) == WITHOUT, "give it `code=` and a row of its folder's file in rackwright/data/refusals/"
+    assert set(uncoded()) == WITHOUT, "give it `code=` and a row of its subject's file in rackwright/data/refusals/"
 
 
 def test_no_settings_misfit_without_a_code() -> None:
@@ -169,32 +169,17 @@ def test_no_code_stands_for_two_causes() -> None:
     assert all(CODE.fullmatch(code) for code in codes)
 
 
-def test_each_folder_has_a_range_of_its_own() -> None:
-    ranges = {section.folder: {refusal.code[:4] for refusal in section.refusals} for section in sections()}
-    assert {folder: len(found) for folder, found in ranges.items() if len(found) != 1} == {}
+def test_each_subject_has_a_range_of_its_own() -> None:
+    ranges = {section.heading: {refusal.code[:4] for refusal in section.refusals} for section in sections()}
+    assert {heading: len(found) for heading, found in ranges.items() if len(found) != 1} == {}
     assert len({min(found) for found in ranges.values()}) == len(ranges)
 
 
-def test_each_code_is_used_in_its_folder() -> None:
-    folders = {code: folder_of(code) for code in by_code()}
-    lost = [f"{file}: {code}" for code, file in used() if code not in folders]
-    assert lost == [], "no row in rackwright/data/refusals/"
-    strangers = [f"{file}: {code}" for code, file in used() if not is_in(file, folders[code])]
-    assert strangers == [], "a code of another folder's range"
+def test_each_code_that_is_raised_has_a_row_and_each_row_is_raised() -> None:
+    raised = {code for code, _ in used()}
+    assert sorted(raised - set(by_code())) == [], "no row in rackwright/data/refusals/"
     earlier = {code for code, (_, refusal) in by_code().items() if refusal.earlier}
-    assert sorted(set(folders) - {code for code, _ in used()}) == sorted(earlier), (
-        "said nowhere; or said, and `earlier`"
-    )
-
-
-def folder_of(code: str) -> str:
-    return by_code()[code][0].folder
-
-
-def is_in(file: str, folder: str) -> bool:
-    """Whether a file is in a folder; `.` is rackwright/ itself, and `concerns` the files beside the concerns."""
-    above = str(Path(file).parent)
-    return above == folder if folder in (".", "concerns") else f"{above}/".startswith(f"{folder}/")
+    assert sorted(set(by_code()) - raised) == sorted(earlier), "said nowhere; or said, and `earlier`"
 
 
 def test_each_text_of_a_code_says_more_than_its_message() -> None:
@@ -205,17 +190,17 @@ def test_each_text_of_a_code_says_more_than_its_message() -> None:
                 assert set(re.findall(r"\w+", text.lower())) - set(re.findall(r"\w+", refusal.says.lower())), (
                     refusal.code
                 )
-        assert all(not line.code or line.code in by_code() for line in section.lines), section.folder
+        assert all(not line.code or line.code in by_code() for line in section.lines), section.heading
 
 
 def test_each_check_and_each_row_of_the_gate_has_one_of_its_own() -> None:
-    assert {check.code: check.name for check in CHECKS} == says("concerns/preflight", "RW3101")
-    assert {code: name for name, code in CODES.items()} == says("proof", OTHER)
+    assert {check.code: check.name for check in CHECKS} == says("Preflight", "RW3101")
+    assert {code: name for name, code in CODES.items()} == says("The gate's rows", OTHER)
 
 
-def says(folder: str, but: str) -> dict[str, str]:
-    """The names in a folder's table, by code."""
-    refusals = next(section.refusals for section in sections() if section.folder == folder)
+def says(heading: str, but: str) -> dict[str, str]:
+    """Return the names in a subject's table, by code."""
+    refusals = next(section.refusals for section in sections() if section.heading == heading)
     return {refusal.code: refusal.says for refusal in refusals if refusal.code != but}
 
 

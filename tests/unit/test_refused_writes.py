@@ -17,7 +17,7 @@ from rackwright.effects.remote import NotStartedError
 from rackwright.effects.steps.endpoint import ending, failure_of
 from rackwright.effects.unwritable import FULL, IMMUTABLE, QUOTA, READ_ONLY, unwritable
 from rackwright.hostside import host_script
-from rackwright.runs.cause import Cause
+from rackwright.record.cause import Cause
 from tests.unit.test_switch import STEP
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.commands.cli import main
-from rackwright.fleet.view.blame import clock, states, tone, tone_of, worst_first
-from rackwright.fleet.view.report import page, write
-from rackwright.fleet.view.report.figures import bars, changed, row_sums, ticks, wave_marks
-from rackwright.fleet.view.timeline_events import timeline_of
+from rackwright.cli.main import main
 from rackwright.messages import RackwrightError
-from rackwright.runs.journal import Event, append, new_record
-from rackwright.runs.states import RunState
+from rackwright.record.journal import Event, append, new_record
+from rackwright.record.states import RunState
+from rackwright.record.view.blame import clock, states, tone, tone_of, worst_first
+from rackwright.record.view.report import page, write
+from rackwright.record.view.report.figures import bars, changed, row_sums, ticks, wave_marks
+from rackwright.record.view.timeline_events import timeline_of
 from tests.unit.made_up_runs import event, made_up, recorded
 
 
@@ -166,7 +166,7 @@ TONES = {"unchanged": "idle", "done": "idle", "switched": "good", "taken back": 
 
 
 def test_asking_is_not_drawn_in_the_colour_of_what_is_proven() -> None:
-    style = (files("rackwright.fleet.view.report") / "page.css").read_text()
+    style = (files("rackwright.record.view.report") / "page.css").read_text()
     for colour in re.findall(r"--proving: #(\w{6})", style):
         red, green, blue = (int(colour[at : at + 2], 16) for at in (0, 2, 4))
         assert green < max(red, blue), colour

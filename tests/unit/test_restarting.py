@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from rackwright.fleet.maintenance import restarting
-from rackwright.fleet.maintenance.restarting import await_restarts, under_way
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.poll import Reply
+from rackwright.rollout.maintenance import restarting
+from rackwright.rollout.maintenance.restarting import await_restarts, under_way
 
 AWAY = Reply(trouble="cannot be reached: connection refused", reached=False)
 BOOTS = {"b1": "before", "b2": "before"}

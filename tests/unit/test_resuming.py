@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.resume import asked_again
-from rackwright.fleet.rollout.resuming import Rest, hurt_hosts, rest_of
+from rackwright.cli.resume import asked_again
 from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
-from rackwright.runs.cause import Cause
-from rackwright.runs.journal import Event
-from rackwright.runs.record import Record, record_of
+from rackwright.record.cause import Cause
+from rackwright.record.journal import Event
+from rackwright.record.record import Record, record_of
+from rackwright.rollout.resuming import Rest, hurt_hosts, rest_of
 from tests import texts
 
 HOSTS = ["h1", "h2", "h3", "h4", "h5"]

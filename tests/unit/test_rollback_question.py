@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands import rollback
-from rackwright.commands.cli import main
+from rackwright.cli import rollback
+from rackwright.cli.main import main
 
 
 @pytest.mark.parametrize(

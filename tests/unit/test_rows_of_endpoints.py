@@ -12,16 +12,16 @@ import pytest
 
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.effects.steps.endpoint import RefusedError
-from rackwright.fleet.hardware.bundle import BundledHost, bundle
-from rackwright.fleet.hardware.page import page as hardware_page
-from rackwright.fleet.hardware.page import values
-from rackwright.fleet.view.report.figures import row_sums
-from rackwright.fleet.view.report.page import page
-from rackwright.fleet.view.timeline_events import timeline_of
+from rackwright.hardware.bundle import BundledHost, bundle
+from rackwright.hardware.page import page as hardware_page
+from rackwright.hardware.page import values
 from rackwright.plan.jobstream import Event as JobEvent
 from rackwright.proof.codes import CODES, OTHER, code_of
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import Event
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.journal import Event
+from rackwright.record.view.report.figures import row_sums
+from rackwright.record.view.report.page import page
+from rackwright.record.view.timeline_events import timeline_of
 from tests.unit.machines import settings
 from tests.unit.made_up_runs import event
 from tests.unit.test_transaction import GOOD, ROWS, judged

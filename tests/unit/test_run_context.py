@@ -16,7 +16,7 @@ PACKAGE = Path(rackwright.__file__).parent
 OF_NO_RUN = {
     ("proof/basic.py", "RULES"),  # filled while the module is imported
     ("concerns/release/concern.py", "_rendered"),  # equal arguments, equal release
-    ("runs/journal.py", "_failed"),  # what this process has complained of already
+    ("record/journal.py", "_failed"),  # what this process has complained of already
     ("messages.py", "_inventory"),  # one process works on one inventory
     ("masks.py", "_secrets"),  # a secret that was read once is masked in whatever this process prints
     ("settings/ssh/openssh.py", "_answers"),  # equal questions to ssh, equal answers

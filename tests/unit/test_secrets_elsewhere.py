@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from rackwright import masks
-from rackwright.commands.check import _shown
+from rackwright.cli.check import _shown
 from rackwright.concerns.endpoint.switch.hooks import drain_hook_script
 from rackwright.loading.password import open_password_file
 from rackwright.loading.validate import validate

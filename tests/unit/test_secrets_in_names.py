@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 
 HUB, NGC = "hf_abcdefghijklmnopqrstuvwxyz012345", "nvapi-abcdefghijklmnopqrstuvwxyz0123456789"
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"

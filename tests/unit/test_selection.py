@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.session import chosen_hosts
-from rackwright.runs.journal import append, new_record
+from rackwright.record.journal import append, new_record
 
 INVENTORY = """\
 from rackwright.inventory import build

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands import init
-from rackwright.commands.cli import main
+from rackwright.cli import init
+from rackwright.cli.main import main
 from rackwright.loading.notes import notes
 from rackwright.settings.model import HostSettings
 from rackwright.settings.schema import json_text
@@ -139,7 +139,7 @@ def test_check_of_some_hosts_and_with_data(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_check_leaves_the_process_as_it_is() -> None:
-    ran = f"import sys; from rackwright.commands.cli import main; main(['check', {B200!r}])"
+    ran = f"import sys; from rackwright.cli.main import main; main(['check', {B200!r}])"
     words = f"{ran}; print('pyinfra_cli' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", words], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False", "pyinfra_cli patches the whole process for gevent"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.render import rendered_files
+from rackwright.cli.render import rendered_files
 from rackwright.inventory import build
 from rackwright.loading.merge import merge
 from rackwright.loading.validate import leaves

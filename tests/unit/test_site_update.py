@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.commands import init
-from rackwright.commands.cli import main
-from rackwright.commands.siteupdate import Copy, UpdateAction
+from rackwright.cli import init
+from rackwright.cli.main import main
+from rackwright.cli.siteupdate import Copy, UpdateAction
 
 TEXTS = st.none() | st.sampled_from([b"one\n", b"two\n", b"three\n"])
 

@@ -11,9 +11,9 @@ from rackwright.settings.sections import Frozen
 # A process of its own: this one has loaded everything. `told` is what status loads while the hosts log in.
 LOADED = """
 import json, sys
-import rackwright.commands.cli, rackwright.inventory, rackwright.commands.status
+import rackwright.cli.main, rackwright.inventory, rackwright.cli.status
 before = sorted(sys.modules)
-import rackwright.fleet.inspect.status.output
+import rackwright.inspect.status.output
 print(json.dumps([before, sorted(sys.modules)]))
 """
 NEVER = (
@@ -23,7 +23,7 @@ NEVER = (
     "rackwright.operations",
     "rackwright.effects.steps",
     "rackwright.concerns.catalog",
-    "rackwright.fleet.rollout.control",
+    "rackwright.rollout.forward_and_back",
     "rich",
     "asyncssh",
     "shtab",
@@ -61,7 +61,7 @@ def test_no_text_of_the_settings_is_looked_for_at_a_start() -> None:
 
 DEPLOY = """
 import sys
-import rackwright.inventory, rackwright.operations, rackwright.fleet.rollout.plain_run
+import rackwright.inventory, rackwright.operations, rackwright.rollout.deploy_record
 print([name for name in sys.modules if name.split(".")[0] in ("rich", "huggingface_hub", "asyncssh")])
 """
 
@@ -72,11 +72,12 @@ def test_a_deploy_that_draws_no_table_loads_nothing_to_draw_one_with() -> None:
 
 VERSION = """
 import sys
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 try:
     main(["--version"])
 finally:
-    print([name for name in sys.modules if name.startswith(("rackwright.concerns", "rackwright.fleet", "pydantic"))])
+    rooms = ("rackwright.concerns", "rackwright.rollout", "rackwright.inspect", "pydantic")
+    print([name for name in sys.modules if name.startswith(rooms)])
 """
 
 

@@ -15,12 +15,12 @@ from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.endpoint.switch.job import start_again_script
 from rackwright.concerns.endpoint.switch.maintenance import proofs
 from rackwright.effects.remote import StepFailedError
-from rackwright.fleet.maintenance import start_again
-from rackwright.fleet.maintenance.start_again import doubtful_starts
 from rackwright.operations import group_turn
 from rackwright.operations.group_turn import MemberTurn, refuse_unable
 from rackwright.plan.change import Change
 from rackwright.pyinfra_glue.poll import Reply
+from rackwright.rollout.maintenance import start_again
+from rackwright.rollout.maintenance.start_again import doubtful_starts
 from tests.unit.machines import settings
 from tests.unit.test_maintenance import serving
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.commands.drift import exit_code, lines, summed_up
+from rackwright.cli.drift import exit_code, lines, summed_up
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint
 from rackwright.concerns.firewall import FIREWALL
@@ -23,19 +23,19 @@ from rackwright.concerns.image import IMAGE
 from rackwright.concerns.lease import SeenLease
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.release import RELEASE, SeenReleases
-from rackwright.fleet.inspect.drift import Drift, HostDrift, Verdict, _verdict, drift_of
-from rackwright.fleet.inspect.left_hosts import left_hosts
-from rackwright.fleet.inspect.status.last_runs import last_runs
-from rackwright.fleet.inspect.status.output import ignored_of
-from rackwright.fleet.inspect.status.reading import Asked, HostStatus, own_gpus, parse
-from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
-from rackwright.fleet.inspect.status.table import duration, render
+from rackwright.inspect.drift import Drift, HostDrift, Verdict, _verdict, drift_of
+from rackwright.inspect.left_hosts import left_hosts
+from rackwright.inspect.status.last_runs import last_runs
+from rackwright.inspect.status.output import ignored_of
+from rackwright.inspect.status.reading import Asked, HostStatus, own_gpus, parse
+from rackwright.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
+from rackwright.inspect.status.table import duration, render
 from rackwright.messages import ReadingError
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.runs.journal import append
+from rackwright.record.journal import append
 from rackwright.settings.model import HostSettings
 from tests import texts
 from tests.unit.machines import EVERYTHING

@@ -34,8 +34,6 @@ from rackwright.effects.steps.endpoint import (
     StoppedError,
     switch_and_prove,
 )
-from rackwright.fleet.rollout.gate import Outcome
-from rackwright.fleet.rollout.gate_hosts import outcome_of
 from rackwright.messages import ReadingError
 from rackwright.plan.change import Job, Proved, Shell
 from rackwright.plan.jobstream import Event, Heard
@@ -55,9 +53,11 @@ from rackwright.proof.basic import (
     version,
 )
 from rackwright.proof.sense import repeats_itself
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.handover import VARIABLE, Handover
-from rackwright.runs.journal import read_record
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.handover import VARIABLE, Handover
+from rackwright.record.journal import read_record
+from rackwright.rollout.run_hosts import outcome_of
+from rackwright.rollout.turn_queue import Outcome
 from tests import texts
 
 # -- the ways out

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import pytest
 
-from rackwright.commands import check, runs
+from rackwright.cli import check, runs
 from rackwright.concerns.preflight.row import CheckRow
 from rackwright.concerns.preflight.table import render as preflight_table
-from rackwright.fleet.inspect.status.rows import StatusRow, unknown_row
-from rackwright.fleet.inspect.status.table import render
-from rackwright.runs.record import Record, record_of
+from rackwright.inspect.status.rows import StatusRow, unknown_row
+from rackwright.inspect.status.table import render
+from rackwright.record.record import Record, record_of
 from rackwright.tables import Column, aligned, drawn, shown_width
 from tests.unit.made_up_runs import made_up
 

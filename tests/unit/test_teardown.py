@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.teardown import ending
+from rackwright.cli.teardown import ending
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.lease import LEASED, SeenLease

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rackwright.fleet.view.blame import consequences, culprits
-from rackwright.fleet.view.estimate import remaining
-from rackwright.fleet.view.report.page import page
-from rackwright.fleet.view.timeline import STAGING, WAITING, HostTimeline, Timeline
-from rackwright.fleet.view.timeline_events import add_event, timeline_of
-from rackwright.runs.durations import typical_switch
-from rackwright.runs.journal import Event
-from rackwright.runs.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK
-from rackwright.runs.states import RunState
+from rackwright.record.durations import typical_switch
+from rackwright.record.journal import Event
+from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK
+from rackwright.record.states import RunState
+from rackwright.record.view.blame import consequences, culprits
+from rackwright.record.view.estimate import remaining
+from rackwright.record.view.report.page import page
+from rackwright.record.view.timeline import STAGING, WAITING, HostTimeline, Timeline
+from rackwright.record.view.timeline_events import add_event, timeline_of
 from tests.unit.made_up_runs import event, made_up, recorded
 
 

@@ -15,8 +15,12 @@ from rackwright.effects.steps.endpoint import (
     RolledBackError,
     StoppedError,
 )
-from rackwright.fleet.rollout.gate import Bake, Outcome
-from rackwright.fleet.rollout.gate_hosts import (
+from rackwright.proof.basic import GPU_ERRORS, Answer
+from rackwright.proof.full import GPU_COUNTERS
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.handover import VARIABLE, Handover
+from rackwright.record.states import RunState
+from rackwright.rollout.run_hosts import (
     RunHost,
     bake_rows,
     baking,
@@ -28,12 +32,8 @@ from rackwright.fleet.rollout.gate_hosts import (
     still_serving,
     was_cut,
 )
-from rackwright.fleet.rollout.waves import FIRST, LAST
-from rackwright.proof.basic import GPU_ERRORS, Answer
-from rackwright.proof.full import GPU_COUNTERS
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.handover import VARIABLE, Handover
-from rackwright.runs.states import RunState
+from rackwright.rollout.turn_queue import Bake, Outcome
+from rackwright.rollout.waves import FIRST, LAST
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 

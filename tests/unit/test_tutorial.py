@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main
-from rackwright.commands.init import make_site
+from rackwright.cli.init import make_site
+from rackwright.cli.main import main
 from tests.lab import tutorial
 
 INVENTORY = f"""

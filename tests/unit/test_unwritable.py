@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.cli import main
+from rackwright.cli.main import main
 from rackwright.engines.exported import write as write_export
-from rackwright.fleet.view.report import write as write_report
 from rackwright.messages import writing
+from rackwright.record.view.report import write as write_report
 from rackwright.sources.lockfile import Lock, write_lock
 from tests.refused import refusal, refused
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.fleet.rollout.waves import (
+from rackwright.rollout.waves import (
     CANARIES,
     FIRST,
     LAST,

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from rackwright.concerns.lease import LeaseHolder
 from rackwright.processes import boot, started
-from rackwright.runs.journal import current_record
+from rackwright.record.journal import current_record
 
 LONGEST = 120
 

@@ -15,8 +15,8 @@ from rackwright.effects.run_context import part_of
 from rackwright.loading.files import site_root
 from rackwright.paths import SLICE
 from rackwright.plan.change import WriteFile
-from rackwright.runs.journal import current_record, read_record
-from rackwright.runs.on_hosts.slices import slice_of
+from rackwright.record.journal import current_record, read_record
+from rackwright.record.on_hosts.slices import slice_of
 
 
 @dataclass(frozen=True)

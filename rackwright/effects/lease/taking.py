@@ -41,9 +41,9 @@ from rackwright.effects.remote import (
 from rackwright.hostside import host_script
 from rackwright.messages import waiting
 from rackwright.plan.change import Shell
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import note
-from rackwright.runs.states import RunState
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.journal import note
+from rackwright.record.states import RunState
 
 PATIENCE = 45
 """Seconds for a command of the writer before to end."""

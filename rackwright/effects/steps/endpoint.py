@@ -36,8 +36,8 @@ from rackwright.plan.jobstream import Heard, text_of
 from rackwright.proof.basic import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
 from rackwright.proof.codes import code_of, row_of
 from rackwright.proof.full import HOST_ROWS, compared, refuses
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import keep_beside, note
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.journal import keep_beside, note
 from rackwright.settings.secret import without_secrets
 
 TAKEN = Reason(Cause.STRANGER, "another process on its port")

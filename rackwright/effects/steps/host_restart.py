@@ -30,8 +30,8 @@ from rackwright.effects.steps.endpoint import NothingServesError, StoppedError, 
 from rackwright.plan.change import HostRestart, HostReturn, Job
 from rackwright.plan.jobstream import Event, Heard, text_of
 from rackwright.proof.basic import Verdict
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.progress import SELDOM
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.progress import SELDOM
 
 RESTARTING = "restarting"
 """The event after which the connection may go at any time."""

@@ -18,8 +18,8 @@ from rackwright.messages import ReadingError
 from rackwright.paths import container_name, unit_name
 from rackwright.plan.change import Shell
 from rackwright.plan.reach import HERE, SECONDS, why_knock_failed
-from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import note
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.journal import note
 from rackwright.settings.group import Group
 
 ROW = "closed to strangers"

@@ -1,7 +1,7 @@
 """Take away from each host what Rackwright put there, or what steps that are not called left, and nothing else."""
 
 from rackwright.operations import remove_left_behind, tear_down
-from rackwright.runs.handover import received
+from rackwright.record.handover import received
 
 asked = received()
 if asked.steps:

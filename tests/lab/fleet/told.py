@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rackwright.runs.states import RunState
+from rackwright.record.states import RunState
 
 SLACK = 1.0
 """Seconds: a request that began just before the switch may be answered by nobody."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rackwright.runs.journal import read_record
+from rackwright.record.journal import read_record
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import ROOT, Run
 from tests.lab.fleet.told import Asked, Span, failed_outside, most_down, read_load, switching

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.view.timeline import WAITING, wave_name
-from rackwright.fleet.view.timeline_events import timeline_of
-from rackwright.runs.progress import LOADING, PROVING
+from rackwright.record.progress import LOADING, PROVING
+from rackwright.record.view.timeline import WAITING, wave_name
+from rackwright.record.view.timeline_events import timeline_of
 from rackwright_lab.hosts.host import Host
 from tests import texts
 from tests.lab.calm import settle

@@ -1,0 +1,126 @@
+"""`rackwright advise --gpu B200 --context 8k --concurrency 32`: what this site measured, then what others did."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rackwright.bench.history import own_figures
+from rackwright.cli.inventories import add_shared
+from rackwright.cli.runs import add_site, root_of
+from rackwright.exit_codes import ExitCode
+from rackwright.messages import SettingsError, paragraph, printable_values
+from rackwright_engines.advice import Advice, Load, advise, longest
+from rackwright_engines.data import table
+from rackwright_engines.fit.gpu import gpu_type
+from rackwright_engines.nearest import nearest
+from rackwright_engines.own import OwnAdvice, heading, own_advice, reasons
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `advise` to the command line."""
+    parser = subparsers.add_parser("advise", help="which profile suits a GPU and a load, by what was measured")
+    parser.add_argument(
+        "--gpu", required=True, metavar="NAME", help="the GPU's name, for example B200 or 'RTX PRO 6000'"
+    )
+    parser.add_argument(
+        "--context", required=True, type=tokens, metavar="TOKENS", help="tokens of a prompt, for example 8k"
+    )
+    parser.add_argument("--concurrency", required=True, type=tokens, metavar="N", help="requests at once")
+    parser.add_argument("--output", type=tokens, metavar="TOKENS", help="tokens of an answer, where that is known")
+    add_site(parser)
+    add_shared(parser, "json")
+    parser.set_defaults(handler=run)
+
+
+def tokens(text: str) -> int:
+    """A count such as 8192, 8k or 128k. Raises ArgumentTypeError for anything else, and for less than 1."""
+    word = text.lower()
+    plain = word.removesuffix("k")
+    if not plain.isdigit() or int(plain) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 8192 or 8k")
+    return int(plain) * (1024 if word.endswith("k") else 1)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the ranking. Raises SettingsError for a GPU that neither a profile nor a run of the site knows."""
+    known, load = gpu_type(args.gpu), Load(args.context, args.concurrency, args.output)
+    own = own_advice(known.name, load, own_figures(root_of(args), _warn)) if known else []
+    if own and not args.json:
+        print(paragraph("\n".join(["measured by this site, the newest run of each release:", *_own(own)])))
+    if known is None or not longest(known.name):
+        if not own:
+            raise SettingsError(_no_profile(args), code="RW1001")
+        profiles = list[Advice]()
+    else:
+        profiles = _profiles(known.name, load, len(own))
+    if args.json:
+        print(
+            json.dumps(
+                printable_values({"own": list(map(_own_values, own)), "profiles": list(map(asdict, profiles))}),
+                indent=1,
+            )
+        )
+    elif profiles:
+        _print_profiles(profiles, len(own))
+    return ExitCode.DONE
+
+
+def _own_values(one: OwnAdvice) -> dict[str, Any]:
+    return {"heading": heading(one), "rate": one.rate, "is_far": one.is_far, "reasons": list(reasons(one))}
+
+
+def _profiles(gpu: str, load: Load, before: int) -> list[Advice]:
+    """Return published figures. before: rows that are printed already. Raises SettingsError when there are no rows."""
+    found = advise(gpu, load)
+    if not found and not before:
+        text = f"no profile for {gpu} holds {load.length} tokens of prompt and answer; the longest holds"
+        raise SettingsError(f"{text} {longest(gpu)}; next: ask with a smaller --context or --output", code="RW1002")
+    return list(found)
+
+
+def _print_profiles(found: Sequence[Advice], before: int) -> None:
+    """Print published figures. before: how many rows are printed above."""
+    if before:
+        print("profiles, by what others measured or advise:")
+    print("\n".join(line for place, one in enumerate(found, before + 1) for line in _lines(place, one)))
+    if not before and all(one.percent is None for one in found):
+        print("no speed was measured on this GPU: the order is by what the sources say; measure before you choose")
+
+
+def _own(found: list[OwnAdvice]) -> list[str]:
+    lines = [
+        (f"{place}. {heading(one)}", *(f"     {text}" for text in reasons(one))) for place, one in enumerate(found, 1)
+    ]
+    return [line for own in lines for line in own]
+
+
+def _warn(text: str) -> None:
+    print(f"rackwright: {paragraph(text)}", file=sys.stderr)
+
+
+def _no_profile(args: argparse.Namespace) -> str:
+    names = sorted({row["gpu"] for row in table("measured")["profiles"]})
+    hint = "" if gpu_type(args.gpu) else nearest(args.gpu, names)
+    gpu = next((name for name in names if f"mean {name}?" in hint), names[0])
+    again = f"rackwright advise --gpu {shlex.quote(gpu)} --context {args.context} --concurrency {args.concurrency}"
+    return f"no profile is for {args.gpu}{hint}; known: {', '.join(names)}; next: {again}"
+
+
+def _lines(place: int, one: Advice) -> list[str]:
+    gpus = f"{one.gpus} GPU{'s' if one.gpus > 1 else ''}"
+    return [f"{place}. {one.profile} ({gpus}): {_speed(one)}", *(f"     {reason}" for reason in one.reasons)]
+
+
+def _speed(one: Advice) -> str:
+    if not one.runs:
+        return "does not run"
+    if not one.percents:
+        return "advised, speed not measured" if one.advised else "speed not measured"
+    least, most = min(one.percents), max(one.percents)
+    return f"{most:g} %" if least == most else f"{least:g} to {most:g} %, by the length of the answer (--output)"

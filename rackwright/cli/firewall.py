@@ -1,0 +1,65 @@
+"""`rackwright firewall`: how hosts' rules stand, and letting somebody work on a host's firewall in peace."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from rackwright.cli.inventories import add_choice, add_limit, add_shared, refuse_unchosen
+from rackwright.concerns.firewall.kept import GUARD, SCRIPT
+from rackwright.concerns.watch import PAUSED, WATCH_TIMER, repairs_file
+from rackwright.hostside import host_script
+from rackwright.inspect.reachability import reach_of_all
+from rackwright.inspect.run_script import show, spread
+from rackwright.messages import RackwrightError
+from rackwright.plan.change import Shell
+
+UNITS = {"s": 1, "m": 60, "h": 3600}
+LONGEST = 24 * 3600
+"""Seconds: who needs longer takes firewall() out of deploy.py."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command and what it can do."""
+    parser = commands.add_parser("firewall", help="how the hosts' rules stand; pause their repair")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    shown = verbs.add_parser("show", help="whether the rules stand, what was put back, and who gets in by a connection")
+    add_limit(shown)
+    add_shared(shown, "json")
+    shown.set_defaults(handler=_show)
+    pause = verbs.add_parser("pause", help="put nothing back on these hosts for a while; a reboot ends it, too")
+    pause.add_argument("--for", dest="length", required=True, metavar="1h", help="how long: 90s, 30m, 1h; at most 24h")
+    resume = verbs.add_parser("resume", help="look after the rules again")
+    for each, handler in ((pause, _pause), (resume, _resume)):
+        add_choice(each)
+        each.set_defaults(handler=handler)
+
+
+def _show(args: argparse.Namespace) -> int:
+    return show(spread(args.inventory, args.limit, lambda _: _script("show"), args.only, reach_of_all), args.json)
+
+
+def _pause(args: argparse.Namespace) -> int:
+    seconds = seconds_of(args.length)
+    refuse_unchosen(args)
+    return show(spread(args.inventory, args.limit, lambda _: _script("pause", seconds), args.only))
+
+
+def _resume(args: argparse.Namespace) -> int:
+    refuse_unchosen(args)
+    return show(spread(args.inventory, args.limit, lambda _: _script("resume"), args.only))
+
+
+def _script(verb: str, seconds: int = 0) -> Shell:
+    """The script that does it on a host."""
+    paths = {"rules": SCRIPT, "paused": PAUSED, "timer": WATCH_TIMER, "repairs": repairs_file(GUARD)}
+    return Shell(host_script("firewall_verbs", verb=verb, seconds=seconds, **paths), timeout=60)
+
+
+def seconds_of(text: str) -> int:
+    """Seconds of a length as `1h` or `30m`. Raises RackwrightError for anything else."""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text)
+    seconds = int(found[1]) * UNITS[found[2]] if found else 0
+    if not 0 < seconds <= LONGEST:
+        raise RackwrightError(f"--for must be a length of at most 24h, as 90s, 30m or 1h, not {text!r}", code="RW1004")
+    return seconds

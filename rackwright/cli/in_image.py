@@ -1,0 +1,88 @@
+"""`rackwright check INVENTORY --in-image`: each image's own word on the options, on hosts that have it; no deploy."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rackwright.concerns.options import LIMIT, WantedOptions, ask_script
+from rackwright.concerns.options import wanted as wanted_options
+from rackwright.concerns.release import Unresolved, wanted_releases
+from rackwright.effects.reader import read_host
+from rackwright.effects.remote import StepFailedError, remote
+from rackwright.effects.remote import command_of as command
+from rackwright.exit_codes import done_if
+from rackwright.inspect.read_hosts import in_parallel
+from rackwright.loading.files import site_root
+from rackwright.messages import ReadingError, paragraph
+from rackwright.paths import RUN
+from rackwright.plan.change import Shell
+from rackwright.plan.concern import HostReading
+from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.settings.model import HostSettings
+from rackwright.sources.lockfile import Locks
+
+Answer = tuple[bool, list[str]]
+"""Whether nothing was refused, and lines to print."""
+
+
+def check_in_image(inventory: str, limit: Sequence[str]) -> int:
+    """Ask the images on every chosen host and print what they say; 1 when one refuses or a host is not known.
+
+    Raises RackwrightError for a wrong inventory, and when no host can be reached.
+    """
+    entries = chosen_hosts(inventory, limit)
+    locks = Locks(site_root(Path(inventory).expanduser()))
+    with connected(entries) as hosts:
+        answers = in_parallel(hosts, lambda one: _host(one, locks.pin(one.entry.settings)))
+    for entry in entries:
+        _, lines = answers.get(entry.name, (False, ["cannot be reached"]))
+        print(paragraph("\n".join(f"{entry.name}: {line}" for line in lines)))
+    return done_if(all(answers.get(entry.name, (False,))[0] for entry in entries))
+
+
+def _host(one: Connected, settings: HostSettings) -> Answer:
+    try:
+        reading, _ = read_host(one.state, one.host, settings)
+        answers = [(True, [line]) for line in unresolved(settings, reading)]
+        answers += [_ask(one, own) for own in wanted_options(settings, reading)]
+    except (ReadingError, StepFailedError) as error:
+        return False, [str(error)]
+    return all(well for well, _ in answers), [line for _, lines in answers for line in lines]
+
+
+def unresolved(settings: HostSettings, reading: HostReading) -> Iterator[str]:
+    """A line for each endpoint whose image or models are not on the host yet."""
+    for name, release in wanted_releases(settings, reading).items():
+        if isinstance(release, Unresolved):
+            yield f"{name}: not checked inside the image: unknown on this host: {', '.join(release.missing)}"
+
+
+def _ask(one: Connected, own: WantedOptions) -> Answer:
+    spec = own.release.spec
+    if own.crowded:
+        return True, [
+            f"{spec.name}: not checked inside the image: this host serves, and shares its memory with the GPU"
+        ]
+    ok, output = remote(one.state, one.host, command(Shell(script_of(own), timeout=LIMIT + 60)))
+    said = [line for line in (*output.stdout_lines, *output.stderr_lines) if line]
+    return ok, [f"{spec.name}: {line}" for line in said or [f"{spec.image} accepts {spec.engine_file}"]]
+
+
+def script_of(own: WantedOptions) -> str:
+    """Ask about a release that need not be on the host: its YAML lies in a folder of its own meanwhile."""
+    spec = own.release.spec
+    folder = shlex.quote(f"{RUN}/in-image/{spec.name}")
+    text = base64.b64encode(spec.engine_yaml.encode()).decode()
+    ask = ask_script(
+        own, f"{RUN}/in-image/{spec.name}/release", f"{RUN}/in-image/{spec.name}/answer/{own.release.hash}"
+    )
+    return f"""\
+mkdir -p {folder}/release
+echo {text} | base64 -d >{folder}/release/{shlex.quote(spec.engine_file)}
+({ask})
+status=$?
+rm -rf {folder}
+exit $status"""

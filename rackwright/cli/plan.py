@@ -1,0 +1,59 @@
+"""`rackwright plan INVENTORY`: what a deploy would change, host by host, without changing anything."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rackwright.cli.inventories import add_limit, add_shared
+from rackwright.inspect.grouping import exit_code
+from rackwright.inspect.headline import headline, with_restart_notes
+from rackwright.inspect.left_hosts import left_hosts
+from rackwright.inspect.plan import HostPlan, plan_host
+from rackwright.inspect.plan_text import plan_text, plan_values
+from rackwright.inspect.read_hosts import Surveyed, survey
+from rackwright.loading.files import site_root
+from rackwright.messages import paragraph
+from rackwright.record.durations import switch_time
+from rackwright.record.journal import records
+from rackwright.rollout.waves import amount
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("plan", help="what a deploy would change; 0 nothing, 2 something, 1 not known")
+    add_limit(parser)
+    add_shared(parser, "json")
+    parser.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, plan, print; the exit code says whether changes are pending."""
+    hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
+    plans = with_restart_notes([plan_of(one) for one in hosts])
+    first = headline(plans, switch_time(records(site_root(Path(arguments.inventory).expanduser()))), _at_once(hosts))
+    left = [] if arguments.limit or arguments.only else _left(arguments.inventory, hosts)
+    if arguments.json:
+        print(json.dumps({**plan_values(plans, first), "left_behind": left}, indent=1))
+    else:
+        print(paragraph("\n".join([plan_text(plans, first), *left])))
+    return exit_code(plans)
+
+
+def _left(inventory: str, hosts: Sequence[Surveyed]) -> list[str]:
+    place = Path(inventory).expanduser()
+    return left_hosts(site_root(place), place, {one.name: one.address for one in hosts}, datetime.now(UTC))
+
+
+def _at_once(hosts: Sequence[Surveyed]) -> int:
+    return min((amount(one.settings.rollout.max_unavailable, len(hosts)) for one in hosts), default=1)
+
+
+def plan_of(one: Surveyed) -> HostPlan:
+    """The plan of one host, or why there is none."""
+    if one.reading is None:
+        return HostPlan(one.name, "unreadable" if one.reached else "unreachable", error=one.trouble)
+    return plan_host(one.name, one.settings, one.reading, one.declared)

@@ -1,0 +1,86 @@
+"""`rackwright quarantine INVENTORY`: show the hosts that rollouts skip, add some, release some."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rackwright.cli.inventories import add_choice, add_columns, add_shared, refuse_unchosen
+from rackwright.exit_codes import ExitCode
+from rackwright.loading.choice import Choice, is_matched
+from rackwright.loading.files import site_root
+from rackwright.messages import RackwrightError, printable, printable_values
+from rackwright.pyinfra_glue.inventories import refused_of
+from rackwright.pyinfra_glue.session import hosts_named
+from rackwright.record.quarantine import List, Quarantined, change_quarantine, load_quarantine
+from rackwright.record.selection import named_by
+from rackwright.tables import Column, drawn, only, shown_width
+from rackwright_engines.nearest import nearest
+
+COLUMNS = (Column("host"), Column("since", 3), Column("why", 1, 20), Column("run", 2))
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("quarantine", help="hosts that rollouts skip: show, add, release")
+    add_choice(parser)
+    add_columns(parser, COLUMNS)
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument("--add", action="store_true", help="put the hosts on the list")
+    change.add_argument("--release", action="store_true", help="take the hosts off the list")
+    add_shared(parser, "reason")
+    parser.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Change the list when asked to, and print it; returns the exit status. Raises RackwrightError."""
+    root = site_root(Path(args.inventory).expanduser()).absolute()
+    groups = {entry.name: entry.groups for entry in hosts_named(args.inventory, ())}
+    groups |= refused_of(args.inventory)
+    if args.add:
+        names, now = _named(groups, args, root), f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
+        change_quarantine(root, lambda before: added(before, names, args.reason or "by hand", now))
+    elif args.release:
+        gone = _named({host: groups.get(host, ()) for host in load_quarantine(root)}, args, root)
+        change_quarantine(root, lambda before: {host: entry for host, entry in before.items() if host not in gone})
+    here = {host: entry for host, entry in load_quarantine(root).items() if host in groups}
+    print(_shown(here, args))
+    return ExitCode.DONE
+
+
+def _shown(listed: List, args: argparse.Namespace) -> str:
+    """Return the list as the command line asks for it."""
+    if args.json:
+        rows = [{"host": host, **asdict(entry)} for host, entry in listed.items()]
+        return json.dumps(printable_values(rows), indent=1)
+    if args.columns:
+        cells = [(host, entry.since, printable(entry.why), entry.run or "-") for host, entry in listed.items()]
+        return drawn(*only(COLUMNS, cells, args.columns), shown_width())
+    return "\n".join(f"{host}: {entry}{_of_run(entry)}" for host, entry in listed.items()) or "no host is quarantined"
+
+
+def added(before: List, hosts: Sequence[str], reason: str, now: str) -> List:
+    """Return the list with these hosts on it."""
+    return {**before, **{host: Quarantined(now, reason) for host in hosts}}
+
+
+def _named(groups: Mapping[str, Sequence[str]], args: argparse.Namespace, root: Path) -> list[str]:
+    """Return the hosts of the list that the command names. Raises RackwrightError for a name that is not there.
+
+    groups: by host, its groups.
+    """
+    refuse_unchosen(args)
+    for pattern in args.limit:
+        if not any(is_matched(host, of, pattern) for host, of in groups.items()):
+            list_ = "quarantined" if args.release else f"in {args.inventory}"
+            raise RackwrightError(f"not {list_}: {pattern}{nearest(pattern, groups)}; nothing was done", code="RW1010")
+    choice = Choice(args.limit, {host for text in args.only for host in named_by(root, text)} if args.only else None)
+    return [host for host, of in groups.items() if choice.takes(host, of)]
+
+
+def _of_run(entry: Quarantined) -> str:
+    return f"; next: rackwright runs {entry.run}" if entry.run else ""

@@ -1,0 +1,203 @@
+"""`rackwright resume [RUN]`: do what is left of a run that was cut, or that left hosts aside."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from rackwright.cli import rollback
+from rackwright.cli.inventories import add_data, add_shared, add_vault, data_of
+from rackwright.cli.rollout import KEYS, agreed
+from rackwright.cli.runs import add_site, all_records, root_of
+from rackwright.cli.teardown import tear_down
+from rackwright.exit_codes import ExitCode
+from rackwright.loading.files import site_root
+from rackwright.loading.group import mates_of
+from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError, name_inventory, printable, shortest
+from rackwright.pyinfra_glue.options import given
+from rackwright.pyinfra_glue.session import hosts_named
+from rackwright.record.claim import claimed
+from rackwright.record.ending import end_of_way_back
+from rackwright.record.journal import append, chosen_record, folder_of, read_record
+from rackwright.record.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, record_of
+from rackwright.rollout.deploy_record import sentence
+from rackwright.rollout.forward_and_back import of_all, roll_out, take_back
+from rackwright.rollout.launch import Run, begin
+from rackwright.rollout.maintenance.drained_hosts import drained_hosts
+from rackwright.rollout.maintenance.in_waves import BACK_WITHIN, restart_hosts, take_in, take_out
+from rackwright.rollout.maintenance.restarting import await_restarts
+from rackwright.rollout.maintenance.start_again import doubtful_starts
+from rackwright.rollout.participants import choose_participants
+from rackwright.rollout.recovered_record import adopt
+from rackwright.rollout.resumable_runs import chosen, effective, refused_runs
+from rackwright.rollout.resuming import Rest, advice, hurt_hosts, rest_of
+
+KINDS = {
+    FORWARD: "roll out",
+    BACKWARD: "go further back",
+    BY_HAND: "roll back",
+    TEARDOWN: "tear down",
+    DRAIN: "drain",
+    UNDRAIN: "take into service",
+    REBOOT: "restart",
+    "": "deploy",
+}
+
+ON_HOSTS_IN_SERVICE = (FORWARD, BACKWARD, BY_HAND, REBOOT)
+"""What leaves drained hosts aside."""
+STOPS = {DRAIN: "drain", REBOOT: "boot"}
+"""What stops endpoints and starts none, or the same ones, and how."""
+KEPT = ("deploy", "data", "plain", "to", "purge", "steps", "skip_offline", "mark", "back_within")
+"""What was asked for the first time holds for the rest."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("resume", help="do what is left of a run; what has ended well is left alone")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="a run's name (default: the one that has hosts left)")
+    parser.add_argument(
+        "-i",
+        "--inventory",
+        dest="from_hosts",
+        metavar="INVENTORY",
+        help="resume a run of which there is no record here, from what the hosts of this inventory keep of it",
+    )
+    add_data(parser, "with -i: what the run had, where only hosts say so")
+    add_site(parser)
+    add_vault(parser)
+    parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
+    add_shared(parser, "yes")
+    parser.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Resume; returns the exit status, as the run itself would have. Raises RackwrightError."""
+    root = site_root(Path(args.from_hosts)) if args.from_hosts else root_of(args)
+    if args.from_hosts:
+        args.run = adopt(args.from_hosts, root, args.run, data_of(args), asks=not args.yes)
+    path = chosen_record(root, args.run) if args.run else folder_of(root) / f"{chosen(all_records(root)).id}.jsonl"
+    with claimed(path):
+        # Whoever held the claim until now may have resumed it.
+        old = effective(_read(path), refused_runs(all_records(root)))
+        with given(typed_of(old.begin)):
+            return _resume(args, root, path, old)
+
+
+def typed_of(begin: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the run's own `--data`: without what its verb's options say of gate and waves."""
+    data = begin.get("data", {})
+    return {key: value for key, value in data.items() if key not in KEYS.values()}
+
+
+def _read(path: Path) -> Record:
+    return record_of(path.stem, read_record(path))
+
+
+def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> int:
+    name_inventory(shortest(old.begin["inventory"]))
+    rest, hosts = still_there(old, rest_of(old))
+    names = [host.name for host in hosts]
+    if rest.kind == REBOOT:
+        told = [host for host in hosts if host.name in rest.first]
+        since_cut = time.time() - path.stat().st_mtime
+        await_restarts(told, old.boots, old.begin.get("back_within", BACK_WITHIN) - since_cut)
+    drained = drained_hosts(hosts) if rest.kind in ON_HOSTS_IN_SERVICE else {}
+    place, quorum = Path(old.begin["inventory"]), old.begin.get("skip_offline")
+    present = choose_participants(place, names, root, {}, quorum, len(old.hosts), drained, mates_of(hosts))
+    stopped = [host for host in hosts if host.name in present.hosts]
+    doubts = doubtful_starts(stopped, STOPS[rest.kind]) if rest.kind in STOPS else []
+    for text in [*_doubts(old), *present.reasons, *doubts]:
+        print(f"rackwright: {printable(text)}")
+    what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
+    if not args.yes and not agreed(what):
+        print("nothing was done", file=sys.stderr)
+        return ExitCode.ERROR
+    view = not args.plain and rest.kind != TEARDOWN
+    started = begin(old.begin["inventory"], root, hosts, old.begin["purpose"], view, **asked_again(old, rest))
+    append(path, "resumed", by=started.record.stem)
+    if why := started.vetoed():
+        return started.end(ExitCode.ERROR, f"{why}; nothing was done")
+    return started.end(*_go_on(started.with_only(present.hosts, present.events), old, rest))
+
+
+def still_there(old: Record, rest: Rest) -> tuple[Rest, list[InventoryHost]]:
+    """What is left, with all hosts that serve together with one of those; and these hosts."""
+    entries = hosts_named(old.begin["inventory"], rest.hosts)
+    known = {entry.name for entry in entries}
+    mates = mates_of(entries)
+    whole = {name for host in rest.hosts for name in (host, *mates.get(host, ()))}
+    found = [entry for entry in entries if entry.name in whole]
+    if not found:
+        raise RackwrightError(
+            f"{old.begin['inventory']} has none of the hosts that are left: {', '.join(rest.hosts)}", code="RW1015"
+        )
+    for host in rest.hosts:
+        if host not in known:
+            print(f"rackwright: {host} is no longer in {old.begin['inventory']}, and is left out")
+    more = [entry.name for entry in found if entry.name not in rest.hosts]
+    return replace(
+        rest,
+        hosts=(*rest.hosts, *more),
+        releases={host: dict(one) for host, one in of_all(rest.releases, mates).items()},
+    ), found
+
+
+def _doubts(old: Record) -> list[str]:
+    hurt = hurt_hosts(old)
+    found = [advice(old, hurt)] if hurt else []
+    if old.lives is None:
+        machine = old.begin.get("process", {}).get("machine", "another machine")
+        found.append(f"whether run {old.id} is still under way cannot be seen from here: it was started on {machine}")
+    return found
+
+
+def asked_again(old: Record, rest: Rest) -> dict[str, Any]:
+    """What the new record must say, so that it can be resumed as well."""
+    kept = {key: old.begin[key] for key in KEPT if key in old.begin}
+    back = {"back": rest.releases} if rest.kind in (BACKWARD, BY_HAND) else {}
+    earlier = {"earlier": rest.releases} if rest.kind == FORWARD and rest.releases else {}
+    hosts = {"first": list(rest.first), "hurt": [host for host in hurt_hosts(old) if host not in rest.hosts]}
+    boots = {"boots": dict(old.boots)} if rest.kind == REBOOT else {}
+    return {
+        **kept,
+        **back,
+        **earlier,
+        **boots,
+        **{key: names for key, names in hosts.items() if names},
+        "resumes": old.id,
+    }
+
+
+def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
+    data = old.begin.get("data", {})
+    order = {"first": rest.first, "last": rest.last}
+    if rest.kind == FORWARD:
+        return roll_out(started, Path(old.begin["deploy"]), data, rest.releases, **order)
+    if rest.kind == BACKWARD:
+        return _further_back(started, old, rest)
+    if rest.kind == BY_HAND:
+        return rollback.carry_out(started, rest.releases)
+    if rest.kind in (DRAIN, UNDRAIN):
+        return take_out(started, old.begin["mark"]) if rest.kind == DRAIN else take_in(started)
+    if rest.kind == REBOOT:
+        return restart_hosts(started, data, old.begin.get("back_within", BACK_WITHIN), old.boots, **order)
+    if rest.kind == TEARDOWN:
+        with as_file(files("rackwright.operations.deploys") / "teardown.py") as file:
+            return tear_down(started, file, bool(old.begin.get("purge")), old.begin.get("steps"))
+    deploy = Path(old.begin["deploy"])
+    status = started.as_plain().pyinfra(deploy, started.hosts, data, **order)
+    return status, sentence(record_of(started.record.stem, read_record(started.record)), status, executed=True)
+
+
+def _further_back(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
+    wanted = {host: rest.releases[host] for host in started.hosts}
+    failed = list(dict.fromkeys(failure.host for failure in old.failures.get(FORWARD, ())))
+    hurt = [host for host in hurt_hosts(old) if host not in wanted]
+    return end_of_way_back(wanted, take_back(started, wanted), failed, hurt)

@@ -1,0 +1,172 @@
+"""`rackwright rollout INVENTORY`: stage everywhere, switch in waves; a bad change stops and rolls back by itself."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rackwright.cli.inventories import add_limit, add_shared, data_of
+from rackwright.exit_codes import ExitCode
+from rackwright.inspect.host_names import hosts_text
+from rackwright.loading.files import site_root
+from rackwright.loading.group import mates_of
+from rackwright.messages import RackwrightError, counted, paragraph
+from rackwright.processes import module
+from rackwright.pyinfra_glue.declaring import declared_by
+from rackwright.pyinfra_glue.prompt import answer_to
+from rackwright.pyinfra_glue.session import chosen_together
+from rackwright.record.quarantine import load_quarantine
+from rackwright.record.record import FORWARD
+from rackwright.rollout.forward_and_back import roll_out
+from rackwright.rollout.launch import begin
+from rackwright.rollout.maintenance.drained_hosts import drained_hosts
+from rackwright.rollout.participants import choose_participants
+
+KEYS = {
+    "wave": "rollout.wave",
+    "bake": "rollout.bake",
+    "max_unavailable": "rollout.max_unavailable",
+    "error_budget": "rollout.error_budget",
+    "gate": "gate.level",
+    "adopt": "rollout.adopt",
+}
+"""Options of the command, and the settings that they stand for."""
+GROUPS = 4
+"""Groups of hosts whose changes stand in the question."""
+PLAN_SECONDS = 300
+"""Longest time for reading a whole fleet before it is asked for yes."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("rollout", help="stage everywhere, then switch in waves behind the full gate")
+    add_limit(parser)
+    add_waves(parser)
+    adopt = "also switch hosts whose release differs in its unit or its helper scripts alone"
+    parser.add_argument("--adopt", action="store_const", const=True, help=adopt)
+    parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
+    add_shared(parser, "yes")
+    parser.set_defaults(handler=run)
+
+
+def add_waves(parser: argparse.ArgumentParser) -> None:
+    """Add the limits of a run in waves."""
+    parser.add_argument("--wave", metavar="N|P%", help="hosts a wave after the canaries (default: the settings')")
+    parser.add_argument(
+        "--bake", type=int, metavar="SECONDS", help="time to watch a wave before the next (default: the settings')"
+    )
+    parser.add_argument(
+        "--max-unavailable",
+        metavar="N|P%",
+        help="serving hosts of a group or rack that may be down (default: the settings')",
+    )
+    parser.add_argument(
+        "--error-budget",
+        metavar="N|P%",
+        help="hosts with a fault of their own that may be skipped (default: the settings')",
+    )
+    parser.add_argument(
+        "--gate",
+        choices=("basic", "full"),
+        default="full",
+        help="what must be proven: that it answers, or all of the proof",
+    )
+    parser.add_argument("--skip-offline", metavar="N|P%", type=quorum, help="unreachable hosts that may be skipped")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Roll the site's settings out; returns the exit status. Raises RackwrightError."""
+    entries = chosen_together(args.inventory, args.limit, args.only)
+    hosts = [entry.name for entry in entries]
+    root = site_root(Path(args.inventory)).absolute()
+    deploy = root / "deploy.py"
+    if not deploy.exists():
+        raise RackwrightError(
+            f"{deploy} is not there, so there is nothing to roll out; next: rackwright init DIR", code="RW1014"
+        )
+    declared_by(root, entries)
+    data = given(args)
+    place, listed = Path(args.inventory).absolute(), load_quarantine(root)
+    present = choose_participants(
+        place, hosts, root, listed, args.skip_offline, drained=drained_hosts(entries), mates=mates_of(entries)
+    )
+    number = counted(len(present.hosts), "host")
+    print(paragraph("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"])))
+    if not args.yes:
+        print("rackwright: reading what the rollout changes there", flush=True)
+    if not args.yes and not agreed(
+        f"This rolls {args.inventory} out on {number}: {plan_headline(args, present.hosts, data)}"
+    ):
+        print("nothing was done", file=sys.stderr)
+        return ExitCode.ERROR
+    asked = {"deploy": str(deploy), "data": data, "skip_offline": args.skip_offline}
+    started = begin(args.inventory, root, entries, FORWARD, not args.plain, **asked).with_only(
+        present.hosts, present.events
+    )
+    if why := started.vetoed():
+        return started.end(ExitCode.ERROR, f"{why}; nothing was done")
+    return started.end(*roll_out(started, deploy, data))
+
+
+def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> str:
+    """The headline of a plan and what changes, read by another process: connecting makes the whole one cooperative."""
+    words = [*module("rackwright"), "plan", args.inventory, "--json"]
+    words += [word for host in hosts for word in ("--limit", host)]
+    words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    try:
+        # In a session of its own: Ctrl-C reaches this process alone, which says so once.
+        done = subprocess.run(
+            words,
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            timeout=PLAN_SECONDS,
+            check=False,
+            start_new_session=True,
+        )
+        return "\n  ".join(_asked_of(json.loads(done.stdout)))
+    except (subprocess.SubprocessError, ValueError, KeyError) as error:
+        why = "reading took too long" if isinstance(error, subprocess.TimeoutExpired) else "see above"
+        return f"what it stops is not known, {why}; to see it: rackwright plan {args.inventory}"
+
+
+def _asked_of(plan: Mapping[str, Any]) -> Iterator[str]:
+    """The headline, and below it what changes, a line for hosts that change alike; of many, the first few."""
+    changing = {host["host"] for host in plan["hosts"] if host["state"] != "converged"}
+    groups = [one for one in plan["groups"] if changing.intersection(one["hosts"])]
+    yield plan["headline"]
+    yield from (f"{hosts_text(one['hosts'])}: {one['summary']}" for one in groups[:GROUPS])
+    if groups[GROUPS:]:
+        yield f"and {counted(len(groups) - GROUPS, 'group')} more: rackwright plan INVENTORY"
+
+
+def agreed(sentence: str) -> bool:
+    """Ask before something is done to a fleet. Raises RackwrightError where nobody can answer."""
+    print(paragraph(sentence))
+    try:
+        return answer_to("Type yes to go on: ").strip() == "yes"
+    except EOFError:
+        print()
+        raise RackwrightError(
+            "nobody answers, since standard input is closed; nothing was done; next: the same command with -y",
+            code="RW1025",
+        ) from None
+
+
+def given(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings that the command line overrides. Raises RackwrightError for a word that is no KEY=VALUE."""
+    return data_of(args) | {
+        key: getattr(args, option) for option, key in KEYS.items() if getattr(args, option, None) is not None
+    }
+
+
+def quorum(text: str) -> str:
+    """A number of hosts, or a part of them as `5%`."""
+    if not re.fullmatch(r"\d+|100%|\d{1,2}%", text):
+        raise argparse.ArgumentTypeError(f"{text} is no number of hosts, and no part of them as 5%")
+    return text

@@ -1,0 +1,72 @@
+"""The verbs in their groups, with an example each, for `--help`, docs/reference/commands.md and completion."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+VERB_GROUPS: dict[str, dict[str, str]] = {
+    "Prepare a site": {
+        "init": "rackwright init site",
+        "check": "rackwright check inventory/b200.py --show-origin",
+        "render": "rackwright render inventory/b200.py --limit b200-01 --out files",
+        "pin": "rackwright pin inventory/b200.py",
+        "engine-data": "rackwright engine-data inventory/b200.py --limit b200-01",
+        "advise": "rackwright advise --gpu B200 --context 8k --concurrency 32",
+        "explain": "rackwright explain RW0705",
+        "schema": "rackwright schema --out settings.schema.json",
+    },
+    "Change what hosts serve": {
+        "plan": "rackwright plan inventory/b200.py",
+        "rollout": "rackwright rollout inventory/b200.py --wave 10%",
+        "rollback": "rackwright rollback inventory/b200.py --limit b200-01",
+        "resume": "rackwright resume",
+        "teardown": "rackwright teardown inventory/b200.py --limit b200-01 --dry",
+    },
+    "Maintain hosts": {
+        "drain": 'rackwright drain inventory/b200.py --limit b200-01 --reason "GPU 3 is swapped"',
+        "undrain": "rackwright undrain inventory/b200.py --limit b200-01",
+        "reboot": "rackwright reboot inventory/b200.py --all",
+        "rebuild": "rackwright rebuild inventory/b200.py --limit b200-01",
+        "quarantine": 'rackwright quarantine inventory/b200.py --add --limit b200-01 --reason "RMA 4711"',
+        "firewall": "rackwright firewall pause inventory/b200.py --limit b200-01 --for 1h",
+        "lease": "rackwright lease show inventory/b200.py",
+    },
+    "Look at hosts and runs": {
+        "status": "rackwright status inventory/b200.py",
+        "drift": "rackwright drift inventory/b200.py",
+        "logs": "rackwright logs inventory/b200.py --limit b200-01 --lines 50",
+        "exec": "rackwright exec inventory/b200.py -- nvidia-smi -L",
+        "chat": 'rackwright chat inventory/b200.py -- "What is the capital of France?"',
+        "bench": "rackwright bench inventory/b200.py --limit b200-01",
+        "runs": "rackwright runs last",
+        "report": "rackwright report last",
+    },
+    "On this machine": {
+        "completion": "rackwright completion bash",
+    },
+}
+EXAMPLES = {verb: example for verbs in VERB_GROUPS.values() for verb, example in verbs.items()}
+BELOW = {
+    "firewall show": "rackwright firewall show inventory/b200.py --limit b200-01",
+    "firewall pause": EXAMPLES["firewall"],
+    "firewall resume": "rackwright firewall resume inventory/b200.py --limit b200-01",
+    "lease show": EXAMPLES["lease"],
+    "lease break": "rackwright lease break inventory/b200.py --limit b200-01",
+}
+"""Examples of verbs of verbs."""
+VERBS = tuple(EXAMPLES)
+"""Each is a module of rackwright.cli with `add_parser`."""
+
+
+class Behind(NamedTuple):
+    """What stands behind `--`: the argument that gets it, its name in the usage, and its help."""
+
+    dest: str
+    metavar: str
+    help: str
+
+
+BEHIND_DASHES = {
+    "exec": Behind("words", "CMD", "the command to run on each host; `sh -c '...'` for a pipe"),
+    "chat": Behind("question", "QUESTION", "what to ask"),
+}

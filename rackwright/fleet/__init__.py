@@ -1,1 +1,0 @@
-"""How a change reaches several hosts: order, limits, and where it stops."""

@@ -1,0 +1,92 @@
+"""A run on real hardware as plain values: what each host is, what its gate said, and how long it took. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rackwright import __version__
+from rackwright.hardware import allowed
+from rackwright.hardware.readings import Json, endpoints_of, host_record, known, profile_of
+from rackwright.plan.concern import HostReading
+from rackwright.proof.codes import CODES
+from rackwright.record.states import RunState
+from rackwright.record.view.report.figures import MARKS
+from rackwright.record.view.timeline import PHASES, AskedRow, HostTimeline, Timeline
+from rackwright.settings.model import HostSettings
+
+FORMAT = "rackwright-hardware/1"
+
+
+@dataclass(frozen=True)
+class BundledHost:
+    """One host of the run: its timeline, its settings, its groups, and its reading; None where it could not be read."""
+
+    timeline: HostTimeline
+    settings: HostSettings
+    groups: Sequence[str]
+    reading: HostReading | None
+
+
+def bundle(timeline: Timeline, members: Sequence[BundledHost]) -> Json:
+    """The whole bundle. Hosts have numbers in their inventory's order, and no names."""
+    return {
+        "format": FORMAT,
+        "rackwright": __version__,
+        "run": known(
+            day=day(timeline.began),
+            status=allowed.whole(timeline.status, 255),
+            seconds=allowed.whole(round(timeline.duration)),
+            hosts=len(timeline.hosts),
+        ),
+        "hosts": [{"host": number, **_host(member)} for number, member in enumerate(members, 1)],
+    }
+
+
+def day(began: float | None) -> str | None:
+    """The day of the run, UTC."""
+    return None if began is None else f"{datetime.fromtimestamp(began, UTC):%Y-%m-%d}"
+
+
+def _host(member: BundledHost) -> Json:
+    own = member.timeline
+    return {
+        "state": allowed.word(own.state, tuple(RunState)),
+        **profile_of(member.groups),
+        "endpoints": endpoints_of(member.settings),
+        "gate": gate_of(own.rows.values(), list(member.settings.all_endpoints)),
+        "seconds": seconds_of(own),
+        **(host_record(member.reading, member.settings) if member.reading else {}),
+    }
+
+
+def gate_of(rows: Iterable[AskedRow], endpoints: Sequence[str]) -> list[Json]:
+    """The gate's rows: which, how it was judged, and its figure; what an engine has answered stays at home.
+
+    endpoints: the host's own. Of several, a row says the number of its own, as they stand in the record.
+    """
+    numbers = {name: number for number, name in enumerate(endpoints, 1)} if len(endpoints) > 1 else {}
+    return [
+        {
+            "row": row.name,
+            **known(
+                endpoint=numbers.get(row.endpoint),
+                mark=allowed.word(row.mark, MARKS),
+                figure=allowed.number(row.figure),
+            ),
+        }
+        for row in rows
+        if row.name in CODES
+    ]
+
+
+def seconds_of(host: HostTimeline) -> Json:
+    """Seconds by phase, and of the whole switch."""
+    found: dict[str, float] = {}
+    for span in host.spans:
+        if span.phase in PHASES and span.end is not None:
+            found[span.phase] = found.get(span.phase, 0.0) + span.end - span.start
+    if host.took is not None:
+        found["switch"] = host.took
+    return known(**{phase: allowed.whole(round(seconds)) for phase, seconds in found.items()})

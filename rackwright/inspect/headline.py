@@ -1,0 +1,73 @@
+"""The first line of a plan: what stops, what starts again, and about how long that takes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import ceil
+
+from rackwright.inspect.host_names import hosts_text
+from rackwright.inspect.plan import HostPlan
+from rackwright.messages import counted
+
+
+def headline(plans: Sequence[HostPlan], typical: float | None = None, at_once: int = 1) -> str:
+    """`restarts 4 endpoints on 4 hosts, about 20 min; stops llm on gpu03`.
+
+    typical: seconds that a host's switch takes here. at_once: hosts that may be down at the same time.
+    """
+    pending = [plan for plan in plans if plan.state == "pending"]
+    restarting = {(one, plan.together or (plan.host,)) for plan in pending for one in _restarted(plan)}
+    stopping = {plan.host: texts for plan in pending if (texts := _stopped(plan))}
+    parts = [_restarts([hosts for _, hosts in restarting], typical, at_once)] if restarting else []
+    parts += [f"{' and '.join(own)} on {hosts_text(hosts)}" for own, hosts in _alike(stopping)]
+    return "; ".join(parts) or "stops nothing that serves"
+
+
+def with_restart_notes(plans: Sequence[HostPlan]) -> list[HostPlan]:
+    """The same plans; a host whose endpoint stops and starts again with the others that serve it says so."""
+    because = {plan.host: plan for plan in plans if plan.state == "pending" and _restarted(plan)}
+    return [_with_note(plan, [because[name] for name in plan.together if name in because]) for plan in plans]
+
+
+def _with_note(plan: HostPlan, others: Sequence[HostPlan]) -> HostPlan:
+    if not others or plan.host in [one.host for one in others]:
+        return plan
+    names = _names(_restarted(one) for one in others)
+    with_them = f"with {', '.join(one.host for one in others)}, where something is changed"
+    note = f"endpoint {', '.join(names)} restarts here too, together {with_them}"
+    return replace(plan, notes=(*plan.notes, note))
+
+
+def _restarted(plan: HostPlan) -> list[str]:
+    return _names(change.down for change in plan.changes)
+
+
+def _stopped(plan: HostPlan) -> list[str]:
+    """What becomes of the endpoints that a host has no more: replaced by another one, or stopped."""
+    swapped = [change for change in plan.changes if change.stops and change.comes]
+    gone = _names(change.stops for change in plan.changes if not change.comes)
+    texts = [f"replaces {', '.join(change.stops)} by {', '.join(change.comes)}" for change in swapped]
+    return [*texts, *([f"stops {', '.join(gone)}"] if gone else [])]
+
+
+def _names(several: Iterable[Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(name for names in several for name in names))
+
+
+def _restarts(endpoints: Sequence[Sequence[str]], typical: float | None, at_once: int) -> str:
+    """endpoints: the hosts of each; those that serve one together switch as one."""
+    hosts, turns = {name for own in endpoints for name in own}, {own[0] for own in endpoints}
+    time = f", about {_duration(ceil(len(turns) / at_once) * typical)}" if typical else ""
+    return f"restarts {counted(len(endpoints), 'endpoint')} on {counted(len(hosts), 'host')}{time}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{round(seconds)} s" if seconds < 90 else f"{round(seconds / 60)} min"
+
+
+def _alike(stopping: dict[str, list[str]]) -> list[tuple[list[str], list[str]]]:
+    found: dict[tuple[str, ...], list[str]] = {}
+    for host, names in stopping.items():
+        found.setdefault(tuple(names), []).append(host)
+    return [(list(names), hosts) for names, hosts in found.items()]

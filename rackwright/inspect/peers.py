@@ -1,0 +1,98 @@
+"""What the other hosts of a group serve, and what makes a host that comes back serve the same. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rackwright.concerns.endpoint import SeenEndpoint
+from rackwright.concerns.models import name_of
+from rackwright.inspect.status.reading import Asked, HostStatus
+from rackwright.plan.specdiff import reasons
+from rackwright.settings.model import EndpointSettings
+from rackwright.sources.lockfile import Lock, LockedModel
+
+
+@dataclass(frozen=True)
+class Served:
+    """What hosts of a group serve: equal but for units and helper scripts, which need not be adopted everywhere yet."""
+
+    spec: Mapping[str, Any]
+    hosts: tuple[str, ...]
+    releases: tuple[str, ...]
+    """Each once."""
+
+
+@dataclass(frozen=True)
+class EndpointOfPeers:
+    """What a host that comes back finds of an endpoint in its group."""
+
+    served: tuple[Served, ...] = ()
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """Digest by image reference, as the hosts of the group have recorded it."""
+
+
+def place_of(endpoint: str, peers: Mapping[str, HostStatus], mates: Collection[str] = ()) -> EndpointOfPeers:
+    """What the peers, by name, have proven and serve under an endpoint's name.
+
+    mates: peers that serve it together with the host that comes back, so that they wait until it is there.
+    """
+    found: dict[str, Served] = {}
+    pins: dict[str, str] = {}
+    for host, glance in peers.items():
+        own = glance.endpoints.get(endpoint)
+        if own is None or not own.seen.spec or not (_serves(own.seen) or (host in mates and _waits(own.seen))):
+            continue
+        pins = {**glance.pins, **pins}
+        serving = own.seen.spec["serving"]
+        found[serving] = _with(found.get(serving, Served(own.seen.spec, (), ())), host, str(own.seen.proven))
+    return EndpointOfPeers(tuple(found.values()), pins)
+
+
+def _serves(seen: SeenEndpoint) -> bool:
+    return seen.serving and seen.running_hash == seen.proven
+
+
+def _waits(seen: SeenEndpoint) -> bool:
+    return seen.proven is not None and seen.current == seen.proven
+
+
+def _with(same: Served, host: str, release: str) -> Served:
+    return replace(same, hosts=(*same.hosts, host), releases=tuple(dict.fromkeys((*same.releases, release))))
+
+
+def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, EndpointOfPeers]) -> Lock:
+    """The bytes that the group serves, for names in the settings that say no digest or commit themselves."""
+    images: dict[str, str] = {}
+    models: dict[str, LockedModel] = {}
+    for name, endpoint in endpoints.items():
+        place = places[name]
+        if endpoint.image_digest is None and endpoint.image in place.pins:
+            images[endpoint.image] = place.pins[endpoint.image]
+        serving: Mapping[str, str] = place.served[0].spec.get("models", {}) if place.served else {}
+        for source in (endpoint.model, endpoint.draft):
+            if source and not source.commit and serving.get(source.repository):
+                models[name_of(source)] = LockedModel(commit=serving[source.repository])
+    return Lock(images, models)
+
+
+def differences(asked: Asked, places: Mapping[str, EndpointOfPeers]) -> list[str]:
+    """Why the host would not get what its group serves, a sentence an endpoint; empty when it would."""
+    return [text for name in asked.endpoints for text in _difference(name, asked, places[name])]
+
+
+def _difference(name: str, asked: Asked, place: EndpointOfPeers) -> Iterable[str]:
+    if not place.served:
+        return
+    if len(place.served) > 1:
+        told = "; ".join(f"{', '.join(one.hosts)}: {', '.join(one.releases)}" for one in place.served)
+        yield f"endpoint {name}: its group serves {len(place.served)} different releases ({told})"
+        return
+    [group] = place.served
+    wanted = asked.group_release(name)
+    if wanted is None:
+        yield f"endpoint {name}: {asked.endpoints[name].image} is not the image that its group serves"
+    elif wanted.spec.serving_hash != group.spec["serving"]:
+        why = reasons(group.spec, wanted.facts) or "another release"
+        yield f"endpoint {name}: the settings ask for something else than what its group serves: {why}"

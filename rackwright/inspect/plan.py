@@ -1,0 +1,218 @@
+"""What would change on each host, from its settings and its reading alone. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rackwright.concerns.catalog import managed
+from rackwright.concerns.declared import Declared, left_behind
+from rackwright.concerns.drained import DRAINED
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, adopted_later, deferred_releases
+from rackwright.concerns.image import IMAGE
+from rackwright.concerns.models import MODELS
+from rackwright.concerns.preflight.concern import fetch_of
+from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
+from rackwright.messages import RackwrightError
+from rackwright.paths import endpoint_of, unit_name
+from rackwright.plan.change import Change, DaemonRestart, Owned, Proved, Refuse
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.plan.release import Release
+from rackwright.record.masking import mask, secrets_of
+from rackwright.settings.model import HostSettings
+from rackwright.sources.names import missing_of
+
+State = Literal["pending", "converged", "refused", "unreadable", "unreachable"]
+_UUID = re.compile(r"GPU-[0-9a-fA-F-]{36}")
+
+
+@dataclass(frozen=True)
+class PlannedChange:
+    """One change as it is shown. Secrets in its texts are masks."""
+
+    concern: str
+    what: str
+    why: str
+    restarts: str = ""
+    """What stops and starts again: `endpoint llm`, `dockerd`; empty when nothing does."""
+    down: tuple[str, ...] = ()
+    """Endpoints that serve until it stops them, and start again."""
+    stops: tuple[str, ...] = ()
+    """Endpoints that it stops for good."""
+    download: int | None = 0
+    """Bytes to fetch; None when it fetches something of unknown size."""
+    estimated: bool = False
+    """True when `download` is what such things usually weigh."""
+    diff: str = ""
+    alike: tuple[str, ...] = ()
+    """What, why and diff without the words that differ from host to host: equal ones are shown once."""
+    comes: tuple[str, ...] = ()
+    """Endpoints that take the place of those that it stops for good."""
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """All that would happen to one host."""
+
+    host: str
+    state: State
+    changes: tuple[PlannedChange, ...] = ()
+    refusals: tuple[str, ...] = ()
+    error: str = ""
+    """Why nothing is known of it."""
+    notes: tuple[str, ...] = ()
+    """What is adopted at the next switch, and what is left behind, as sentences: it is no change, and no drift."""
+    others: tuple[str, ...] = ()
+    """Operations of the site's own, by name: a plan does not look at them."""
+    together: tuple[str, ...] = ()
+    """The hosts that serve its endpoint together, itself among them; empty for a host that serves alone."""
+
+
+def plan_host(name: str, settings: HostSettings, reading: HostReading, declared: Declared) -> HostPlan:
+    """Pending changes of the concerns that deploy.py calls, and what refuses them.
+
+    A host whose settings fit nowhere is unreadable.
+    """
+    try:
+        pending = [
+            (concern.name, change)
+            for concern in managed(declared.steps)
+            for change in concern.pending(settings, reading)
+        ]
+        asked = ENDPOINT.wanted(settings, reading) if ENDPOINT.name in declared else None
+        later = deferred_releases(asked, reading[ENDPOINT]) if asked else {}
+        described = _Describer(settings, reading, later)
+        refusals = [
+            step.message for _, change in pending for step in change.steps if isinstance(step, Refuse) and step.final
+        ]
+        changes = tuple(described(concern, change) for concern, change in pending if not _refused(change))
+        refusals += absent(reading)
+    except RackwrightError as error:
+        return HostPlan(name, "unreadable", error=str(error))
+    state: State = "refused" if refusals else "pending" if changes else "converged"
+    mark = reading[DRAINED].drained
+    told = (
+        [f"{mark}; its endpoints are left as they are; next: rackwright undrain INVENTORY --limit {name}"]
+        if mark
+        else []
+    )
+    told += list(adopted_later(asked, reading[ENDPOINT])) if asked else []
+    record: frozenset[Owned] = reading[RECORD]
+    told += left_behind(declared, record)
+    masked = tuple(mask(text, described.secrets) for text in refusals)
+    together = settings.group.hosts if settings.group else ()
+    return HostPlan(name, state, changes, masked, notes=tuple(told), others=declared.others, together=together)
+
+
+def absent(reading: HostReading) -> list[str]:
+    """What registry and hub say that they do not have, or do not show: a deploy would fail when it fetches it."""
+    said = [text for seen in (reading.seen.get(IMAGE.name), reading.seen.get(MODELS.name)) for text in missing_of(seen)]
+    return list(dict.fromkeys(said))
+
+
+def _refused(change: Change) -> bool:
+    return any(isinstance(step, Refuse) and step.final for step in change.steps)
+
+
+class _Describer:
+    """Describes the changes of one host. later: endpoints whose wanted release is deferred."""
+
+    def __init__(self, settings: HostSettings, reading: HostReading, later: Collection[str]) -> None:
+        self.later = later
+        self.secrets = tuple(secrets_of(settings))
+        self.seen: Mapping[str, SeenEndpoint] = reading[ENDPOINT].endpoints
+        self.wanted = wanted_releases(settings, reading)
+        self.hashes = _hashes(reading, self.wanted)
+
+    def __call__(self, concern: str, change: Change) -> PlannedChange:
+        size, estimated = _download(concern, change)
+        texts = [mask(text, self.secrets) for text in (change.what, change.why, self._diff(concern, change))]
+        alike = tuple(_without_own_words(text, self.hashes) for text in texts)
+        what, why, diff = texts
+        restarts = self._restarts(change)
+        down, stops = self._down(change), self._stops(change)
+        return PlannedChange(concern, what, why, restarts, down, stops, size, estimated, diff, alike, _comes(change))
+
+    def _down(self, change: Change) -> tuple[str, ...]:
+        named = [step.endpoints for step in change.steps if isinstance(step, DaemonRestart)]
+        named += [(step.endpoint,) for step in change.steps if isinstance(step, Proved) and step.restarts]
+        named += [(change.endpoint,)] if change.restarts == f"endpoint {change.endpoint}" else []
+        return tuple(name for names in named for name in names if self._runs(name))
+
+    def _stops(self, change: Change) -> tuple[str, ...]:
+        gone = {owned.name for owned in change.disowns}
+        return tuple(name for name in self.seen if unit_name(name) in gone and self._runs(name))
+
+    def _runs(self, name: str) -> bool:
+        return self.seen.get(name, SeenEndpoint()).running_hash is not None
+
+    def _restarts(self, change: Change) -> str:
+        for step in change.steps:
+            if isinstance(step, DaemonRestart):
+                return f"dockerd and endpoint{'s' * (len(step.endpoints) > 1)} {', '.join(step.endpoints)}"
+            if isinstance(step, Proved) and step.restarts:
+                return f"endpoint {step.endpoint}" if self._runs(step.endpoint) else ""
+        return change.restarts
+
+    def _diff(self, concern: str, change: Change) -> str:
+        shown = concern == ENDPOINT.name or (concern == RELEASE.name and change.endpoint in self.later)
+        return "\n".join([change.diff, self._endpoint_diff(change.endpoint) if shown else ""]).strip("\n")
+
+    def _endpoint_diff(self, name: str) -> str:
+        release = self.wanted.get(name)
+        if release is None or isinstance(release, Unresolved):
+            return ""
+        return endpoint_diff(release, self.seen.get(name, SeenEndpoint()), self.hashes)
+
+
+def _comes(change: Change) -> tuple[str, ...]:
+    """The endpoints of a replacement."""
+    if not any(isinstance(step, Proved) and step.takes_over for step in change.steps):
+        return ()
+    return tuple(name for owned in change.owns if (name := endpoint_of(owned.name)))
+
+
+def _download(concern: str, change: Change) -> tuple[int | None, bool]:
+    """Bytes that it fetches, None when nobody knows; and whether that is only about."""
+    fetch = fetch_of(concern, change)
+    return (change.size, False) if fetch is None else (fetch.size or None, not fetch.exact)
+
+
+def endpoint_diff(release: Release, seen: SeenEndpoint, hashes: Iterable[str] = ()) -> str:
+    """Engine YAML and unit: what the host has now against what is wanted. A first unit is not shown."""
+    files: Mapping[str, str] = seen.spec.get("files", {})
+    spec = release.spec
+    there = files.get(spec.engine_file) or next(iter(files.values()), "")
+    found = unified(spec.engine_file, there, spec.engine_yaml)
+    if seen.unit is not None:
+        known = {*hashes, release.hash, *filter(None, (seen.current, seen.running_hash))}
+        before, after = (_named(text, known, "RELEASE") for text in (seen.unit, release.unit))
+        found += unified(unit_name(spec.name), before, after)
+    return "\n".join(found)
+
+
+def unified(name: str, before: str, after: str) -> list[str]:
+    """Lines of a unified diff; none when nothing differs."""
+    return list(difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="", n=2))
+
+
+def _hashes(reading: HostReading, wanted: Mapping[str, Release | Unresolved]) -> frozenset[str]:
+    """Names of all releases that this host has or gets."""
+    seen = reading[ENDPOINT].endpoints.values()
+    found = {hash_ for own in seen for hash_ in (own.current, own.proven, own.running_hash) if hash_}
+    found |= {hash_ for own in reading[RELEASE].sums.values() for hash_ in own}
+    return frozenset(found | {release.hash for release in wanted.values() if isinstance(release, Release)})
+
+
+def _named(text: str, hashes: Iterable[str], word: str) -> str:
+    for hash_ in hashes:
+        text = text.replace(hash_, word)
+    return text
+
+
+def _without_own_words(text: str, hashes: Iterable[str]) -> str:
+    return _UUID.sub("GPU-…", _named(text, hashes, "…"))

@@ -1,0 +1,45 @@
+"""The last run of each host, from the records that the site keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rackwright.inspect.status.rows import ago
+from rackwright.record.journal import SECOND, read_record, records
+from rackwright.record.record import Record, record_of
+from rackwright.record.states import LEFT_ASIDE, RunState
+
+MOST = 30
+"""Records to look into, the newest first: a host that is in none of them has not been worked on for long."""
+
+LEFT_ALONE = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.BUSY, RunState.UNREACHABLE, RunState.UNSEEN}
+"""States of a host that a run has let be."""
+
+
+def has_worked_on(record: Record, host: str) -> bool:
+    """Whether a run has worked on a host: changed it, or found it as wanted."""
+    return host in record.touched or record.states.get(host, RunState.UNSEEN) not in LEFT_ALONE
+
+
+def last_runs(root: Path, hosts: Collection[str], now: datetime) -> dict[str, str]:
+    """`rollout 5 min 3 s ago: switched`, by host: the last run that touched it; hosts without one are left out."""
+    found: dict[str, str] = {}
+    for path in records(root)[: -MOST - 1 : -1]:
+        if len(found) == len(hosts):
+            break
+        told = record_of(path.stem, read_record(path))
+        purpose = told.begin.get("purpose") or told.begin.get("what", "run")
+        for host, state in told.states.items():
+            if host in hosts and host not in found and has_worked_on(told, host):
+                found[host] = f"{purpose} {ago(begun(path.stem, now), now)}: {state}"
+    return found
+
+
+def begun(run: str, now: datetime) -> datetime:
+    """A record is named by its time."""
+    try:
+        return datetime.strptime(run[:SECOND], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return now

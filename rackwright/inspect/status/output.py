@@ -1,0 +1,70 @@
+"""What status says of the hosts' replies: rows, and lines below them. Loaded while the hosts log in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from rackwright.inspect.left_hosts import left_hosts
+from rackwright.inspect.status.last_runs import last_runs
+from rackwright.inspect.status.reading import Asked, parse
+from rackwright.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
+from rackwright.inspect.status.table import render
+from rackwright.messages import ReadingError, paragraph
+from rackwright.pyinfra_glue.poll import Reply
+from rackwright.record.quarantine import load_quarantine
+from rackwright.settings.model import HostSettings
+from rackwright.tables import shown_width
+from rackwright_engines.requests import ignored_parameters
+
+__all__ = ["all_rows", "as_json", "ignored_of", "left_hosts", "table"]
+
+
+def all_rows(
+    settings: Mapping[str, HostSettings], replies: Mapping[str, Reply], root: Path, now: datetime
+) -> list[StatusRow]:
+    """The rows of all hosts; hosts that share their settings share what is worked out of them. root: the site's."""
+    made = {id(own): Asked(own) for own in settings.values()}
+    runs = last_runs(root, settings.keys(), now)
+    aside = {host: f"since {entry.since}, {entry.why}" for host, entry in load_quarantine(root).items()}
+    return [
+        replace(row, last_run=runs.get(host, ""), quarantine=aside.get(host, ""))
+        for host, own in settings.items()
+        for row in rows_on(host, made[id(own)], replies[host], now)
+    ]
+
+
+def as_json(rows: Sequence[StatusRow], left: Sequence[str]) -> str:
+    """For programs. left: what is said of hosts that have left the inventory."""
+    return json.dumps({**values_of(rows), "left_behind": left}, indent=1)
+
+
+def table(
+    rows: Sequence[StatusRow], left: Sequence[str], settings: Iterable[HostSettings], columns: Sequence[str] = ()
+) -> str:
+    """For people. columns: their names; none for all that say something."""
+    return paragraph("\n".join([render(rows, shown_width(), columns), *ignored_of(settings), *left]))
+
+
+def ignored_of(hosts: Iterable[HostSettings]) -> list[str]:
+    """Parameters of requests that are ignored, a line for each endpoint name and reason."""
+    found = {
+        f"endpoint {name}: it ignores {', '.join(ignored.parameters)} of requests: {ignored.text}"
+        for settings in {id(one): one for one in hosts}.values()
+        for name, endpoint in settings.all_endpoints.items()
+        for ignored in ignored_parameters(endpoint)
+    }
+    return sorted(found)
+
+
+def rows_on(name: str, asked: Asked, reply: Reply, now: datetime) -> list[StatusRow]:
+    """The rows of one host, or one that says why nothing is known."""
+    if reply.trouble:
+        return [unknown_row(name, reply.trouble)]
+    try:
+        return rows_of(name, asked, parse(reply.lines), now)
+    except ReadingError as error:
+        return [unknown_row(name, str(error))]

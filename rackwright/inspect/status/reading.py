@@ -1,0 +1,312 @@
+"""What status reads of a host, by a script that costs little more than the login: values and their parser. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rackwright.addresses import is_loopback
+from rackwright.concerns.docker.chains import gone as gone_chains
+from rackwright.concerns.drained import Drained, parse_mark
+from rackwright.concerns.endpoint import (
+    Aim,
+    SeenEndpoint,
+    binding_in,
+    command_edits,
+    exec_words,
+    foreign_drop_ins,
+    is_named,
+    last_switch,
+    readable,
+    running_of,
+    serves_the_same,
+)
+from rackwright.concerns.lease import SeenLease, parse_lease
+from rackwright.concerns.models import host_path
+from rackwright.concerns.release import bound_to, release_of
+from rackwright.inspect.endpoint_drift import damaged_files, gone, out_of_place
+from rackwright.inspect.status.script import status_script
+from rackwright.messages import ReadingError, printable
+from rackwright.paths import BOOT_UNIT
+from rackwright.plan.binding import Binding
+from rackwright.plan.reading import decode
+from rackwright.plan.release import Release
+from rackwright.plan.spec import Resolved
+from rackwright.settings.group import Group
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.sections import ModelSource
+
+Located = tuple[str, str]
+"""A model's commit and its folder on the host."""
+
+
+@dataclass(frozen=True)
+class EndpointStatus:
+    """One endpoint on the host."""
+
+    seen: SeenEndpoint
+    """`unit` is only there, or not: its text is compared on the host, which `unit_same` says."""
+    active_since: int = 0
+    """Seconds of the host's own clock since its start; 0 when it is not active."""
+    connections: int | None = None
+    died: str = ""
+    """The last error of its engine's own processes, where its unit has failed."""
+    drop_ins: tuple[str, ...] = ()
+    """Paths of its unit's drop-ins that are not Rackwright's."""
+    taken: str = ""
+    """Which other process has its port."""
+
+
+@dataclass(frozen=True)
+class HostStatus:
+    """One host, as the script of `rackwright status` reads it."""
+
+    uptime: int
+    """Seconds since its start."""
+    lease: SeenLease
+    gpus: tuple[str, ...]
+    """Model of each GPU that the driver has."""
+    uuids: tuple[str, ...]
+    """Their UUIDs; question marks in those that nobody has used since the driver was loaded."""
+    pins: Mapping[str, str]
+    """Digest by image reference, as recorded at the first pull."""
+    endpoints: Mapping[str, EndpointStatus] = field(default_factory=dict)
+    closed: bool | None = None
+    """Whether what keeps others out of the ports stands in the kernel as it was put; None where nothing was."""
+    drained: Drained | None = None
+    """Why somebody has drained it, if anybody has."""
+    repairs: str = ""
+    """How often the host has put its rules back within the last hour, and what for the last time."""
+    boots: bool = True
+    """False where its endpoints are not started at boot."""
+    lacks: tuple[str, ...] = ()
+    """What dockerd must find in the kernel to start a container that publishes a port, and is gone."""
+
+
+class Asked:
+    """What the settings ask for, worked out once for all hosts that share them."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self.settings = settings
+        self.endpoints = settings.all_endpoints
+        self.script = status_script(self.endpoints)
+        """The command for a host; it changes nothing."""
+        self._releases: dict[tuple[Any, ...], Release] = {}
+
+    def release(self, name: str, digest: str, model: Located, draft: Located | None) -> Release:
+        """An endpoint's release, the same on every host where its names lead to the same bytes."""
+        key = (name, digest, model, draft)
+        if key not in self._releases:
+            drafted = draft or (None, None)
+            resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
+            self._releases[key] = release_of(name, self.endpoints[name], self.settings, resolved)
+        return self._releases[key]
+
+    def group_release(self, name: str) -> Release | None:
+        """An endpoint's release from the settings and their pins alone; None when these are too few."""
+        endpoint = self.endpoints[name]
+        model, draft = (_located(source, self.settings, {}) for source in (endpoint.model, endpoint.draft))
+        if endpoint.image_digest is None or model is None or (endpoint.draft and draft is None):
+            return None
+        return self.release(name, endpoint.image_digest, model, draft)
+
+
+def parse(lines: Iterable[str]) -> HostStatus:
+    """What the script printed. Raises ReadingError when it broke off or makes no sense."""
+    head, *blocks = _blocks(lines)
+    values = _values(head)
+    try:
+        uptime = int(values["uptime"][0])
+        lease = SeenLease(0, uptime, parse_lease("\n".join(values.get("lease", ()))))
+        pins = dict(pin.split(" ", 1) for pin in values.get("pin", ()))
+        endpoints = {name: _endpoint(_values(body)) for (_, name), *body in blocks}
+    except (KeyError, ValueError, IndexError) as error:
+        raise ReadingError(f"the host printed something unexpected: {error!r}", code="RW0802") from error
+    return HostStatus(
+        uptime,
+        lease,
+        tuple(values.get("model", ())),
+        tuple(values.get("uuid", ())),
+        pins,
+        endpoints,
+        closed=values["closed"] == ["yes"] if "closed" in values else None,
+        drained=parse_mark("\n".join(values["drained"]) if "drained" in values else None),
+        repairs=values.get("repairs", [""])[0],
+        boots=values.get("boot") != ["no"],
+        lacks=tuple(values.get("lacks", ())),
+    )
+
+
+Row = tuple[str, str]
+ROW = re.compile(r"([A-Za-z_]+)[ =](.*)")
+
+
+def _blocks(lines: Iterable[str]) -> list[list[Row]]:
+    """The host's own rows, then those of each endpoint, its name first."""
+    found: list[list[Row]] = [[]]
+    for line in lines:
+        if line == "end":
+            return found
+        row = ROW.fullmatch(line)
+        key, value = row.groups() if row else ("", "")
+        if key == "endpoint":
+            found.append([])
+        if key:
+            found[-1].append((key, value))
+    raise ReadingError("the reading broke off", code="RW0802")
+
+
+def _values(rows: Iterable[Row]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
+    def word(key: str) -> str:
+        return values.get(key, [""])[0]
+
+    seen = SeenEndpoint(
+        unit="" if "unit" in values else None,
+        active=word("ActiveState"),
+        sub=word("SubState"),
+        result=word("Result"),
+        enabled=word("UnitFileState") == "enabled",
+        needs_reload=word("NeedDaemonReload") == "yes",
+        running=running_of(word("running")),
+        health=int(word("health") or 0) or None,
+        current=word("current") or None,
+        proven=word("proven") or None,
+        spec=readable(_spec(word("spec"))),
+        unit_same=word("unit") == "same",
+        files_whole=word("files") == "whole",
+        binding=binding_in(word("binding")),
+        proven_binding=binding_in(word("bound")),
+        command_edited=_command_edited(word),
+        held=word("held") == "yes",
+        last=last_switch({key: told[0] for key, told in values.items()}),
+    )
+    return EndpointStatus(
+        seen,
+        active_since=int(word("ActiveEnterTimestampMonotonic") or 0) // 1_000_000 if seen.active == "active" else 0,
+        connections=int(word("connections")) if word("connections") else None,
+        died=printable(word("died"), longest=400),
+        drop_ins=(*foreign_drop_ins(word("DropInPaths")), *values.get("every_service", ())),
+        taken=printable(word("taken")),
+    )
+
+
+def _command_edited(word: Callable[[str], str]) -> str:
+    """How what runs was started otherwise than its release says, where that can be judged."""
+    if word("files") != "whole" or word("running").partition(" ")[0] != word("current"):
+        return ""
+    started = decode(word("started")).removesuffix("\n").split("\n")
+    return command_edits(exec_words(decode(word("release_unit"))), started)
+
+
+def _spec(text: str) -> dict[str, Any]:
+    found = json.loads(decode(text)) if text else {}
+    return found if isinstance(found, dict) else {}
+
+
+# -- what is to be said of it
+
+
+def drift_of(own: EndpointStatus, host_status: HostStatus, drop_ins: Collection[str] = ()) -> list[str]:
+    """What is not as the last deploy left it, as sentences; packages, rules and models are `rackwright drift`'s.
+
+    drop_ins: those that the settings name.
+    """
+    meant = any(is_named(path, drop_ins) for path in own.drop_ins)
+    seen = replace(own.seen, command_edited="") if meant else own.seen
+    found = list(damaged_files(seen, {hash_: seen.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
+    found += out_of_place(seen, rests=host_status.drained is not None)
+    if own.taken:
+        found.append(f"{own.taken}; next: rackwright drift INVENTORY")
+    found += [
+        f"{path} is not Rackwright's; next: rackwright drift INVENTORY"
+        for path in own.drop_ins
+        if not is_named(path, drop_ins)
+    ]
+    lost = set(seen.binding.gpus if seen.binding else ()) - set(host_status.uuids)
+    if lost and not _unused(host_status):
+        found.append(gone(lost))
+    if host_status.closed is False and not is_loopback(str(seen.spec.get("address", ""))):
+        found.append(
+            "the rules that keep others out have been changed: the port may be open; next: rackwright firewall show "
+            "INVENTORY"
+        )
+    if not host_status.boots:
+        found.append(
+            f"the endpoints do not start at boot: {BOOT_UNIT} is not enabled; next: pyinfra INVENTORY deploy.py"
+        )
+    if host_status.lacks and seen.spec.get("network") == "bridge":
+        found.append(f"it cannot start again: {gone_chains(host_status.lacks)}; next: pyinfra INVENTORY deploy.py")
+    return found
+
+
+def _pointers(seen: SeenEndpoint) -> list[str]:
+    return [hash_ for hash_ in (seen.current, seen.proven) if hash_]
+
+
+def _unused(host_status: HostStatus) -> bool:
+    """Whether the driver does not know all UUIDs yet."""
+    return any("?" in uuid for uuid in host_status.uuids)
+
+
+def own_gpus(seen: SeenEndpoint, endpoint: EndpointSettings | None, host_status: HostStatus) -> list[str]:
+    """The model of each GPU of an endpoint that the driver has; a question mark where it does not say which that is.
+
+    endpoint: what the settings say of it, for an endpoint that has no binding; None: they do not have it.
+    """
+    uuids = host_status.uuids
+    models = dict(zip(uuids, host_status.gpus, strict=True)) if len(uuids) == len(host_status.gpus) else {}
+    if seen.binding is not None and seen.binding.gpus:
+        bound = seen.binding.gpus
+        # A part of a GPU (MIG) has a UUID of its own, which the driver's list of GPUs does not have.
+        there = [one for one in bound if _unused(host_status) or one in uuids or one.startswith("MIG-")]
+        return [models.get(one, "?") for one in there]
+    if endpoint is None or endpoint.gpus == "all":
+        return list(host_status.gpus)
+    return [host_status.gpus[index] for index in endpoint.gpus if index < len(host_status.gpus)]
+
+
+def wanted_aim(name: str, asked: Asked, own: EndpointStatus, host_status: HostStatus) -> Aim | None:
+    """What the settings ask for; None when that takes a closer look.
+
+    A model's branch or tag counts as the commit that serves.
+    """
+    endpoint, seen = asked.endpoints[name], own.seen
+    digest = endpoint.image_digest or host_status.pins.get(endpoint.image)
+    model, draft = (_located(source, asked.settings, seen.spec) for source in (endpoint.model, endpoint.draft))
+    binding = _binding(endpoint, seen, host_status, asked.settings.group)
+    if digest is None or model is None or (endpoint.draft and draft is None) or not binding:
+        return None
+    return Aim(asked.release(name, digest, model, draft), binding)
+
+
+def is_wanted(aim: Aim, seen: SeenEndpoint) -> bool:
+    """Whether what runs, or would run, serves what the settings ask for."""
+    if seen.running is not None:
+        return serves_the_same(aim, seen)
+    return seen.spec.get("serving") == aim.release.spec.serving_hash and seen.binding == aim.binding
+
+
+def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[str, Any]) -> Located | None:
+    serving: Mapping[str, str] = spec.get("models", {})
+    if source is None:
+        return None
+    commit = source.commit or serving.get(source.repository)
+    return (commit, host_path(settings, source, commit)) if commit else None
+
+
+def _binding(
+    endpoint: EndpointSettings, seen: SeenEndpoint, host_status: HostStatus, group: Group | None
+) -> Binding | None:
+    if _unused(host_status) or not host_status.uuids:
+        return seen.binding
+    return bound_to(endpoint, dict(enumerate(host_status.uuids)), group)

@@ -1,0 +1,201 @@
+"""The state of each endpoint of each host as a row. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from rackwright.concerns.endpoint import SeenEndpoint, is_deferred
+from rackwright.concerns.endpoint.switch.events import CUT
+from rackwright.concerns.lease import span, whose
+from rackwright.inspect.status.reading import (
+    Asked,
+    EndpointStatus,
+    HostStatus,
+    drift_of,
+    is_wanted,
+    own_gpus,
+    wanted_aim,
+)
+
+UNKNOWN = "?"
+
+
+@dataclass(frozen=True)
+class StatusRow:
+    """One endpoint of one host. None: not known, or there is none."""
+
+    host: str
+    endpoint: str
+    release: str | None = None
+    proven: bool = False
+    """Whether that release has answered."""
+    wanted: bool | None = None
+    """Whether it serves what the settings ask for."""
+    adopts: str | None = None
+    """The release that is adopted at the next switch: it differs in its unit or its helper scripts alone."""
+    up_seconds: int | None = None
+    health: str = ""
+    """`serving`, `loading`, `stopped`, `failed`, `absent`, `held back`: never proven, so it was not started at boot;
+    `sick`: runs, /health says so; or why it is not known."""
+    gpus: int | None = None
+    """Its own GPUs that the driver has; of an endpoint that is absent, those that it is to have."""
+    gpu_model: str = ""
+    connections: int | None = None
+    moved: tuple[str, ...] | None = None
+    """What is not as the last deploy left it, as sentences."""
+    lock: str = ""
+    """Who changes the host now, and for what."""
+    last_run: str = ""
+    """The site's last recorded run with this host, and how it went."""
+    note: str = ""
+    """What became of a switch that was cut, or what the host had to repair by itself."""
+    drained: str = ""
+    """Since when, by whom and why its host is drained."""
+    quarantine: str = ""
+    """Why rollouts leave the host out."""
+    head: str = ""
+    """The host that answers for all of them, where several hosts serve the endpoint together."""
+
+    @property
+    def serving(self) -> bool:
+        """True when the endpoint answers now."""
+        return self.health == "serving"
+
+    @property
+    def drift(self) -> bool | None:
+        """Whether something moved by itself."""
+        return None if self.moved is None else bool(self.moved)
+
+
+def rows_of(host: str, asked: Asked, host_status: HostStatus, now: datetime) -> list[StatusRow]:
+    """A row for each endpoint that is wanted, or is there. `now`: this machine's time with its zone."""
+    lock = ""
+    if host_status.lease.live:
+        lock = whose(host_status.lease, now)
+    return [
+        _row(host, name, asked, host_status, lock) for name in dict.fromkeys((*asked.endpoints, *host_status.endpoints))
+    ]
+
+
+def _row(host: str, name: str, asked: Asked, host_status: HostStatus, lock: str) -> StatusRow:
+    own = host_status.endpoints.get(name, EndpointStatus(SeenEndpoint()))
+    seen = own.seen
+    release = seen.running_hash or seen.current
+    aim = wanted_aim(name, asked, own, host_status) if release and name in asked.endpoints else None
+    gpus = own_gpus(seen, asked.endpoints.get(name), host_status)
+    return StatusRow(
+        host=host,
+        endpoint=name,
+        release=release,
+        proven=seen.proven is not None and seen.proven == release,
+        wanted=is_wanted(aim, seen) if aim else None if name in asked.endpoints else False,
+        adopts=aim.release.hash if aim and is_deferred(aim, seen) else None,
+        up_seconds=host_status.uptime - own.active_since if own.active_since else None,
+        health="drained" if host_status.drained and _rests(seen) else _health(seen),
+        gpus=len(gpus),
+        gpu_model=", ".join(sorted(set(gpus) - {UNKNOWN}) or sorted(set(host_status.gpus))),
+        connections=own.connections,
+        moved=tuple(drift_of(own, host_status, asked.settings.releases.drop_ins)) if release else None,
+        lock=lock,
+        drained=str(host_status.drained or ""),
+        note=_note(seen) or _died(own) or _repaired(host_status),
+        head=group.head.host if (group := asked.settings.group) and group.endpoint == name else "",
+    )
+
+
+def _rests(seen: SeenEndpoint) -> bool:
+    return seen.active in ("inactive", "failed")
+
+
+def _health(seen: SeenEndpoint) -> str:
+    if seen.held:
+        return "held back"
+    if seen.current is None:
+        return "stopped" if _was_cut(seen) else "absent"
+    if seen.loading:
+        return "loading"
+    if seen.active == "failed":
+        return "failed"
+    if seen.active != "active":
+        return "stopped"
+    return "serving" if seen.health == 200 else "sick"
+
+
+def _was_cut(seen: SeenEndpoint) -> bool:
+    return seen.last is not None and seen.last.outcome == CUT
+
+
+def _note(seen: SeenEndpoint) -> str:
+    """Why it does not serve what was tried last, when the switch that tried it was cut."""
+    if seen.held:
+        return (
+            "what it would start was never proven, and could not be put back at boot; next: pyinfra INVENTORY deploy.py"
+        )
+    if seen.last is None or not _was_cut(seen):
+        return ""
+    now = (
+        f"release {seen.current} was put back" if seen.current else "nothing was ever proven here, so it stays stopped"
+    )
+    return f"the switch to release {seen.last.release} was cut at {seen.last.time}: {seen.last.reason}; {now}"
+
+
+def _died(own: EndpointStatus) -> str:
+    return f"its engine died: {own.died}; next: rackwright logs INVENTORY" if own.died else ""
+
+
+def _repaired(host_status: HostStatus) -> str:
+    if not host_status.repairs:
+        return ""
+    times, _, why = host_status.repairs.partition(" ")
+    often = "once" if times == "1" else f"{times} times"
+    return f"the host has put its firewall rules back {often} within the last hour, the last time because {why}"
+
+
+def unknown_row(host: str, why: str) -> StatusRow:
+    """The row of a host that cannot be read."""
+    return StatusRow(host, UNKNOWN, health=why)
+
+
+@dataclass(frozen=True)
+class ReleaseGroup:
+    """Hosts that have the same release of an endpoint."""
+
+    endpoint: str
+    release: str
+    hosts: tuple[str, ...]
+
+
+def grouped(rows: Sequence[StatusRow], adopted: bool = False) -> list[ReleaseGroup]:
+    """Hosts by the release of an endpoint that they have, or by the one that they adopt at their next switch."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        release = row.adopts if adopted else row.release
+        if release:
+            found.setdefault((row.endpoint, release), []).append(row.host)
+    return [ReleaseGroup(*key, tuple(hosts)) for key, hosts in found.items()]
+
+
+def states_of(rows: Sequence[StatusRow]) -> list[str]:
+    """What each endpoint does; hosts that serve one together count once, as the first of them that does not serve."""
+    found: dict[tuple[str, str], list[StatusRow]] = {}
+    for row in rows:
+        found.setdefault((row.head or row.host, row.endpoint), []).append(row)
+    return [_state(next((row for row in members if not row.serving), members[0])) for members in found.values()]
+
+
+def _state(row: StatusRow) -> str:
+    return row.health if row.endpoint != UNKNOWN else "not known"
+
+
+def values_of(rows: Sequence[StatusRow]) -> dict[str, Any]:
+    """The same for `--json`; docs/how-to/look-at-a-fleet.md describes it."""
+    endpoints = [{**asdict(row), "drift": row.drift} for row in rows]
+    return {"version": 1, "endpoints": endpoints, "releases": [asdict(one) for one in grouped(rows)]}
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """How long ago something was, for people."""
+    return f"{span(max(0, int((now - then).total_seconds())))} ago"

@@ -1,0 +1,93 @@
+"""Rows of status as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rackwright.inspect.host_names import hosts_text
+from rackwright.inspect.status.columns import COLUMNS
+from rackwright.inspect.status.rows import UNKNOWN, StatusRow, grouped, states_of
+from rackwright.messages import counted
+from rackwright.tables import drawn, name_of, only
+
+LONGEST, BELOW = 32, "see below"
+"""Letters of a host's health that stand in its row, and what stands there of a longer one: it would widen all rows."""
+
+
+def render(rows: Sequence[StatusRow], width: int | None = None, names: Sequence[str] = ()) -> str:
+    """The table, what moved, and a line of sums. Columns that say nothing of any host are left out.
+
+    width: the terminal's. names: of the columns; none for all that say something.
+    """
+    cells = [_cells(row) for row in rows]
+    telling = [name_of(column) for n, column in enumerate(COLUMNS) if any(row[n] for row in cells)]
+    text = drawn(*only(COLUMNS, cells, names or telling), width)
+    return "\n".join([text, *notes(rows), *_releases(rows), sums(rows)])
+
+
+def _cells(row: StatusRow) -> tuple[str, ...]:
+    gpus = UNKNOWN if row.gpus is None else f"{row.gpus} {row.gpu_model}".strip()
+    clients = "-" if row.connections is None else str(row.connections)
+    words = [word for word, held in (("drained", row.drained), ("quarantined", row.quarantine)) if held]
+    aside = ", ".join(word for word in words if word != row.health)
+    told = BELOW if len(row.health) > LONGEST else row.health
+    health = f"{told} ({aside})" if aside else told
+    return (
+        row.host, row.endpoint, _release(row), duration(row.up_seconds), health, gpus, clients, _drift(row),
+        row.lock, row.last_run,
+    )  # fmt: skip
+
+
+def _release(row: StatusRow) -> str:
+    return f"{row.release}{'' if row.proven else ' (not proven)'}" if row.release else "-"
+
+
+def _drift(row: StatusRow) -> str:
+    """What moved by itself counts more than what the settings ask for since."""
+    if row.drift is None:
+        return "-"
+    if row.drift:
+        return "moved"
+    return {True: "no", False: "behind", None: UNKNOWN}[row.wanted]
+
+
+def notes(rows: Sequence[StatusRow]) -> list[str]:
+    """What moved, what became of a switch that was cut, and why a host is in quarantine, a line each."""
+    found = [f"{row.host}: {row.health}" for row in rows if len(row.health) > LONGEST]
+    found += [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
+    found += dict.fromkeys(
+        f"{row.host}: {row.drained}; next: rackwright undrain INVENTORY --limit {row.host}"
+        for row in rows
+        if row.drained
+    )
+    return found + [f"{row.host}: in quarantine: {row.quarantine}" for row in rows if row.quarantine]
+
+
+def _releases(rows: Sequence[StatusRow]) -> list[str]:
+    """Which hosts have which release of an endpoint, where it is not the same one everywhere; and what is adopted."""
+    groups = grouped(rows)
+    several = [one for one in groups if sum(other.endpoint == one.endpoint for other in groups) > 1]
+    found = [f"{one.endpoint}: release {one.release} on {hosts_text(one.hosts)}" for one in several]
+    return found + [
+        f"{one.endpoint}: release {one.release} is adopted at the next switch by {hosts_text(one.hosts)}"
+        for one in grouped(rows, adopted=True)
+    ]
+
+
+def duration(seconds: int | None) -> str:
+    """`12 s`, `5 min`, `3 h 20 min`, `12 d 4 h`."""
+    if seconds is None:
+        return "-"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if days:
+        return f"{days} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+def sums(rows: Sequence[StatusRow]) -> str:
+    """How many endpoints serve, and what the others do."""
+    states = states_of(rows)
+    counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
+    return f"{counted(len(states), 'endpoint')}: {', '.join(counts)}"

@@ -1,0 +1,271 @@
+"""How a run ended: its exit status and its sentence, from what its record says of each host. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rackwright.exit_codes import ExitCode
+from rackwright.messages import coded, counted
+from rackwright.record.fault import Failure, Fault, Judgement, failures_in, judged
+from rackwright.record.journal import Event
+from rackwright.record.states import HURT, NOT_REACHED, UNTOUCHED, WELL, RunState, known
+
+FIX = "fix the settings as the errors above say"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a record says of one phase."""
+
+    states: Mapping[str, RunState]
+    before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The releases that were proven before the switch, by host and endpoint."""
+    failures: tuple[Failure, ...] = ()
+    held: str = ""
+    """Why a hook held the next wave back."""
+    unseen: frozenset[str] = frozenset()
+    """Hosts that roll back on their own: the job of their switch was ended from outside."""
+    mistaken: bool = False
+    """Whether a host failed by what only other settings help against."""
+
+    def named(self, *states: RunState) -> list[str]:
+        """Hosts in one of these states."""
+        return [host for host, state in self.states.items() if state in states]
+
+    @property
+    def failed(self) -> list[str]:
+        """Hosts whose switch went wrong."""
+        return [host for host, state in self.states.items() if state not in WELL | NOT_REACHED | UNTOUCHED]
+
+    @property
+    def bare(self) -> list[str]:
+        """Hosts that failed and had no proven release to roll back to."""
+        return [host for host in self.failed if self.before.get(host) == {}]
+
+    @property
+    def judgement(self) -> Judgement:
+        """What its failures mean together."""
+        return judged(self.failures)
+
+
+def result(events: Iterable[Event], phase: str) -> Result:
+    """What the record says of a phase: each host's last state in it."""
+    states: dict[str, RunState] = {}
+    before: dict[str, Mapping[str, str]] = {}
+    inside, held, mistaken, unseen = list[Event](), "", False, set[str]()
+    for event in _phase(events, phase):
+        inside.append(event)
+        if event["kind"] == "host" and (state := known(event["state"])):
+            states[event["host"]] = state
+            before.setdefault(event["host"], event.get("before", {}))
+            unseen |= {event["host"]} if event.get("unseen") else set()
+        elif event["kind"] == "held":
+            held = event["text"]
+        mistaken = mistaken or event["kind"] == "settings"
+    return Result(states, before, tuple(failures_in(inside)), held, frozenset(unseen), mistaken)
+
+
+def _phase(events: Iterable[Event], phase: str) -> Iterable[Event]:
+    inside = False
+    for event in events:
+        if event["kind"] == "phase":
+            inside = event["name"] == phase
+        elif inside:
+            yield event
+
+
+def end_of_rollout(
+    inventory: str,
+    hosts: Sequence[str],
+    status: int,
+    forward: Result,
+    backward: Result | None,
+    leaving: Collection[str] = (),
+    earlier: Collection[str] = (),
+) -> tuple[ExitCode, str]:
+    """Exit status and sentence of a rollout from its record; pyinfra's own status only adds doubt.
+
+    leaving: hosts that were to leave the release again. earlier: hosts that had the change when this run began,
+    from the run that it resumes.
+    """
+    # One that did not converge committed its release before.
+    changed = {*forward.named(*WELL, RunState.NOT_CONVERGED), *earlier}
+    spread = f"the change is on {counted(len(changed), 'host')}"
+    if not forward.failed and forward.held:
+        text = f"stopped: {forward.held}; {spread}; next: rackwright resume to go on"
+        return stopped(changed), coded("RW0610", text)
+    if not forward.failed and not leaving:
+        return _untroubled(inventory, hosts, status, forward, changed)
+    if hurt := _hurt(forward, backward, leaving):
+        unseen = backward is None and forward.unseen.issuperset(hurt)
+        return ExitCode.MANUAL_ACTION, unseen_end(inventory, hurt) if unseen else hands_needed(hurt)
+    failed = ", ".join(forward.failed)
+    judgement = forward.judgement
+    if judgement.is_the_releases:
+        return ExitCode.ROLLED_BACK, rolled_back(forward.failed, forward.bare)
+    if not forward.named(RunState.NOT_SWITCHED) and judgement.fault is Fault.HOST:
+        text = f"{failed} failed by a fault of its own, {spread}; next: "
+        return _with_failures(forward, changed), coded("RW0613", f"{text}rackwright resume, when it is repaired")
+    text = f"stopped and held: {failed} failed, {spread}; next: "
+    return _with_failures(forward, changed), coded(
+        "RW0614", f"{text}rackwright resume to go on{_or_back(inventory, forward)}"
+    )
+
+
+def stopped(changed: Collection[str]) -> ExitCode:
+    """Return how a run ended that stopped. changed: hosts that have the change and keep it."""
+    return ExitCode.MIXED if changed else ExitCode.ERROR
+
+
+def _with_failures(forward: Result, changed: Collection[str]) -> ExitCode:
+    """Return how a rollout ended that stopped because hosts failed, while the others keep what they have."""
+    if not changed and set(forward.failed) == set(forward.named(RunState.ROLLED_BACK)):
+        return ExitCode.ROLLED_BACK
+    return stopped(changed)
+
+
+def _or_back(inventory: str, forward: Result) -> str:
+    there = forward.named(RunState.SWITCHED)
+    return f", or rackwright rollback {inventory} --only switched@last to roll back" if there else ""
+
+
+def _hurt(forward: Result, backward: Result | None, leaving: Collection[str]) -> list[str]:
+    """Hosts that may not serve what they served."""
+    back = backward.states if backward else {}
+    not_back = [host for host in leaving if back.get(host) not in WELL]
+    left = [host for host in forward.named(RunState.AFTERWARDS) if back.get(host) not in WELL]
+    return list(dict.fromkeys([*forward.named(*HURT), *not_back, *left]))
+
+
+def hands_needed(hosts: Collection[str]) -> str:
+    """Return the sentence on hosts where rolling back failed."""
+    names = ", ".join(hosts)
+    return coded(
+        "RW0611",
+        f"manual action needed on {names}: rollback failed, the previous release may be down; next: fix the errors "
+        "above, then rackwright resume",
+    )
+
+
+def unseen_end(inventory: str, hosts: Collection[str]) -> str:
+    """Return the sentence on hosts that roll back on their own: the job of their switch was ended from outside."""
+    limits = "".join(f" --limit {host}" for host in hosts)
+    return coded(
+        "RW0629",
+        f"unknown on {', '.join(hosts)}: the switch's job was ended from outside, and the host rolls back on its own; "
+        f"next: rackwright status {inventory}{limits}, then the same command again",
+    )
+
+
+def rolled_back(failed: Collection[str], bare: Collection[str] = ()) -> str:
+    """The sentence on a release that every host has left again. bare: hosts where nothing served before it."""
+    names = ", ".join(failed) or "a host"
+    if bare:
+        bare_names = ", ".join(bare)
+        text = f"nothing serves on {bare_names}, where no release was ever proven; next: rackwright status INVENTORY"
+        return coded("RW0617", f"the change failed on {names} and was taken back: {text}")
+    return coded(
+        "RW0612", f"the change failed on {names} and was rolled back: what served serves its last good release"
+    )
+
+
+def end_of_way_back(
+    wanted: Collection[str], back: Result | None, failed: Collection[str], hurt: Collection[str] = ()
+) -> tuple[ExitCode, str]:
+    """Exit status and sentence of taking a release back that an earlier run found at fault.
+
+    wanted: hosts that were to leave it. failed: those on which it failed. hurt: others, that have needed
+    hands since then.
+    """
+    states = back.states if back else {}
+    bad = [*(host for host in wanted if states.get(host) not in WELL), *hurt]
+    if bad:
+        return ExitCode.MANUAL_ACTION, hands_needed(bad)
+    return ExitCode.ROLLED_BACK, rolled_back(failed)
+
+
+def _untroubled(
+    inventory: str, hosts: Sequence[str], status: int, forward: Result, changed: Collection[str]
+) -> tuple[ExitCode, str]:
+    """The end where no switch went wrong."""
+    pending = forward.named(RunState.NOT_CONVERGED)
+    absent = {None, RunState.NOT_SWITCHED, *NOT_REACHED}
+    missing = [host for host in hosts if forward.states.get(host) in absent and host not in pending]
+    done = f"{len(forward.named(RunState.SWITCHED))} switched, {len(forward.named(RunState.UNCHANGED))} unchanged"
+    if not missing and not pending and status == ExitCode.DONE:
+        return ExitCode.DONE, f"done: {done}"
+    parts = [
+        *([f"{', '.join(missing)} did not come to their switch"] if missing else []),
+        *([f"{', '.join(pending)} did not converge"] if pending else []),
+    ]
+    what = "; ".join(parts) or "not everything was done"
+    anew = f"rackwright rollout {inventory}"
+    again = f"{FIX}, then {anew}" if forward.mistaken else "rackwright resume" if parts else anew
+    code = stopped(changed) if parts else ExitCode.ERROR
+    return code, coded("RW0615", f"{what}, see above; {done}; what served goes on serving; next: {again}")
+
+
+def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
+    """Exit status and sentence of restarting hosts in turn, from its record."""
+    done = f"{counted(len(found.named(RunState.SWITCHED)), 'host')} restarted and proven"
+    if hurt := found.named(*HURT):
+        text = f"manual action needed on {', '.join(hurt)}: not back, or it does not answer, see above; {done}"
+        return ExitCode.MANUAL_ACTION, coded("RW0618", f"{text}; next: repair it, then rackwright resume")
+    if found.held:
+        return stopped(found.named(*WELL)), coded(
+            "RW0610", f"stopped: {found.held}; {done}; next: rackwright resume to go on"
+        )
+    if found.failed:
+        text = f"stopped and held: {', '.join(found.failed)} failed, see above; {done}"
+        return stopped(found.named(*WELL)), coded("RW0619", f"{text}; next: rackwright resume, when that is repaired")
+    missing = [host for host in hosts if found.states.get(host) in {None, *NOT_REACHED}]
+    if missing or found.named(RunState.NOT_SWITCHED) or status != ExitCode.DONE:
+        which = ", ".join([*missing, *found.named(RunState.NOT_SWITCHED)]) or "some hosts"
+        text = f"{which} did not come to the restart, see above; {done}"
+        return stopped(found.named(*WELL)), coded("RW0619", f"{text}; next: rackwright resume")
+    return ExitCode.DONE, f"done: {done}"
+
+
+def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) -> tuple[ExitCode, str]:
+    """Exit status and sentence of draining hosts from its record. left: rackwright's words to take them in again."""
+    bad = [host for host in hosts if found.states.get(host) != RunState.DONE]
+    names = ", ".join(hosts)
+    if bad or status != ExitCode.DONE:
+        text = f"{', '.join(bad) or names} could not be drained wholly, see above; runs skip a host that has its mark"
+        return stopped(found.named(RunState.DONE)), coded("RW0620", f"{text}; next: rackwright resume, or {left}")
+    return (
+        ExitCode.DONE,
+        f"done: {names}: drained and stopped, and runs leave it aside; to take it into service again: {left}",
+    )
+
+
+def end_of_undrain(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
+    """Exit status and sentence of taking drained hosts into service again, from its record."""
+    idle = found.named(RunState.UNCHANGED)
+    bad = [host for host in hosts if host not in idle and found.states.get(host) != RunState.DONE]
+    if bad or status != ExitCode.DONE:
+        text = f"{', '.join(bad) or ', '.join(hosts)} could not be taken into service, see above, and stays drained"
+        return stopped(found.named(RunState.DONE)), coded("RW0621", f"{text}; next: repair it, then rackwright resume")
+    back = ", ".join(host for host in hosts if host not in idle)
+    parts = [f"{back}: no longer drained; what served there before serves again"] if back else []
+    parts += [f"{', '.join(idle)}: was not drained, so nothing was done there"] if idle else []
+    return ExitCode.DONE, f"done: {'; '.join(parts)}"
+
+
+def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
+    """Exit status and sentence of a rollback by hand from its record."""
+    missing = [host for host in hosts if host not in found.states or found.states[host] in NOT_REACHED]
+    refused = found.named(RunState.REFUSED)
+    bad = [host for host in [*found.failed, *found.named(RunState.NOT_SWITCHED)] if host not in refused]
+    if bad:
+        return ExitCode.MANUAL_ACTION, coded(
+            "RW0611", f"manual action needed on {', '.join(bad)}: rollback failed, see above"
+        )
+    if refused or missing or status != ExitCode.DONE:
+        which = ", ".join([*refused, *missing]) or "some hosts"
+        return stopped(found.named(*WELL)), coded(
+            "RW0616", f"{which} did not roll back, and serve what they served; see above"
+        )
+    back, same = len(found.named(RunState.SWITCHED)), len(found.named(RunState.UNCHANGED))
+    return ExitCode.DONE, f"done: {back} rolled back, {same} ran it already; the settings still ask for the newer one"

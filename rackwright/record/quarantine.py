@@ -1,0 +1,113 @@
+"""The site's list of hosts with a fault of their own: rollouts leave them aside, and say so, until they are well again.
+
+It lies beside the records, `quarantine.json`. A host gets on it by a host's fault in its switch (DECISIONS 31), or by
+hand; it leaves it by a run that switches it well, or by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rackwright.messages import RackwrightError
+from rackwright.one_writer import one_writer
+from rackwright.record.cause import Cause
+from rackwright.record.fault import judged
+from rackwright.record.journal import folder_of, make_folder
+from rackwright.record.record import Record
+from rackwright.record.states import RunState
+
+FILE = "quarantine.json"
+CURED_BY_BEING_THERE = Cause.CONNECTION
+"""What is over when a later run finds the host as wanted; anything else must be disproved by a switch."""
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """Why a host is on the list, since when (UTC), and by which run; by hand when there is none."""
+
+    since: str
+    why: str
+    run: str | None = None
+    cause: str | None = None
+    """What kind of fault it is, one of Cause; None by hand."""
+
+    def __str__(self) -> str:
+        return f"quarantined since {self.since} ({self.why})"
+
+
+def remarks(root: Path, hosts: Sequence[str]) -> list[str]:
+    """What a plain run says of its quarantined hosts. Raises RackwrightError."""
+    listed = load_quarantine(root)
+    return [f"{host} is {listed[host]}; this run includes it anyway" for host in hosts if host in listed]
+
+
+List = dict[str, Quarantined]
+
+
+def load_quarantine(root: Path) -> List:
+    """The list of a site. Raises RackwrightError when the file is not what this module writes."""
+    path = folder_of(root) / FILE
+    try:
+        hosts = json.loads(path.read_text())["hosts"]
+        return {host: Quarantined(**entry) for host, entry in hosts.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RackwrightError(
+            f"{path} cannot be read as a quarantine list: {error}; next: fix it, or move it away", code="RW0810"
+        ) from error
+
+
+def change_quarantine(root: Path, change: Callable[[List], List]) -> List:
+    """Change the list, one process at a time; returns the new one. Raises RackwrightError."""
+    folder = folder_of(root)
+    try:
+        make_folder(folder)
+        with one_writer(folder):
+            after = change(load_quarantine(root))
+            _write(folder / FILE, after)
+    except OSError as error:
+        raise RackwrightError(f"{folder / FILE} cannot be written: {error}", code="RW0811") from error
+    return after
+
+
+def _write(path: Path, hosts: Mapping[str, Quarantined]) -> None:
+    text = json.dumps({"version": 1, "hosts": {host: asdict(entry) for host, entry in hosts.items()}}, indent=1)
+    new = path.with_suffix(".new")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(f"{text}\n")
+    new.replace(path)
+
+
+def after_run(before: List, record: Record, now: str) -> List:
+    """The list after a run: hosts with a fault of their own come on it, hosts that are well again leave it."""
+    failed = judged(failure for own in record.failures.values() for failure in own).blamed
+    well = {host for host, entry in before.items() if host not in failed and _is_cured(record, host, entry)}
+    new = {
+        host: Quarantined(now, reason.check, record.id, reason.cause)
+        for host, reason in failed.items()
+        if host not in before
+    }
+    return {host: entry for host, entry in before.items() if host not in well} | new
+
+
+def _is_cured(record: Record, host: str, entry: Quarantined) -> bool:
+    state = record.states.get(host)
+    return state == RunState.SWITCHED or (state == RunState.UNCHANGED and entry.cause == CURED_BY_BEING_THERE)
+
+
+def update_quarantine(root: Path, record: Record) -> list[str]:
+    """Bring the list up to date with a run that has ended; returns what to say of it. Raises RackwrightError."""
+    before = load_quarantine(root)
+    if after_run(before, record, "") == before:
+        return []
+    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
+    after = change_quarantine(root, lambda current: after_run(current, record, now))
+    told = [f"{host} is quarantined ({after[host].why}): rollouts leave it aside" for host in after.keys() - before]
+    return sorted(told) + sorted(f"{host} is well again, and no longer quarantined" for host in before.keys() - after)

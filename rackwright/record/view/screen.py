@@ -1,0 +1,168 @@
+"""The live view of a run as it stands now: a header, and one line a host as long as the terminal has room. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from rackwright.messages import NAMED, printable
+from rackwright.record.record import BACKWARD
+from rackwright.record.states import RunState
+from rackwright.record.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
+from rackwright.record.view.estimate import remaining
+from rackwright.record.view.timeline import HostTimeline, Timeline, wave_name
+
+STYLES = {GOOD: "green", BAD: "bold red", WARN: "yellow", BUSY: "cyan", IDLE: "dim"}
+AROUND = 3
+"""Lines of the view that are neither a host's nor the head's."""
+HEAD = 2
+"""Lines that the title may take, and the facts below it."""
+ROOMY = 12
+"""Lines of a terminal whose head may take more than two of them."""
+WIDEST = 10_000
+WATCHED = "watching"
+"""What a host's line says while its wave is watched."""
+BAR = 12
+"""Columns of a download's bar."""
+
+
+def draw(timeline: Timeline, now: float, height: int, width: int) -> RenderableType:
+    """The view. now: seconds since 1970. height, width: lines and columns of the terminal."""
+    room = width if height >= ROOMY else WIDEST
+    head = [*_title(timeline, room), *_sums(timeline, now, room)]
+    shown, rest = chosen(timeline, max(1, height - AROUND - len(head) - 1))
+    parts: list[RenderableType] = [*head, Text(""), _table(timeline, shown, now)]
+    if rest:
+        counts = Counter(host.state for host in rest)
+        parts.append(_line(f"and {len(rest)} more: " + ", ".join(f"{n} {state}" for state, n in counts.items()), "dim"))
+    # The terminal echoes ^C where the cursor is: at the end of a full line it would push the picture up.
+    return Group(*parts, Text(""))
+
+
+def chosen(timeline: Timeline, room: int) -> tuple[list[HostTimeline], list[HostTimeline]]:
+    """Hosts that get a line, and the others; both in inventory order.
+
+    Where not all have room, failed hosts go before those under way, and these before those that wait or are done.
+    """
+    hosts = list(timeline.hosts.values())
+    if len(hosts) <= room:
+        return hosts, []
+    urgent = sorted(hosts, key=partial(_urgency, timeline))[: max(1, room - 1)]
+    names = {host.name for host in urgent}
+    return [host for host in hosts if host.name in names], [host for host in hosts if host.name not in names]
+
+
+def _urgency(timeline: Timeline, host: HostTimeline) -> tuple[int, int]:
+    active = 0 if host.state in (RunState.SWITCHING, RunState.STAGING) else 1
+    kind = tone(timeline, host.state)
+    return (RANK.index(kind) if kind in (BAD, WARN) else len(RANK)), active
+
+
+def headline(timeline: Timeline) -> str:
+    """Where the run is: its phase, its wave, and how many hosts are through."""
+    over = [host for host in timeline.hosts.values() if not host.is_open]
+    through = f"{len(over)} of {len(timeline.hosts)} hosts are through"
+    if timeline.phase == BACKWARD:
+        return f"rolling back · {through}"
+    if timeline.wave is None:
+        return f"{'staging' if not timeline.waves else 'all waves are through'} · {through}"
+    last = len(timeline.waves) - 1
+    where = (
+        f"{wave_name(timeline.wave)} of {last}"
+        if timeline.wave
+        else "canaries" + (f", then {last} waves" if last else "")
+    )
+    return f"{where} · {through}"
+
+
+def facts(timeline: Timeline, now: float) -> Iterator[str]:
+    """What else the header says: bake, failures, time, estimate, how many are down."""
+    bake = timeline.bakes[-1] if timeline.bakes else None
+    if bake is not None and bake.lasts(now):
+        yield f"watching {wave_name(bake.wave)} for {clock(round(bake.start + bake.seconds - now))} more"
+    bad = sum(
+        tone(timeline, host.state) == BAD or host.state is RunState.ROLLED_BACK for host in timeline.hosts.values()
+    )
+    if bad:
+        yield f"{bad} failed"
+    yield f"{clock(max(0.0, now - (timeline.began or now)))} so far"
+    left = remaining(timeline, now)
+    yield "no estimate yet" if left is None else f"about {clock(round(left))} to go" if left >= 1 else "nearly done"
+    if down := tightest(timeline):
+        yield down
+
+
+def tightest(timeline: Timeline) -> str:
+    """The group or rack that is nearest to its limit, and how many are down there; empty when none is limited."""
+    down = {
+        host.name for host in timeline.hosts.values() if host.state in (RunState.SWITCHING, RunState.NOTHING_SERVES)
+    }
+    counts = [(len(limit.hosts & down), limit.most, domain) for domain, limit in timeline.limits.items()]
+    if not counts:
+        return ""
+    count, most, domain = min(counts, key=lambda one: (one[1] - one[0], one[2]))
+    return f"down {count} of at most {most} ({printable(domain)})"
+
+
+def _title(timeline: Timeline, width: int) -> list[Text]:
+    """What runs and where it is: below each other where a line has no room for both."""
+    what, where = _line(f"{timeline.what or 'a run'}", "bold"), _line(headline(timeline), "bold cyan")
+    if what.cell_len + where.cell_len + 3 > width:
+        return [what, where]
+    return [_line("   ", "").join([what, where])]
+
+
+def _sums(timeline: Timeline, now: float, width: int) -> list[Text]:
+    """The facts, in as many lines as they take."""
+    lines = [""]
+    for fact in facts(timeline, now):
+        longer = f"{lines[-1]} · {fact}" if lines[-1] else fact
+        if cell_len(longer) > width and lines[-1] and len(lines) < HEAD:
+            lines.append(fact)
+        else:
+            lines[-1] = longer
+    return [_line(line, "dim") for line in lines]
+
+
+def _line(text: str, style: str) -> Text:
+    return Text(printable(text), style, no_wrap=True, overflow="ellipsis")
+
+
+def _table(timeline: Timeline, hosts: Sequence[HostTimeline], now: float) -> Table:
+    table = Table.grid(padding=(0, 2), expand=True)
+    for name, least, ratio in (("host", 8, None), ("state", 10, None), ("bar", BAR, None), ("time", 6, None)):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=least, ratio=ratio)
+    table.add_column("said", no_wrap=True, overflow="ellipsis", ratio=1)
+    for host in hosts:
+        table.add_row(*_cells(timeline, host, now))
+    return table
+
+
+def _is_watched(timeline: Timeline, host: HostTimeline, now: float) -> bool:
+    return host.state is RunState.SWITCHED and any(
+        host.name in bake.hosts and bake.lasts(now) for bake in timeline.bakes[-1:]
+    )
+
+
+def _cells(timeline: Timeline, host: HostTimeline, now: float) -> tuple[RenderableType, ...]:
+    style = STYLES[tone(timeline, host.state)]
+    word = WATCHED if _is_watched(timeline, host, now) else host.phase if host.is_open and host.phase else host.state
+    bar: RenderableType = "" if host.part is None else ProgressBar(1.0, host.part, width=BAR)
+    seconds = now - host.since if host.since is not None else host.took
+    time = "" if seconds is None else clock(round(max(0.0, seconds)))
+    return _line(host.name, ""), _line(word, style), bar, _line(time, ""), _line(_message(timeline, host), "dim")
+
+
+def _message(timeline: Timeline, host: HostTimeline) -> str:
+    """Return the last message of a host; of one that waits for its turn, also whose turn it is."""
+    turns = [name for name, other in timeline.hosts.items() if other.state is RunState.SWITCHING]
+    if host.state is not RunState.WAITING or not turns:
+        return host.said
+    return f"{host.said}; now: {', '.join(turns[:NAMED])}{', ...' if len(turns) > NAMED else ''}"

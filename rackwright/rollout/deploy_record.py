@@ -1,0 +1,177 @@
+"""The record of a pyinfra run, kept from inside: a plain `pyinfra INVENTORY deploy.py` begins and ends its own.
+
+Below `rackwright rollout` and its kin the record is there already; then only what became of each host is added.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+from pyinfra import logger
+
+from rackwright.exit_codes import ExitCode
+from rackwright.messages import NAMED, RackwrightError, coded, shortest
+from rackwright.plan.reach import in_url
+from rackwright.plan.spec import served_name
+from rackwright.processes import this_process
+from rackwright.pyinfra_glue.current_run import current_state, has_executed, last_words
+from rackwright.pyinfra_glue.inventories import settings_of
+from rackwright.record.ending import FIX
+from rackwright.record.handover import VARIABLE, received
+from rackwright.record.journal import new_record, note, read_record
+from rackwright.record.quarantine import remarks, update_quarantine
+from rackwright.record.record import Record, record_of
+from rackwright.record.states import ENDED_WELL, LEFT_ASIDE, WELL, RunState
+from rackwright.rollout.begin_event import beginning
+from rackwright.rollout.resuming import AGAIN, checked
+from rackwright.settings.model import EndpointSettings
+
+
+def keep_record(
+    inventory: Path, root: Path, addresses: Mapping[str, str], deploy: Path, data: Mapping[str, Any]
+) -> None:
+    """Keep the record of the pyinfra command that runs now; it ends with the command, however that ends.
+
+    addresses: where SSH reaches each of its hosts, by name.
+    """
+    hosts = list(addresses)
+    own = not received().record
+    if own:
+        try:
+            os.environ[VARIABLE] = replace(received(), record=str(new_record(root, deploy.stem))).text
+        except RackwrightError as error:
+            logger.warning(f"this run leaves no record: {error.__cause__}")
+            return
+        asked = {"deploy": str(deploy.absolute()), "data": data, "plain": True, "addresses": addresses}
+        note("begin", **beginning(inventory.absolute(), root, hosts, deploy.stem, asked))
+        _tell_quarantine(root, hosts)
+    else:
+        note("process", process=this_process())
+    click.get_current_context().with_resource(_Ending(Path(received().record), root, own))
+
+
+def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
+    """A plain run takes every host it was given; it only names those that a rollout would skip."""
+    try:
+        told = remarks(root, hosts)
+    except RackwrightError as error:
+        told = [str(error)]
+    for text in told:
+        logger.warning(text)
+
+
+class _Ending:
+    """Writes what became of each host when pyinfra's command ends, and, for a record of its own, how it ended."""
+
+    def __init__(self, path: Path, root: Path, own: bool) -> None:
+        self.path, self.root, self.own = path, root, own
+
+    def __enter__(self) -> None:
+        """Nothing: the record has begun already."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Never raises: a record fails no run."""
+        try:
+            self._end(exit_status(error))
+        except (OSError, ValueError, KeyError, RackwrightError) as trouble:
+            logger.warning(f"{self.path}: the record of this run has no end: {trouble}")
+        finally:
+            if self.own:
+                del os.environ[VARIABLE]
+
+    def _end(self, status: int) -> None:
+        state = current_state()
+        for host, word in last_words(state, self._said()):
+            note("host", host=host, state=word)
+        if self.own:
+            executed = has_executed(state)
+            text = sentence(self._record(), status, executed)
+            note("end", status=status, text=text, executed=executed or None)
+            record = self._record()
+            # A run that deploy.py or a template ended has no inventory yet.
+            hosts = state.inventory if status == 0 else ()
+            reached = urls(host for host in hosts if record.states.get(host.name) in WELL)
+            for line in closing_lines(record, text, reached):
+                click.echo(line)
+            for text in update_quarantine(self.root, self._record()):
+                logger.warning(text)
+
+    def _record(self) -> Record:
+        return record_of(self.path.stem, read_record(self.path))
+
+    def _said(self) -> Mapping[str, str]:
+        """Each host's state in the phase that runs now."""
+        phases = list(self._record().phases.values())
+        return phases[-1] if phases else {}
+
+
+def closing_lines(record: Record, text: str, reached: Sequence[str] = ()) -> list[str]:
+    """What a plain run leaves on the screen: how it ended, and how to ask what it has proven.
+
+    A run that was stopped has said so already, when it was. reached: where its endpoints are.
+    """
+    status, inventory = (record.end or {}).get("status"), record.begin["inventory"]
+    if status == ExitCode.INTERRUPTED:
+        return []
+    served = any(state in WELL for state in record.states.values())
+    if status != 0 or not served:
+        return [f"rackwright: {text}"]
+    ask = f"rackwright: {text}; ask it: rackwright chat {shortest(inventory)}"
+    more = [f"  and {len(reached) - NAMED} more: rackwright status {shortest(inventory)}"] if reached[NAMED:] else []
+    return [ask, *(f"  {text}" for text in reached[:NAMED]), *more]
+
+
+def urls(hosts: Iterable[Any]) -> list[str]:
+    """Where clients reach each endpoint of these hosts, which are pyinfra's, and the model that they ask for."""
+    return [
+        f"{url_for(endpoint, str(host.data.get('ssh_hostname') or host.name))}/v1, model {served_name(endpoint)}"
+        for host in hosts
+        if not settings_of(host).follows
+        for endpoint in settings_of(host).all_endpoints.values()
+    ]
+
+
+def url_for(endpoint: EndpointSettings, address: str) -> str:
+    """An endpoint's URL where its host has this address: that, or the one it is bound to."""
+    every = endpoint.address in ("0.0.0.0", "::")
+    return f"http://{in_url(address if every else endpoint.address)}:{endpoint.port}"
+
+
+def exit_status(error: BaseException | None) -> int:
+    """Exit status that this exception ends a command with."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    return int(error is not None)
+
+
+def sentence(record: Record, status: int, executed: bool) -> str:
+    """How a plain run ended, in words."""
+    next_step = f"{FIX}, then {AGAIN}" if record.mistaken else f"rackwright resume {record.id}"
+    code, text = _ending(record, status, executed)
+    ended = replace(record, end={"status": status, "text": text, "executed": executed})
+    return coded(code, checked(ended, f"{text}; next: {next_step}")) if code else text
+
+
+def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:
+    """The code and the words; without a code, nothing is left to do."""
+    if status == ExitCode.INTERRUPTED:
+        return "RW0822", f"stopped from outside, {record.counts()}"
+    well = ENDED_WELL | LEFT_ASIDE
+    bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in well]
+    if bad:
+        return "RW0823", f"failed on {', '.join(bad)}"
+    if not executed:
+        return "", "ended before anything was done"
+    if status == 0:
+        return "", f"done: {record.counts()}"
+    return "RW0823", f"not everything was done, {record.counts()}"

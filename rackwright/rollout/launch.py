@@ -1,0 +1,177 @@
+"""A fleet's run from outside: start pyinfra on a site, keep the record, and say from the record how it ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+import rackwright
+from rackwright.exit_codes import ExitCode
+from rackwright.loading.files import is_python
+from rackwright.loading.group import mates_of
+from rackwright.loading.host import InventoryHost
+from rackwright.loading.load import nested
+from rackwright.messages import RackwrightError, coded
+from rackwright.processes import ReportedInterrupt, module
+from rackwright.pyinfra_glue.options import data_given, data_words
+from rackwright.record.ending import Result, result
+from rackwright.record.handover import Handover
+from rackwright.record.journal import append, new_record, read_record
+from rackwright.record.quarantine import update_quarantine
+from rackwright.record.record import record_of
+from rackwright.record.view.live_run import follow, is_terminal
+from rackwright.rollout.begin_event import beginning
+from rackwright.rollout.hooks import FINISH, PLAN, merged, run_hooks
+from rackwright.rollout.resuming import checked
+from rackwright.settings.sections import Hooks
+
+FINISHING = "hosts finish what they have begun; next: rackwright resume"
+NOTHING_BEGUN = "nothing was begun on any host; next: the same command again"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its inventory, its hosts, and its record."""
+
+    inventory: Path
+    root: Path
+    hosts: tuple[str, ...]
+    record: Path
+    hooks: Hooks = field(default_factory=Hooks)
+    mates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By host, all that serve its endpoint together: nothing is done to some of them alone."""
+    in_waves: bool = True
+    """False: as a plain deploy, without waves and bakes."""
+    view: bool = False
+    """True: the terminal shows where each host stands, instead of what pyinfra prints."""
+
+    def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **asked: Any) -> int:
+        """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing.
+
+        asked: what its handover says besides the record.
+        """
+        words = [*module("pyinfra"), read_by_pyinfra(self.inventory), str(deploy), "-y"]
+        words += [word for name in hosts for word in ("--limit", name)]
+        words += data_words(data)
+        handover = Handover(
+            record=str(self.record),
+            inventory=str(self.inventory),
+            in_waves=self.in_waves,
+            parent=os.getpid(),
+            **asked,
+        )
+        try:
+            return follow(words, self.root, handover.environment, self.record, self.view)
+        except KeyboardInterrupt as error:
+            begun = any(event["kind"] == "job" for event in read_record(self.record))
+            self.end(ExitCode.INTERRUPTED, f"stopped from outside: {FINISHING if begun else NOTHING_BEGUN}")
+            raise ReportedInterrupt from error
+
+    def as_plain(self) -> Run:
+        """The same run, without waves and bakes."""
+        return replace(self, in_waves=False)
+
+    def with_only(self, hosts: Sequence[str], others: Iterable[Mapping[str, str]]) -> Run:
+        """The run with those hosts alone that take part; `others`: what the record says of the others."""
+        for event in others:
+            self.note("host", **event)
+        return replace(self, hosts=tuple(hosts))
+
+    def note(self, kind: str, **fields: Any) -> None:
+        """Add an event to the record."""
+        append(self.record, kind, **fields)
+
+    def end(self, status: int, text: str) -> int:
+        """Write and print how the run ended; returns the exit status."""
+        record = record_of(self.record.stem, read_record(self.record))
+        text = checked(replace(record, end={"status": status, "text": text}), text)
+        self.note("end", status=status, text=text)
+        self._hook(FINISH, status=status, text=text)
+        self._update_quarantine()
+        print(f"rackwright: {text}\nrackwright: the record of this run: {self.record}", flush=True)
+        self._report()
+        return status
+
+    def vetoed(self) -> str:
+        """Run the plan hooks; returns why one of them stops the run, or nothing."""
+        why = self._hook(PLAN, hosts=list(self.hosts))
+        return coded("RW0821", why) if why else ""
+
+    def _hook(self, event: str, **more: Any) -> str:
+        def say(text: str) -> None:
+            print(f"rackwright: {text}", flush=True)
+
+        return run_hooks(self.hooks, event, self.record, self.root, say, **more)
+
+    def _report(self) -> None:
+        """Write the report of the run. Without one the run has ended no worse."""
+        from rackwright.record.view.report import write  # noqa: PLC0415 - Jinja2 is for the end
+
+        try:
+            print(f"rackwright: its report: {write(self.record)}", flush=True)
+        except RackwrightError as error:
+            print(f"rackwright: {error}", file=sys.stderr, flush=True)
+
+    def _update_quarantine(self) -> None:
+        try:
+            for text in update_quarantine(self.root, record_of(self.record.stem, read_record(self.record))):
+                print(f"rackwright: {text}", flush=True)
+        except RackwrightError as error:
+            print(f"rackwright: {error}", file=sys.stderr)
+
+
+def read_by_pyinfra(inventory: Path) -> str:
+    """The inventory that pyinfra is handed: for one of Ansible's, the Python that reads what the handover names."""
+    return str(inventory if is_python(inventory) else Path(rackwright.__file__).with_name("ansible_inventory.py"))
+
+
+def begin(
+    inventory: str, root: Path, hosts: Sequence[InventoryHost], purpose: str, view: bool = False, **asked: Any
+) -> Run:
+    """Open the record of a run. Raises RackwrightError when none can be written.
+
+    hosts: those that it is for, in inventory order; their hooks are the run's.
+    view: show where each host stands, instead of what pyinfra prints, where this is a terminal.
+    asked: whatever `rackwright resume` must know to go on: `deploy`, `data`, options of the verb.
+    """
+    path = Path(inventory).expanduser().absolute()
+    if data := data_given():
+        asked = {"data": data, **asked}
+    names = [host.name for host in hosts]
+    hooks = hooks_for(hosts, asked.get("data", {}))
+    run = Run(
+        path,
+        root,
+        tuple(names),
+        new_record(root, "resume" if asked.get("resumes") else purpose),
+        hooks,
+        mates_of(hosts),
+        view=view and is_terminal(),
+    )
+    addresses = {host.name: host.address for host in hosts}
+    run.note("begin", **beginning(path, root, names, purpose, {"addresses": addresses, **asked}))
+    return run
+
+
+def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
+    """The hooks of a run: its hosts', or those that `--data` sets in their place. Raises RackwrightError."""
+    asked = nested(data).get("rollout", {})
+    if "hooks" not in asked:
+        return merged(host.settings.rollout.hooks for host in hosts)
+    try:
+        return Hooks.model_validate(asked["hooks"])
+    except ValidationError as error:
+        raise RackwrightError(
+            f"--data rollout.hooks: {error.errors()[0]['msg']}; nothing was done", code="RW0806"
+        ) from None
+
+
+def phase(run: Run, name: str) -> Result:
+    """What this run's record says of a phase."""
+    return result(read_record(run.record), name)

@@ -1,0 +1,62 @@
+"""Hosts that a run told to restart before it was cut: they go down at a moment of their own, and come back.
+
+Whoever reads one of them just before would plan for a host that is gone in the next second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from rackwright.concerns.endpoint.switch.maintenance import RESTART_JOB
+from rackwright.hostside import host_script
+from rackwright.loading.host import InventoryHost
+from rackwright.paths import job_unit
+from rackwright.pyinfra_glue.poll import Reply, poll
+from rackwright.record.progress import SELDOM
+
+PAUSE = 2
+"""Seconds between two looks."""
+
+Look = Callable[[Sequence[InventoryHost]], Mapping[str, Reply]]
+
+
+def _look(entries: Sequence[InventoryHost]) -> Mapping[str, Reply]:
+    script = host_script("restart_seen", unit=job_unit(RESTART_JOB))
+    return poll(entries, lambda _: script)
+
+
+def await_restarts(
+    entries: Sequence[InventoryHost], boots: Mapping[str, str], seconds: float, look: Look = _look
+) -> None:
+    """Wait until none of the hosts is about to restart any more; a host that stays away is the run's own to report.
+
+    boots: by host, the boot that was to end; hosts without one are not looked at. seconds: how long at most.
+    """
+    left = [entry for entry in entries if entry.name in boots]
+    began, told = time.monotonic(), float("-inf")
+    while left and time.monotonic() - began < seconds:
+        replies = look(left)
+        why = {name: text for name, reply in replies.items() if (text := under_way(reply, boots[name]))}
+        left = [entry for entry in left if entry.name in why]
+        if left and time.monotonic() - told > SELDOM:
+            told = time.monotonic()
+            for name, text in why.items():
+                print(
+                    f"rackwright: {name} {text}; waiting for it, {round(seconds - told + began)} s at most", flush=True
+                )
+        if left:
+            time.sleep(PAUSE)
+
+
+def under_way(reply: Reply, boot: str) -> str:
+    """Why a host is not to be read yet, as what follows its name; empty when it is not going to restart any more."""
+    if reply.trouble:
+        return f"was told to restart, and is not back: {reply.trouble}"
+    now, going = _words(reply.lines)
+    return "still drains and restarts, as it was told to" if now == boot and going == "yes" else ""
+
+
+def _words(lines: Iterable[str]) -> tuple[str, str]:
+    boot, _, going = next(iter(lines), "").partition(" ")
+    return boot, going

@@ -1,0 +1,120 @@
+"""Who takes part in a run: hosts in quarantine are left aside, and so are unreachable ones within a quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rackwright.concerns.drained import Drained
+from rackwright.messages import RackwrightError, counted
+from rackwright.pyinfra_glue.unreachable import offline
+from rackwright.record.quarantine import Quarantined
+from rackwright.record.states import RunState
+from rackwright.rollout.waves import amount
+
+Offline = Callable[[Path, Sequence[str], Path], list[str]]
+
+
+@dataclass(frozen=True)
+class Participants:
+    """The hosts that take part, and why each of the others does not."""
+
+    hosts: tuple[str, ...]
+    quarantined: Mapping[str, Quarantined] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+    drained: Mapping[str, Drained] = field(default_factory=dict)
+    bereft: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that serve together with one of these, and why: without it they serve nothing."""
+
+    @property
+    def reasons(self) -> list[str]:
+        """What to say of those that are left aside."""
+        skipped = [f"{host} is skipped: it cannot be reached; `rackwright resume` takes it on" for host in self.skipped]
+        drained = [
+            f"{host} is skipped: {mark}; next: rackwright undrain INVENTORY --limit {host}"
+            for host, mark in self.drained.items()
+        ]
+        bereft = [f"{host} is skipped: {why}" for host, why in self.bereft.items()]
+        return drained + [f"{host} is skipped: {entry}" for host, entry in self.quarantined.items()] + skipped + bereft
+
+    @property
+    def events(self) -> list[dict[str, str]]:
+        """The same for the record."""
+        aside = [(host, RunState.QUARANTINED, str(entry)) for host, entry in self.quarantined.items()]
+        aside += [(host, RunState.DRAINED, str(mark)) for host, mark in self.drained.items()]
+        away = [(host, RunState.SKIPPED, "it cannot be reached") for host in self.skipped]
+        away += [(host, RunState.SKIPPED, why) for host, why in self.bereft.items()]
+        return [{"host": host, "state": state, "text": text} for host, state, text in aside + away]
+
+
+def choose_participants(
+    inventory: Path,
+    hosts: Sequence[str],
+    root: Path,
+    quarantine: Mapping[str, Quarantined],
+    quorum: str | None = None,
+    of: int | None = None,
+    drained: Mapping[str, Drained] | None = None,
+    mates: Mapping[str, tuple[str, ...]] | None = None,
+    probe: Offline = offline,
+) -> Participants:
+    """Find out who takes part.
+
+    quorum: hosts that may be unreachable, as a number or in percent `of` so many; None: nobody is asked beforehand.
+    mates: by host, all that serve its endpoint together; they take part together, or none of them does.
+    Raises RackwrightError when more are unreachable, or when nobody is left.
+    """
+    rest = {host: mark for host, mark in (drained or {}).items() if host in hosts}
+    aside = {host: quarantine[host] for host in hosts if host in quarantine and host not in rest}
+    present = [host for host in hosts if host not in aside and host not in rest]
+    if not present and rest:
+        told = "\n".join(f"{host} is {mark}" for host, mark in rest.items())
+        others = f"; quarantined: {', '.join(aside)}" if aside else ""
+        raise RackwrightError(
+            f"every chosen host is drained{others}; nothing was done\n{told}\n"
+            f"next: rackwright undrain {inventory}{''.join(f' --limit {host}' for host in rest)}",
+            code="RW0840",
+        )
+    if not present:
+        raise RackwrightError(
+            f"every chosen host is quarantined: {', '.join(aside)}; nothing was done; "
+            f"next: rackwright quarantine {inventory}",
+            code="RW0807",
+        )
+    away = probe(inventory, present, root) if quorum is not None else []
+    _refuse_too_many(away, len(present), quorum or "0", of or len(hosts))
+    bereft = dict(_bereft(_without(present, away), {*aside, *rest, *away}, mates or {}))
+    going = _without(present, [*away, *bereft])
+    if not going:
+        raise RackwrightError(
+            "every host is left aside, or serves together with one that is; nothing was done\n"
+            + "\n".join(f"{host}: {why}" for host, why in bereft.items()),
+            code="RW0846",
+        )
+    return Participants(tuple(going), aside, tuple(away), rest, bereft)
+
+
+def _bereft(
+    hosts: Iterable[str], aside: Collection[str], mates: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, str]]:
+    for host in hosts:
+        if missing := [mate for mate in mates.get(host, ()) if mate in aside]:
+            verb = "do" if missing[1:] else "does"
+            yield host, f"it serves together with {', '.join(missing)}, which {verb} not take part"
+
+
+def _refuse_too_many(away: Sequence[str], present: int, quorum: str, of: int) -> None:
+    allowed = amount(quorum, of, 0)
+    if len(away) > allowed:
+        raise RackwrightError(
+            f"{counted(len(away), 'host')} cannot be reached, and --skip-offline {quorum} allows {allowed} of {of}: "
+            f"{', '.join(away)}; nothing was done",
+            code="RW0808",
+        )
+    if away and len(away) == present:
+        raise RackwrightError(f"no host can be reached: {', '.join(away)}; nothing was done", code="RW0809")
+
+
+def _without(hosts: Sequence[str], away: Collection[str]) -> list[str]:
+    return [host for host in hosts if host not in away]

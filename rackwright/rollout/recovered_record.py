@@ -1,0 +1,178 @@
+"""A run without its record: read from the hosts that took part, and kept here as if it had begun here."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rackwright.concerns.lease import SeenLease, parse_seen, read_script, whose
+from rackwright.effects.lease.holder import is_gone
+from rackwright.effects.printed import tail
+from rackwright.effects.remote import StepFailedError, command_of, remote
+from rackwright.hostside import host_script
+from rackwright.inspect.read_hosts import in_parallel
+from rackwright.messages import RackwrightError, ReadingError
+from rackwright.paths import SLICE
+from rackwright.plan.change import Shell
+from rackwright.plan.reading import decode, pairs
+from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.record.journal import Event, adopt_record, folder_of, order_of, read_record, records
+from rackwright.record.on_hosts.merging import merged
+from rackwright.record.on_hosts.slices import MOST, Slice, parse_slice
+from rackwright.record.record import Record, record_of
+from rackwright.rollout.resumable_runs import chosen
+
+LIMITS = frozenset(
+    {*(f"rollout.{key}" for key in ("wave", "bake", "max_unavailable", "error_budget", "adopt")), "gate.level"}
+)
+"""What `rackwright rollout` has as options of its own."""
+
+
+@dataclass(frozen=True)
+class FoundOnHost:
+    """What a host says: its slice of the last run that changed it, and who writes to it now."""
+
+    slice: Slice | None
+    lease: SeenLease
+
+
+def adopt(inventory: str, root: Path, run: str | None, data: Mapping[str, Any], asks: bool) -> str:
+    """Keep the record of a run as the hosts of an inventory know it; returns the run's name.
+
+    run: its name; None for the one that has hosts left. data: what it had as `--data`, as its operator says. asks:
+    somebody is shown what it had, and asked. Raises RackwrightError when no host knows of a run, or when it is not for
+    this machine to resume it.
+    """
+    told = _read_hosts(inventory)
+    found = merged({host: one.slice for host, one in told.items() if one.slice is not None})
+    if not found:
+        raise RackwrightError(
+            f"none of the {len(told)} hosts that were read keeps anything of a run; next: rackwright status "
+            f"{inventory}, then rackwright rollout {inventory}, which leaves alone what has the change",
+            code="RW0861",
+        )
+    record = _chosen(root, found, run)
+    if record.id not in found or not _is_adoptable(root, record.id):
+        return record.id
+    refuse_while_held(record.id, told, inventory)
+    begin, *others = found[record.id]
+    events = [at_home(begin, inventory, root), *others]
+    confirm_data(begin.get("data", {}), data, asks)
+    adopt_record(root, record.id, events)
+    _tell(record, events[0], told)
+    return record.id
+
+
+def _read_hosts(inventory: str) -> dict[str, FoundOnHost]:
+    with connected(chosen_hosts(inventory, ())) as hosts:
+        found = in_parallel(hosts, _ask)
+    return {host: one for host, one in found.items() if one is not None}
+
+
+def _ask(one: Connected) -> FoundOnHost | None:
+    script = f"{read_script()}\n{host_script('slice_read', slice=SLICE, most=MOST)}"
+    try:
+        ok, output = remote(one.state, one.host, command_of(Shell(script, timeout=30)))
+        if ok:
+            text = decode(pairs("\n".join(output.stdout_lines)).get("slice", ""))
+            return FoundOnHost(parse_slice(text, one.host.name), parse_seen(output.stdout_lines))
+        why = tail(output)
+    except (StepFailedError, ReadingError) as error:
+        why = str(error)
+    print(f"rackwright: {one.host.name}: what it keeps of a run could not be read: {why}")
+    return None
+
+
+def _chosen(root: Path, found: Mapping[str, Sequence[Event]], run: str | None) -> Record:
+    """The run that is meant, among those of this machine's records and those that hosts know of."""
+    known = {path.stem: record_of(path.stem, read_record(path)) for path in records(root)}
+    known |= {name: record_of(name, events) for name, events in found.items() if _is_adoptable(root, name)}
+    ordered = [known[name] for name in sorted(known, key=order_of)]
+    if run is None:
+        return chosen(ordered)
+    if run not in known:
+        raise RackwrightError(
+            f"neither {folder_of(root)} nor any host knows of a run {run}; the hosts know of {', '.join(found)}",
+            code="RW0862",
+        )
+    return known[run]
+
+
+def _is_adoptable(root: Path, run: str) -> bool:
+    """Whether what hosts say counts: a record that was begun here, or that was resumed from here, knows more."""
+    path = folder_of(root) / f"{run}.jsonl"
+    if not path.exists():
+        return True
+    record = record_of(run, read_record(path))
+    return "adopted" in record.begin and record.resumed_by is None
+
+
+def refuse_while_held(run: str, told: Mapping[str, FoundOnHost], inventory: str) -> None:
+    """A run that still holds a lease lives on another machine, or its process here does. Raises RackwrightError."""
+    for host, one in told.items():
+        live = one.lease.live
+        if live is not None and live.holder.purpose.endswith(f"run {run}") and not is_gone(live.holder):
+            raise RackwrightError(
+                f"run {run} is still under way, as the lease of {host} says: "
+                f"{whose(one.lease, datetime.now().astimezone())}; next: wait, or, when that run is known to be dead: "
+                f"rackwright lease break {inventory}",
+                code="RW0863",
+            )
+
+
+def at_home(begin: Event, inventory: str, root: Path) -> Event:
+    """How the run began, with this machine's files. What hosts say decides no path outside the site."""
+    place = Path(inventory).expanduser().absolute()
+    mine = {str(place.resolve().relative_to(root)) if place.resolve().is_relative_to(root) else str(place)}
+    if begin["inventory"] not in mine:
+        raise RackwrightError(
+            f"the run was begun with {begin['inventory']}, not with {inventory}; next: rackwright resume -i "
+            f"{begin['inventory']}",
+            code="RW0864",
+        )
+    return {**begin, "inventory": str(place), **({"deploy": str(_deploy(begin, root))} if "deploy" in begin else {})}
+
+
+def confirm_data(said: Mapping[str, Any], data: Mapping[str, Any], asks: bool) -> None:
+    """What hosts say decides nothing but the limits of a run: any other `--data` is said again, or asked for.
+
+    Hooks run on this machine, so they are always said again.
+    """
+    new = {key: value for key, value in said.items() if not _is_limit(key, value)}
+    doubtful = [key for key, value in new.items() if data.get(key) != value]
+    strange = [key for key in data if key not in said]
+    if strange or (doubtful and (data or not asks or any(key.partition(".")[0] == "rollout" for key in doubtful))):
+        words = " ".join(f"--data {shlex.quote(f'{key}={json.dumps(value)}')}" for key, value in new.items())
+        raise RackwrightError(
+            f"the run had {words or 'no --data'}, as its hosts say, and you have not said the same; nothing was done; "
+            "next: if that is what was asked for, the same command with it",
+            code="RW0865",
+        )
+
+
+def _is_limit(key: str, value: Any) -> bool:
+    return key in LIMITS and isinstance(value, str | int)
+
+
+def _deploy(begin: Event, root: Path) -> Path:
+    file = (root / str(begin["deploy"])).resolve()
+    if not file.is_relative_to(root.resolve()) or not file.is_file():
+        raise RackwrightError(
+            f"the run was begun with {begin['deploy']}, and {root} has no such file; next: the same state of the site "
+            "as where it was begun, then the same command",
+            code="RW0866",
+        )
+    return file
+
+
+def _tell(record: Record, begin: Event, told: Mapping[str, FoundOnHost]) -> None:
+    known = f"{len(begin['adopted'])} of its {len(begin['hosts'])} hosts know it ({len(told)} were read)"
+    print(f"rackwright: run {record.id} of {begin['who']}, begun {record.began} UTC: {known}")
+    for key, value in begin.get("data", {}).items():
+        print(f"rackwright: it had --data {key}={json.dumps(value)}")
+    print("rackwright: what is rolled out is what the settings of this machine say; compare by rackwright plan")
