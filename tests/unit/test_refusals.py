@@ -127,7 +127,7 @@ def test_what_fails_a_host_without_an_error_has_a_code_too() -> None:
 
 def refusals_to_stderr() -> Iterator[tuple[str, str]]:
     """Each text that a command prints to standard error by itself, or exits with: its place, and its source."""
-    for path in sorted((PACKAGE / "commands").glob("*.py")):
+    for path in sorted((PACKAGE / "cli").glob("*.py")):
         for call in ast.walk(trees()[path]):
             if isinstance(call, ast.Call) and goes_to_stderr(call):
                 # Which quotes `unparse` gives an f-string differs from Python to Python.

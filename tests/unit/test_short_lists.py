@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -40,6 +41,10 @@ def test_who_provides_a_name_stays_and_the_others_go() -> None:
     assert {"exim4", "libc6"} <= kept
     assert "games" not in kept
     assert [name_of(one) for one in stanzas(shortened(lists, kept, {})["x_Packages"])] == ["jq", "exim4"]
+
+
+VARIES = re.compile(r"size| \./$")
+"""Lines with a size, and that of the topmost folder, which is made anew, maybe in the next minute."""
 
 
 def test_a_stored_package_has_its_own_size_and_hash_in_each_list() -> None:
@@ -80,4 +85,5 @@ def test_a_stored_package_has_the_files_and_scripts_of_the_compressed_one(tmp_pa
             ).stdout.splitlines()
             for folder in (archive, stored)
         )
-        assert [line for line in compressed if "size" not in line] == [line for line in plain if "size" not in line]
+        kept = [[line for line in lines if not VARIES.search(line)] for lines in (compressed, plain)]
+        assert kept[0] == kept[1]
