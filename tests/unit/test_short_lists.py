@@ -44,7 +44,7 @@ def test_who_provides_a_name_stays_and_the_others_go() -> None:
 
 
 VARIES = re.compile(r"size| \./$")
-"""Lines with a size, and that of the topmost folder, which is made anew, maybe in the next minute."""
+"""Lines with a size, and that of the topmost folder, which is made again, maybe in the next minute."""
 
 
 def test_a_stored_package_has_its_own_size_and_hash_in_each_list() -> None:
@@ -85,5 +85,5 @@ def test_a_stored_package_has_the_files_and_scripts_of_the_compressed_one(tmp_pa
             ).stdout.splitlines()
             for folder in (archive, stored)
         )
-        kept = [[line for line in lines if not VARIES.search(line)] for lines in (compressed, plain)]
-        assert kept[0] == kept[1]
+        first, second = ([shown for shown in lines if not VARIES.search(shown)] for lines in (compressed, plain))
+        assert first == second
