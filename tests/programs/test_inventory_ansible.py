@@ -297,6 +297,28 @@ def test_ansible_cfg_says_how_hosts_are_reached(
     assert "host_key_checking" in told
 
 
+PLUGINS = """\
+[defaults]
+become_password_file = /run/password
+connection_password_file = /run/password
+[ssh_connection]
+timeout = 30
+host_key_checking = False
+[sudo_become_plugin]
+flags = -H -S
+executable = /opt/sudo
+"""
+
+
+def test_what_plugins_take_from_ansible_cfg_is_named_too(ini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_cfg(ini, PLUGINS)
+    [text] = config.configured(ini).left_out
+    names = ("become_password_file", "connection_password_file", "timeout", "host_key_checking", "flags", "executable")
+    assert [name for name in names if name not in text] == []
+    monkeypatch.setenv("ANSIBLE_SUDO_USER", "svc")
+    assert config.configured(ini).values["ansible_become_user"] == "svc"
+
+
 def test_the_environment_counts_as_ansible_cfg_does(ini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANSIBLE_REMOTE_USER", "deployer")
     h2, h1 = load_inventory("hosts.ini")

@@ -22,30 +22,36 @@ TAKEN = {
     "DEFAULT_PRIVATE_KEY_FILE": "ansible_ssh_private_key_file",
     "DEFAULT_BECOME": "ansible_become",
     "DEFAULT_BECOME_USER": "ansible_become_user",
+    "become_user": "ansible_become_user",
     "DEFAULT_BECOME_METHOD": "ansible_become_method",
     "DEFAULT_TRANSPORT": "ansible_connection",
     **{key.removeprefix("ansible_"): key for key in ssh_args.KEYS},
 }
 """What Ansible calls it in a dump, and the variable that says the same of a host."""
+TIMEOUT = "timeout (ConnectTimeout in the SSH configuration)"
+KEY_CHECKING = "host_key_checking (host keys are always checked; for a first contact: accept_new_host_keys)"
 NAMED = {
-    "DEFAULT_TIMEOUT": "timeout (ConnectTimeout in the SSH configuration)",
+    **dict.fromkeys(("DEFAULT_TIMEOUT", "timeout"), TIMEOUT),
     "DEFAULT_ASK_PASS": "ask_pass (keys or an agent alone)",
     "DEFAULT_BECOME_ASK_PASS": "become_ask_pass (sudo without a password alone)",
-    "DEFAULT_BECOME_EXE": "become_exe",
-    "DEFAULT_BECOME_FLAGS": "become_flags",
-    "HOST_KEY_CHECKING": "host_key_checking (host keys are always checked; for a first contact: accept_new_host_keys)",
+    "BECOME_PASSWORD_FILE": "become_password_file (sudo without a password alone)",
+    "CONNECTION_PASSWORD_FILE": "connection_password_file (keys or an agent alone)",
+    **dict.fromkeys(("DEFAULT_BECOME_EXE", "become_exe"), "become_exe (executable)"),
+    **dict.fromkeys(("DEFAULT_BECOME_FLAGS", "become_flags"), "become_flags (flags)"),
+    **dict.fromkeys(("HOST_KEY_CHECKING", "host_key_checking"), KEY_CHECKING),
     "ssh_executable": "ssh_executable",
 }
 """What is not taken, in the words of ansible.cfg."""
 KEYS = re.compile(
     r"^\s*(remote_user|remote_port|private_key_file|transport|timeout|ask_pass|host_key_checking|become\w*|ssh_\w*args"
-    r"|ssh_executable)\s*[=:]",
+    r"|ssh_executable|connection_password_file|user|flags|executable)\s*[=:]",
     re.MULTILINE,
 )
 VARIABLES = re.compile(
     r"ANSIBLE_(REMOTE_USER|REMOTE_PORT|PRIVATE_KEY_FILE|TRANSPORT|(SSH_)?TIMEOUT|ASK_PASS|(SSH_)?HOST_KEY_CHECKING|"
-    r"BECOME\w*|SSH_\w*ARGS|SSH_EXECUTABLE)"
+    r"BECOME\w*|SSH_\w*ARGS|SSH_EXECUTABLE|CONNECTION_PASSWORD_FILE|SUDO_\w+)"
 )
+SUDO = re.compile(r"^\s*\[sudo_become_plugin\]", re.MULTILINE)
 SECONDS = 60
 """Within which Ansible must have dumped it."""
 USUAL = ("~/.ansible.cfg", "/etc/ansible/ansible.cfg")
@@ -70,10 +76,12 @@ def configured(site: Path) -> AnsibleConfig:
     if not any(VARIABLES.fullmatch(name) for name in os.environ) and not KEYS.search(_text(site)):
         return AnsibleConfig()
     found = [*_dumped(site), *_dumped(site, "-t", "connection", "ssh")]
+    if SUDO.search(_text(site)) or any(name.startswith("ANSIBLE_SUDO_") for name in os.environ):
+        found += _dumped(site, "-t", "become", "sudo")
     taken = {TAKEN[one["name"]]: one for one in found if one["name"] in TAKEN and _counts(one)}
     left_out = dict[str, list[str]]()
     for one in found:
-        if one["name"] in NAMED and (one["name"] != "HOST_KEY_CHECKING" or one["value"] is False):
+        if one["name"] in NAMED and (one["name"].lower() != "host_key_checking" or one["value"] is False):
             left_out.setdefault(str(one["origin"]), []).append(NAMED[one["name"]])
     return AnsibleConfig(
         {key: one["value"] for key, one in taken.items()},
