@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -32,13 +33,15 @@ LATE = 124
 collect_ignore = [] if os.environ.get("RACKWRIGHT_SOAK_MINUTES") else ["soak"]
 LONG = (
     "test_group.py",
+    "test_group_lifeline.py",
     "test_group_maintenance.py",
     "test_rollout.py",
     "test_blame.py",
     "test_maintenance.py",
     "test_upgrade.py",
-    "test_switch.py",
     "test_group_trtllm.py",
+    "test_group_sglang.py",
+    "test_switch.py",
     "test_declared.py",
     "test_deploy.py",
     "test_firewall.py",
@@ -51,7 +54,7 @@ LONG = (
     "test_firewall_among_others.py",
     "test_lab_itself.py",
     "test_healing.py",
-    "test_group_sglang.py",
+    "test_switch_alone.py",
     "test_bench.py",
     "test_ssh_faults.py",
     "test_profiles.py",
@@ -154,18 +157,37 @@ class Site:
 
 @pytest.fixture(scope="session")
 def worker_lab() -> Iterator[Lab]:
-    """The lab of this test process: one bare and one lived-in host. Its id is the process's own."""
+    """The lab of this test process: one bare and one lived-in host, deployed by the first file that wants it.
+
+    Files that reset their hosts, or deploy them together, have another fixture of this name, with a lab of their own:
+    the hosts of this one stay deployed, and a first deploy is what costs most in these tests.
+    """
+    with own_lab("", hosts=2, bare=1) as lab:
+        yield lab
+
+
+@contextmanager
+def own_lab(letters: str, hosts: int, bare: int = 0) -> Iterator[Lab]:
+    """Boot a lab of this test process, and take it down; its id is the process's number and these letters.
+
+    So is the lock file gone that a rebuild writes for it.
+    """
     end_labs_of_killed_runs()
-    lab = Lab.open(f"t{os.getpid()}")
-    lab.up(hosts=2, bare=1, short_lists=True, in_memory=True)
-    yield lab
+    lab = Lab.open(f"t{os.getpid()}{letters}")
     lab.down()
+    try:
+        lab.up(hosts=hosts, bare=bare, short_lists=True, in_memory=True)
+        yield lab
+    finally:
+        lab.down()
+        (ROOT / f"rackwright.lock.{lab.paths.id}.yml").unlink(missing_ok=True)
 
 
 def end_labs_of_killed_runs() -> None:
     """Take down labs whose test process is gone."""
     for folder in STATE_ROOT.glob("t*"):
-        if re.fullmatch(r"t\d+[bfguv]?", folder.name) and not Path("/proc", folder.name[1:].rstrip("bfguv")).exists():
+        found = re.fullmatch(r"t(\d+)[a-z]*", folder.name)
+        if found and not Path("/proc", found[1]).exists():
             Lab.open(folder.name).down()
 
 
@@ -177,24 +199,6 @@ def site(worker_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Site]:
     report = getattr(request.node, "failed_report", None)
     if report is not None:
         _leave_artefacts(request.node.name, found)
-
-
-@pytest.fixture(scope="module")
-def hosts_of_a_group(worker_lab: Lab) -> Iterator[None]:
-    """What one host served alone, or two together, is in the way of the other: hosts are reset before and after.
-
-    So is the lab's lock file, which a rebuild writes: with it, other files' plans show commits and no names.
-    """
-    forget_hosts(worker_lab)
-    yield
-    forget_hosts(worker_lab)
-
-
-def forget_hosts(lab: Lab) -> None:
-    """Reset all hosts of a lab, and take its lock file away."""
-    for host in lab.hosts:
-        host.reset()
-    (ROOT / f"rackwright.lock.{lab.paths.id}.yml").unlink(missing_ok=True)
 
 
 @pytest.fixture(autouse=True)

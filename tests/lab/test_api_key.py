@@ -14,11 +14,11 @@ from tests.lab.conftest import BIN, Run
 from tests.lab.products import in_proof
 from tests.lab.test_bench import cache_with_standin
 from tests.lab.test_leaks import files_with, in_text
-from tests.lab.test_profiles import HOME, INVENTORY, ONE, Bench, bench, fresh
+from tests.lab.test_profiles import HOME, INVENTORY, ONE, Bench, bench
 from tests.refused import refusal, row_of
 
 pytestmark = pytest.mark.lab
-__all__ = ["bench", "fresh"]
+__all__ = ["bench"]
 
 KEY, NEXT = "sk-lab-51f3a8c0d2e94b7786aa", "sk-lab-c19e5b7d20f84a6693bb"
 VLLM = "rtx_pro_6000_vllm"

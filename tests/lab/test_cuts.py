@@ -232,7 +232,7 @@ def damage(host: Host) -> None:
     with_proof(
         ["asking the hub", "write release", "switching to release", "ready after"],
         set(),
-        "test_switch.py has a host that is cut off in its switch, test_field.py a connection that is lost in one",
+        "test_switch_alone.py has a host that is cut off in its switch, test_field.py a connection that is lost in one",
     ),
 )
 def test_cable_cut_fails_with_what_to_do_and_heals(site: Site, lived: Host, point: str) -> None:

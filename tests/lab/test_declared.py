@@ -23,8 +23,6 @@ from pyinfra.operations import server
 server.shell(name="Note the time {place} the turns", commands=["date +%s%N >/run/{place}-turns"])
 """
 """An operation of the site's own; one stands just before endpoint(), one just after."""
-TURN = "date --date \"$(docker inspect --format '{{.State.StartedAt}}' rackwright-llm)\" +%s%N"
-"""Prints when the container of the turn began, in nanoseconds: all lab hosts have one clock."""
 
 
 @pytest.fixture
@@ -130,21 +128,3 @@ def test_own_operations_run_once_in_a_rollout_and_a_rollback_runs_none(
     assert "Note the time before the turns, " in not_run
     assert ", Tune the kernel" in not_run
     lived.run("! test -e /run/tuned")
-
-
-def test_own_operations_run_on_all_hosts_before_the_first_turn_and_after_the_last(
-    site: Site, own_site: Callable[..., Run]
-) -> None:
-    served = site.deploy()
-    assert served.status == 0, served.output
-    for host in site.lab.hosts:
-        host.run("rm -f /run/before-turns /run/after-turns")
-    run = own_site("pyinfra", "inventory/lab.py", "deploy.py", "-y", "--data", 'engine={"stream_interval": 32}')
-    assert run.status == 0, run.output
-    before, turns, after = (
-        [int(host.run(command).stdout) for host in site.lab.hosts]
-        for command in ("cat /run/before-turns", TURN, "cat /run/after-turns")
-    )
-    assert max(turns) - min(turns) > 10**9, "one host after the other, or the order says nothing"
-    assert max(before) < min(turns)
-    assert max(turns) < min(after)

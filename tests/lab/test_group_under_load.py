@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.lab import Lab
 from tests.lab.calm import settle
-from tests.lab.conftest import Run, Site
+from tests.lab.conftest import Run, Site, own_lab
 from tests.lab.fleet.told import Span, failed_outside
 from tests.lab.fleet.watching import Watched, assert_nobody_noticed, loading, switches_of
 from tests.lab.fleets import HOME, proven, running
@@ -32,18 +31,13 @@ ONE_AT_A_TIME = ("-y", "--plain", "--wave", "1", "--max-unavailable", "1", "--ba
 
 
 @pytest.fixture(scope="module")
-def fleet(worker_lab: Lab) -> Iterator[Site]:
+def fleet() -> Iterator[Site]:
     """Six hosts that serve as three endpoints."""
-    lab = Lab.open(f"{worker_lab.paths.id}g")
-    lab.down()
-    try:
-        lab.up(hosts=2 * PAIRS, bare=0, short_lists=True, in_memory=True)
+    with own_lab("g", hosts=2 * PAIRS) as lab:
         site = Site(lab)
         run = deploy(site)
         assert run.status == 0, run.output
         yield site
-    finally:
-        lab.down()
 
 
 @pytest.fixture(autouse=True)

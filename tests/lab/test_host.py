@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
@@ -17,7 +18,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.web import MIRROR_HOST
 from tests import texts
-from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.conftest import BIN, ROOT, Run, Site, own_lab
 from tests.lab.products import in_proof, with_proof
 from tests.lab.running import deploying
 
@@ -50,23 +51,23 @@ def docker_changed(run: Run) -> bool:
 
 
 @pytest.fixture(scope="module")
-def fresh(worker_lab: Lab) -> Lab:
-    for host in worker_lab.hosts:
-        host.reset()
-    return worker_lab
+def worker_lab() -> Iterator[Lab]:
+    """Two hosts as they were made, for this file alone: none of its hosts ever serves."""
+    with own_lab("h", hosts=2, bare=1) as lab:
+        yield lab
 
 
 @pytest.fixture
-def bare(fresh: Lab) -> Host:
-    return fresh.host("bare1")
+def bare(worker_lab: Lab) -> Host:
+    return worker_lab.host("bare1")
 
 
 @pytest.fixture
-def lived(fresh: Lab) -> Host:
+def lived(worker_lab: Lab) -> Host:
     """The lived-in host after one run: everything is set up."""
-    host = fresh.host("lived2")
+    host = worker_lab.host("lived2")
     if "nvidia" not in host.run("docker info").stdout:
-        run = settle(Site(fresh), host)
+        run = settle(Site(worker_lab), host)
         assert run.status == 0, run.output
     return host
 

@@ -19,12 +19,19 @@ from rackwright_lab.gpu import pose
 from rackwright_lab.machine import cgroups
 from rackwright_lab.servers.image import SGLANG, VLLM
 from tests.lab import tutorial
-from tests.lab.conftest import Site
+from tests.lab.conftest import Site, own_lab
 
 pytestmark = pytest.mark.lab
 
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"
 NVIDIA = "/usr/share/keyrings/nvidia.asc"
+
+
+@pytest.fixture(scope="module")
+def worker_lab() -> Iterator[Lab]:
+    """Two hosts for this file alone, which resets them."""
+    with own_lab("l", hosts=2, bare=1) as lab:
+        yield lab
 
 
 @pytest.fixture

@@ -117,18 +117,10 @@ class Bench:
         return {name: self.json_of(f"checked/{name}") for name in names}
 
 
-@pytest.fixture(scope="module")
-def fresh(worker_lab: Lab) -> Host:
-    """The lived-in host, as it was made."""
-    host = worker_lab.host("lived2")
-    host.reset()
-    return host
-
-
 @pytest.fixture
-def bench(site: Site, fresh: Host) -> Bench:
-    """The host as the profile before left it."""
-    return Bench(site, fresh)
+def bench(site: Site, worker_lab: Lab) -> Bench:
+    """The lived-in host as the profile or the file before left it."""
+    return Bench(site, worker_lab.host("lived2"))
 
 
 def test_no_shipped_profile_is_left_out() -> None:

@@ -57,7 +57,9 @@ CLIENT = "systemd-run --quiet --collect --unit=client bash -c 'exec 3<>/dev/tcp/
 """An open connection: without one there is nothing to drain."""
 CUTS = {"kill": kill, "stop": stop, "reboot": reboot, "power cut": power_cut}
 QUICK = {("loads", "power cut")}
-ELSEWHERE = "one that boots takes back; test_switch.py has one that runs on; tests/unit/test_trial.py cuts at each step"
+ELSEWHERE = (
+    "one that boots takes back; test_switch_alone.py has one that runs on; tests/unit/test_trial.py cuts at each step"
+)
 CASES = [
     pytest.param(
         *PHASES[phase], cut, id=f"{name} while it {phase}", marks=() if (phase, name) in QUICK else in_proof(ELSEWHERE)

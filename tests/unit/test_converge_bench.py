@@ -228,5 +228,7 @@ def test_many_names_are_compared_round_by_round() -> None:
 
     rounds = [{"paramiko": one(2, 4), "ours": one(3, 4)}, {"paramiko": one(4, 8), "ours": one(4, 4)}]
     bare, ours = many.table("2 names", {"paramiko": (2**20, 9), "ours": (2**21, 8)}, rounds)[2:]
-    assert bare == "| paramiko | 3.0 | 6.0 | 3.0 | 1 | 9 | 1.00 (1.00 to 1.00) | 1.00 (1.00 to 1.00) |"
-    assert ours == "| ours | 3.5 | 4.0 | 2.0 | 2 | 8 | 1.25 (1.00 to 1.50) | 0.75 (0.50 to 1.00) |"
+    name, *figures = bare.strip("| ").split(" | ")
+    assert (name, figures) == ("paramiko", ["3.0", "6.0", "3.0", "1", "9", *["1.00 (1.00 to 1.00)"] * 2])
+    name, *figures = ours.strip("| ").split(" | ")
+    assert (name, figures) == ("ours", ["3.5", "4.0", "2.0", "2", "8", "1.25 (1.00 to 1.50)", "0.75 (0.50 to 1.00)"])

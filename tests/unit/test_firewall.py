@@ -300,12 +300,16 @@ def dropped(settings: HostSettings) -> list[str]:
     return [line.strip() for line in text.splitlines() if " drop " in line]
 
 
+TO_THIS_HOST, PORT = "fib daddr type local", "tcp dport 8000"
+"""How nftables writes a packet for any address of the host's own, and one for the endpoint's port."""
+
+
 def test_closed_by_default_to_all_but_private_networks() -> None:
     assert host().networks == PRIVATE
     assert dropped(host()) == dropped(host(allow_from="private"))
     v4_routed, _, v4, v6 = dropped(host())
-    assert v4.startswith("fib daddr type local tcp dport 8000 ip saddr != { 10.0.0.0/8, 100.64.0.0/10, 169.254.0.0/16")
-    assert v4_routed.startswith('fib daddr oifname "docker0" tcp dport 8000 ip saddr != {')
+    assert v4.startswith(f"{TO_THIS_HOST} {PORT} ip saddr != {{ 10.0.0.0/8, 100.64.0.0/10, 169.254.0.0/16")
+    assert v4_routed.startswith(f'fib daddr oifname "docker0" {PORT} ip saddr != {{')
     assert "ip6 saddr != { fc00::/7, fe80::/10 } drop" in v6
     assert report(host(), seen()) == ""
 
@@ -415,7 +419,7 @@ def test_a_host_network_endpoint_asks_nothing_of_dockers_chain() -> None:
 def test_an_endpoint_on_one_address_leaves_the_port_on_other_addresses_alone() -> None:
     settings = host(bind="10.0.0.5", allow_from=["10.1.0.0/16"])
     routed, own = dropped(settings)
-    assert own.startswith("ip daddr 10.0.0.5 tcp dport 8000 ip saddr != { 10.1.0.0/16 }")
+    assert own.startswith(f"ip daddr 10.0.0.5 {PORT} ip saddr != {{ 10.1.0.0/16 }}")
     assert routed.startswith('fib daddr oifname "docker0"')
 
 

@@ -85,7 +85,7 @@ def test_a_refused_release_is_refused_again_without_asking() -> None:
     assert step.final
     assert f"{WANTED.spec.engine_file}: moe_config.backend: Input " in step.text
     assert "'CUTLASS'" in step.text
-    assert "next: rackwright check INVENTORY" in step.text
+    assert "rackwright check INVENTORY" in step.text
 
 
 def test_a_spared_release_is_not_asked_about() -> None:
@@ -342,7 +342,7 @@ def test_bad_options_are_refused_with_file_key_reason(
     assert row["key"] == key
     assert reason in row["reason"]
     assert f"refused: {WANTED.spec.engine_file}: {key or '(no key named)'}: " in output
-    assert "next: rackwright check INVENTORY" in output
+    assert "rackwright check INVENTORY" in output
 
 
 WORDS = [

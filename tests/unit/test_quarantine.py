@@ -91,7 +91,7 @@ def test_who_takes_part() -> None:
     assert found.hosts == ("h1", "h3", "h5", "h6", "h7", "h8", "h9", "h10")
     assert found.skipped == ("h2",)
     assert found.events == [
-        {"host": "h4", "state": "quarantined", "text": "quarantined since before (the connection)"},
+        {"host": "h4", "state": "quarantined", "text": f"quarantined since {CABLE.since} ({CABLE.why})"},
         {"host": "h2", "state": "skipped", "text": "it cannot be reached"},
     ]
     assert "h2 is skipped" in found.reasons[1]

@@ -82,8 +82,9 @@ def test_the_hardware_record_numbers_them_and_names_none() -> None:
         {"row": DRAFTS, "endpoint": 2, "mark": "proved", "figure": 4.0},
     ]
     assert ("eagle" in text, "plain" in text) == (False, False)
-    assert "| gate of endpoint 1 |  | figure |" in text
-    assert "| endpoint 2 |  |" in text
+    number = 1
+    assert f"| gate of endpoint {number} |  | figure |" in text
+    assert f"| endpoint {number + 1} |  |" in text
 
 
 def test_one_job_that_asks_several_tells_their_answers_apart_text() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rackwright.messages import SettingsError
 from rackwright.settings.inventory_groups import InventoryGroup, InventoryGroups
+from tests.refused import refused
 
 
 def test_a_child_is_stronger_than_its_parents_however_they_are_named() -> None:
@@ -55,10 +54,10 @@ def test_members_keep_the_inventory_order() -> None:
 
 
 def test_groups_that_contain_each_other_are_refused() -> None:
-    with pytest.raises(SettingsError, match=r"groups .*; take one `children` "):
+    with refused("RW0102", "b > a > a", "`children`", error=SettingsError):
         InventoryGroups([InventoryGroup("a", [], ["b"]), InventoryGroup("b", [], ["a"])])
 
 
 def test_a_priority_that_is_no_number_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"group a: ansible_group_priority .* not 'high'"):
+    with refused("RW0103", "group a", "ansible_group_priority", "'high'", error=SettingsError):
         InventoryGroups([InventoryGroup("a", ["h"], values={"ansible_group_priority": "high"})]).of("h")

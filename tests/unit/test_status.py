@@ -384,7 +384,7 @@ def test_an_endpoint_without_its_drops_has_moved(address: str, moved: bool) -> N
 def test_one_that_cannot_start_again_has_moved_though_it_serves(network: str, moved: bool) -> None:
     spec = json.loads(base64.b64decode(next(line for line in printed() if line.startswith("spec "))[5:]))
     text = base64.b64encode(json.dumps({**spec, "network": network}).encode()).decode()
-    assert [text for text in row(boot="no").moved or () if "rackwright-boot.service is not enabled" in text]
+    assert [text for text in row(boot="no").moved or () if "rackwright-boot.service" in text]
     found = row(lacks="nat DOCKER", spec=text)
     told = f"it cannot start again: {texts.CHAINS_GONE.format(chains='nat DOCKER')}; next: pyinfra INVENTORY deploy.py"
     assert (found.health, told in (found.moved or ()), told in render([found])) == ("serving", moved, moved)

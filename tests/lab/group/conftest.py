@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from rackwright_lab.lab import Lab
-from tests.lab.conftest import forget_hosts
+from tests.lab.conftest import own_lab
 
 
 @pytest.fixture(scope="package")
-def hosts_of_a_group(worker_lab: Lab) -> Iterator[None]:
-    """Hosts that are reset before and after all of these files."""
-    forget_hosts(worker_lab)
-    yield
-    forget_hosts(worker_lab)
+def worker_lab() -> Iterator[Lab]:
+    """Two lived-in hosts for these files alone: what they serve together is in the way of what one serves alone."""
+    with own_lab("p", hosts=2) as lab:
+        yield lab

@@ -27,24 +27,33 @@ from tests.lab.group.serving import (
     wait_until_one_release_serves,
 )
 from tests.lab.products import in_proof
+from tests.refused import refusal
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
+pytestmark = pytest.mark.lab
 
 LATER = {"engine": {"tensor-parallel-size": 16, "max-num-seqs": 41}}
 """What serves in the last part of the story."""
 
 
 @pytest.fixture(autouse=True)
-def _served(site: Site, hosts_of_a_group: None, request: pytest.FixtureRequest) -> None:
+def _served(site: Site, request: pytest.FixtureRequest) -> None:
     prepare(site, request)
 
 
-def test_they_are_drained_together_and_taken_in_together(site: Site) -> None:
-    before = proven(site.lab.hosts)
+def test_half_of_them_is_not_drained(site: Site) -> None:
     head, member = site.lab.hosts
     half = command(site, "drain", "--limit", member.name, "--reason", "x")
     assert half.status == 1
-    assert f"RW0842: {head.name}, {member.name} serve endpoint llm together" in half.output
+    refusal(half.output, "RW0842", head.name, member.name, "endpoint llm")
+    assert [state(host) for host in site.lab.hosts] == ["active", "active"]
+
+
+@in_proof(
+    "a restart below drains both and takes both in; three_hosts/test_maintenance.py has the mark and who is skipped"
+)
+def test_they_are_drained_together_and_taken_in_together(site: Site) -> None:
+    before = proven(site.lab.hosts)
+    head, member = site.lab.hosts
     drained = command(
         site, "drain", "--limit", head.name, "--limit", member.name, "--reason", "a cable is swapped", "--anyway"
     )
@@ -99,6 +108,7 @@ def test_a_switch_of_them_that_was_cut_is_resumed_from_what_they_keep(site: Site
     assert ask(site.lab.hosts[0]) == "42"
 
 
+@in_proof("a reinstalled member comes back below, where a new unit comes with it")
 def test_a_reinstalled_member_comes_back_to_a_head_that_serves_what_is_asked_for(site: Site) -> None:
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts

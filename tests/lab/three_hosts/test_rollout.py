@@ -130,7 +130,8 @@ def test_a_good_change_rolls_through_unnoticed_and_back_without_a_download(serve
     assert_all_serve(served, newer)
     assert_hooks_ran(served, hooked)
 
-    back = served.rackwright("rollback", "inventory/lab.py", "-y")
+    together = ("--data", "rollout.bake=1", "--data", "rollout.wave=2", "--data", "rollout.max_unavailable=2")
+    back = served.rackwright("rollback", "inventory/lab.py", "-y", *together)
     assert back.status == 0, back.output
     assert "done: 3 rolled back" in back.output
     older = proven(served.lab.hosts)

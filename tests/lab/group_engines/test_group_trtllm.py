@@ -32,9 +32,11 @@ from tests.lab.group.serving import (
 )
 from tests.lab.products import in_proof
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
+pytestmark = pytest.mark.lab
 
-whatever_the_engine = in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
+whatever_the_engine = in_proof(
+    "test_group_lifeline.py sees it with vLLM: the hosts themselves do it, whatever the engine is"
+)
 HERE = "/run/rackwright/groups/llm"
 ASKS = "GET /health HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n"
 READ_TO_THE_END = f"exec 3<>/dev/tcp/127.0.0.1/8000; printf '{ASKS}' >&3; cat <&3"
@@ -48,7 +50,7 @@ def settings(**engine: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def _served(site: Site, hosts_of_a_group: None, request: pytest.FixtureRequest) -> None:
+def _served(site: Site, request: pytest.FixtureRequest) -> None:
     prepare(site, request, **settings())
 
 
@@ -140,8 +142,16 @@ def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_i
     wait_until_all_serve(site, before)
 
 
-def test_a_server_that_dies_beside_its_ranks_rolls_back_on_all_of_them(site: Site) -> None:
+def test_a_server_that_dies_beside_its_ranks_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
     """Its launcher outlives it, and so do the ranks: mpirun alone would wait for good."""
+    before, head = [started(host) for host in site.lab.hosts], site.lab.hosts[0]
+    head.run("pkill -KILL -x trtllm-serve")
+    wait_until_all_serve(site, before)
+    assert "trtllm-serve ended with status 137" in log(head)
+
+
+@in_proof("a server that dies is above, and test_group.py has a bad change that rolls back on all of them")
+def test_a_server_that_dies_at_the_end_of_its_load_rolls_back_on_all_of_them(site: Site) -> None:
     before = proven(site.lab.hosts)
     for host in site.lab.hosts:
         host.set_engine_faults({"fault": "die_at_end_of_load", "when": {"option.max_batch_size": 9}})

@@ -12,8 +12,9 @@ import pytest
 from tests.lab.conftest import Site
 from tests.lab.fleets import proven, running
 from tests.lab.group.serving import ask, deploy, kill, started, state, wait_until_all_serve, words_of
+from tests.lab.products import in_proof
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
+pytestmark = pytest.mark.lab
 
 PROFILE: dict[str, Any] = {"profile": "rtx_pro_6000_sglang", "accept_known_bad": True}
 STATUS = "curl -s --max-time 5 -o /dev/null -w '%{http_code}' "
@@ -48,6 +49,7 @@ def test_a_member_answers_health_to_its_own_host_alone(site: Site) -> None:
     assert [state(host) for host in site.lab.hosts] == ["active", "active"]
 
 
+@in_proof("test_group_lifeline.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
 def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     kill(site.lab.hosts[-1])

@@ -1,0 +1,1 @@
+"""Two hosts as one endpoint by engines whose members live together in another way than vLLM's."""
