@@ -52,7 +52,7 @@ def docker_changed(run: Run) -> bool:
 
 @pytest.fixture(scope="module")
 def worker_lab() -> Iterator[Lab]:
-    """Two hosts as they were made, for this file alone: none of its hosts ever serves."""
+    """Boot two hosts for this file alone, as they were made: none of them ever serves."""
     with own_lab("h", hosts=2, bare=1) as lab:
         yield lab
 

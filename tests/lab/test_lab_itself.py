@@ -29,7 +29,7 @@ NVIDIA = "/usr/share/keyrings/nvidia.asc"
 
 @pytest.fixture(scope="module")
 def worker_lab() -> Iterator[Lab]:
-    """Two hosts for this file alone, which resets them."""
+    """Boot two hosts for this file alone, which resets them."""
     with own_lab("l", hosts=2, bare=1) as lab:
         yield lab
 

@@ -20,7 +20,7 @@ MODELS = "ls -d /srv/models/*Eagle3*"
 
 @pytest.fixture
 def lived(worker_lab: Lab) -> Host:
-    """The lived-in host as the file before left it: the second release that is proven here clears what that left."""
+    """Return the host as the file before left it; the second release that is proven here removes the older ones."""
     return worker_lab.host("lived2")
 
 

@@ -25,8 +25,8 @@ def test_an_endpoint_serves_with_the_least_rights(bench: Bench) -> None:
     assert host["SecurityOpt"] == ["no-new-privileges"]
     assert bench.host.run(f"stat -c %a:%u {HOME}/keyed/*.yaml").stdout.strip() == "600:4242"
     digest = seen["Config"]["Image"].rpartition(":")[2][:12]
-    own = f"{HOME}/caches/{digest}"
-    assert bench.host.run(f"readlink {HOME}/scratch; ls -d {own}").stdout.split() == [own, own]
+    cache = f"{HOME}/caches/{digest}"
+    assert bench.host.run(f"readlink {HOME}/scratch; ls -d {cache}").stdout.split() == [cache, cache]
     assert (
         bench.deploy("rtx_pro_6000_vllm", **ONE, container=LEAST, api_key="sk-lab-3b77c0de51f8a92d46aa").changed == []
     )

@@ -18,14 +18,14 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture
 def scene(site: Site, worker_lab: Lab, request: pytest.FixtureRequest) -> Scene:
-    """The lived-in host, which serves."""
+    """Return the lived-in host, which serves."""
     return serving(site, worker_lab.host("lived2"), request)
 
 
 def ended(scene: Scene, outcome: str) -> str:
-    """Wait until the host's switch has ended so, with nobody watching; returns the reason that the host remembers."""
-    line = f"grep -qx outcome={outcome} {HOME}/llm/last-switch"
-    scene.host.run(f"for i in $(seq 200); do {line} && exit 0; sleep 0.3; done; cat {HOME}/llm/last-switch; exit 1")
+    """Wait until the host's switch has this outcome, which no run watches; return the reason that the host keeps."""
+    is_so = f"grep -qx outcome={outcome} {HOME}/llm/last-switch"
+    scene.host.run(f"for i in $(seq 200); do {is_so} && exit 0; sleep 0.3; done; cat {HOME}/llm/last-switch; exit 1")
     return scene.host.run(f"sed -n s/^reason=//p {HOME}/llm/last-switch").stdout.strip()
 
 

@@ -339,8 +339,8 @@ def test_ports_that_an_engine_takes_for_itself_are_closed_to_strangers(site: Pat
     [line] = [
         one for one in drops([], "nft", Bridge(), group=member.settings.group)["nft"].splitlines() if "drop" in one
     ]
-    own, both = "tcp dport 32768-60999", "ip saddr != { 10.9.0.1, 10.9.0.2 } drop"
-    assert f"ip daddr 10.9.0.2 {own} {both}" in line
+    ports, both = "tcp dport 32768-60999", "ip saddr != { 10.9.0.1, 10.9.0.2 } drop"
+    assert f"ip daddr 10.9.0.2 {ports} {both}" in line
     text = drops([], "mangle", Bridge(), group=member.settings.group)
     assert "-d 10.9.0.2/32 -p tcp -m tcp --dport 32768:60999" in text["iptables"]
     assert text["iptables"].index("-s 10.9.0.1/32") < text["iptables"].index("-d 10.9.0.2/32"), "members come first"

@@ -1,1 +1,1 @@
-"""Both hosts of a worker's lab as one endpoint, for the lab test of groups."""
+"""Two hosts as one endpoint by a stand-in of vLLM."""

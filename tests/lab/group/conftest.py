@@ -12,6 +12,6 @@ from tests.lab.conftest import own_lab
 
 @pytest.fixture(scope="package")
 def worker_lab() -> Iterator[Lab]:
-    """Two lived-in hosts for these files alone: what they serve together is in the way of what one serves alone."""
+    """Boot two lived-in hosts for these files alone: an endpoint of both is in the way of one that a host has alone."""
     with own_lab("p", hosts=2) as lab:
         yield lab

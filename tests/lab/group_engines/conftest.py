@@ -12,6 +12,6 @@ from tests.lab.conftest import own_lab
 
 @pytest.fixture(scope="package")
 def worker_lab() -> Iterator[Lab]:
-    """Two lived-in hosts for these files alone."""
+    """Boot two lived-in hosts for these files alone."""
     with own_lab("q", hosts=2) as lab:
         yield lab

@@ -38,6 +38,7 @@ whatever_the_engine = in_proof(
     "test_group_lifeline.py sees it with vLLM: the hosts themselves do it, whatever the engine is"
 )
 HERE = "/run/rackwright/groups/llm"
+SERVER = "trtllm-serve"
 ASKS = "GET /health HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n"
 READ_TO_THE_END = f"exec 3<>/dev/tcp/127.0.0.1/8000; printf '{ASKS}' >&3; cat <&3"
 """A client that closes last: curl would close as soon as it has the answer, and then the server's port is free."""
@@ -145,9 +146,9 @@ def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_i
 def test_a_server_that_dies_beside_its_ranks_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
     """Its launcher outlives it, and so do the ranks: mpirun alone would wait for good."""
     before, head = [started(host) for host in site.lab.hosts], site.lab.hosts[0]
-    head.run("pkill -KILL -x trtllm-serve")
+    head.run(f"pkill -KILL -x {SERVER}")
     wait_until_all_serve(site, before)
-    assert "trtllm-serve ended with status 137" in log(head)
+    assert f"{SERVER} ended with status 137" in log(head)
 
 
 @in_proof("a server that dies is above, and test_group.py has a bad change that rolls back on all of them")
@@ -157,7 +158,7 @@ def test_a_server_that_dies_at_the_end_of_its_load_rolls_back_on_all_of_them(sit
         host.set_engine_faults({"fault": "die_at_end_of_load", "when": {"option.max_batch_size": 9}})
     run = rackwright(site, "rollout", "-y", **settings(max_batch_size=9))
     assert run.status == 3, run.output
-    assert "trtllm-serve ended with status 1" in run.output
+    assert f"{SERVER} ended with status 1" in run.output
     assert running(site.lab.hosts) == proven(site.lab.hosts) == before
     assert ask(site.lab.hosts[0]) == "42"
 

@@ -19,7 +19,7 @@ TURN = "date --date \"$(docker inspect --format '{{.State.StartedAt}}' rackwrigh
 
 @pytest.fixture
 def site(fleet: Site, request: pytest.FixtureRequest) -> Site:
-    """The site whose hosts take the turns."""
+    """Return the site whose hosts take the turns."""
     begin(fleet, request)
     return fleet
 
@@ -28,7 +28,7 @@ def test_own_operations_run_on_all_hosts_before_the_first_turn_and_after_the_las
     site: Site, own_site: Callable[..., Run]
 ) -> None:
     hosts = site.lab.hosts[:2]
-    limits = [word for host in hosts for word in ("--limit", host.name)]
+    limits = [text for host in hosts for text in ("--limit", host.name)]
     for host in hosts:
         host.run("rm -f /run/before-turns /run/after-turns")
     changed = ("--data", 'engine={"stream_interval": 32}')
