@@ -92,9 +92,10 @@ def test_two_endpoints_beside_each_other(scene: Scene) -> None:
 
 @pytest.fixture
 def pair(scene: Scene) -> None:
-    """Two endpoints serve on the host, `a` and `b`, each at its own port."""
-    run = scene.deploy(endpoints=endpoints("a", "b"))
-    assert run.status == 0, run.output
+    """Have two endpoints serve on the host, `a` and `b`, each at its own port, whatever their options are."""
+    if set(scene.host.run("docker ps --format '{{.Names}}'").stdout.split()) != {"rackwright-a", "rackwright-b"}:
+        run = scene.deploy(endpoints=endpoints("a", "b"))
+        assert run.status == 0, run.output
 
 
 @pytest.mark.usefixtures("pair")
