@@ -26,6 +26,8 @@ LONG = 5
 SHIPPED = ".rackwright/shipped"
 """Where `rackwright init` keeps what it copied."""
 _WORDS = {"group_vars": "group", "host_vars": "host"}
+SKIPPED = ("group_vars", "host_vars", "vars_plugins")
+"""Folders that Ansible does not look into for inventories."""
 NO_FILE = "is no file: a pipe, a socket or a device is not read"
 SITE_VARIABLE = "RACKWRIGHT_SITE"
 DEPLOY = "deploy.py"
@@ -61,6 +63,16 @@ def refuse_no_file(path: Path) -> None:
     """Raises SettingsError for a file of a site that is a pipe, a socket or a device: none ever ends."""
     if path.exists() and not path.is_file() and not (path.is_dir() and path.suffix != ".py"):
         raise SettingsError(f"{path} {NO_FILE}; next: ls -l {path}", code="RW0226")
+
+
+def refuse_no_files(folder: Path) -> None:
+    """Raise SettingsError for a pipe, a socket or a device in a folder of inventories: Ansible reads all of it."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name in SKIPPED:
+            continue
+        refuse_no_file(path)
+        if path.is_dir() and not path.is_symlink():
+            refuse_no_files(path)
 
 
 def _folder(inventory: Path) -> Path:

@@ -252,6 +252,15 @@ def test_a_source_that_ansible_cannot_read_is_no_smaller_fleet(ini: Path) -> Non
     assert "netbox.netbox.nb_inventory" in str(raised.value)
 
 
+@pytest.mark.parametrize("path", ["both/pipe", "both/rack/pipe"])
+def test_a_pipe_in_a_folder_of_inventories_is_named(ini: Path, path: str) -> None:
+    (ini / path).parent.mkdir(parents=True)
+    (ini / "hosts.ini").rename(ini / "both" / "b")
+    os.mkfifo(ini / path)
+    with refused("RW0226", path, error=SettingsError):
+        listing_of(ini / "both")
+
+
 def test_what_ansible_warns_of_is_shown(ini: Path, caplog: pytest.LogCaptureFixture) -> None:
     text = DYNAMIC.replace(
         "import json, sys", "import json, sys\nprint('half of the racks did not answer', file=sys.stderr)"

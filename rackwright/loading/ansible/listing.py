@@ -9,7 +9,7 @@ from typing import Any
 
 from rackwright.loading.ansible.bounded import ProgramEnd, asked
 from rackwright.loading.ansible.command import command, environment, first_error
-from rackwright.loading.files import refuse_no_file, site_root
+from rackwright.loading.files import refuse_no_file, refuse_no_files, site_root
 from rackwright.loading.load import Listing, Owner
 from rackwright.loading.merge import Layer
 from rackwright.loading.validate import leaves
@@ -42,6 +42,8 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
             f"{path}: there is no such Ansible inventory; next: ansible-inventory -i {path} --graph", code="RW0202"
         )
     refuse_no_file(path)
+    if path.is_dir():
+        refuse_no_files(path)
     site = root or site_root(path)
     answer, told = _ask(path, site)
     plain = _plain_of(answer, path, site)
