@@ -13,6 +13,7 @@ from rackwright.concerns.release import Unresolved, wanted_releases
 from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, remote
 from rackwright.effects.remote import command_of as command
+from rackwright.engines.host import NOT_ASKED
 from rackwright.exit_codes import done_if
 from rackwright.inspect.read_hosts import in_parallel
 from rackwright.loading.files import site_root
@@ -63,9 +64,7 @@ def unresolved(settings: HostSettings, reading: HostReading) -> Iterator[str]:
 def _ask(one: Connected, own: WantedOptions) -> Answer:
     spec = own.release.spec
     if own.crowded:
-        return True, [
-            f"{spec.name}: not checked inside the image: this host serves, and shares its memory with the GPU"
-        ]
+        return True, [f"{spec.name}: {NOT_ASKED}"]
     ok, output = remote(one.state, one.host, command(Shell(script_of(own), timeout=LIMIT + 60)))
     said = [line for line in (*output.stdout_lines, *output.stderr_lines) if line]
     return ok, [f"{spec.name}: {line}" for line in said or [f"{spec.image} accepts {spec.engine_file}"]]

@@ -14,6 +14,7 @@ from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, adopted_later, deferred_releases
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
+from rackwright.concerns.options import OPTIONS, report
 from rackwright.concerns.preflight.concern import fetch_of
 from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
 from rackwright.messages import RackwrightError
@@ -101,11 +102,17 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
         else []
     )
     told += list(adopted_later(asked, reading[ENDPOINT])) if asked else []
+    told += _of_images(settings, reading) if OPTIONS.name in declared else []
     record: frozenset[Owned] = reading[RECORD]
     told += left_behind(declared, record)
     masked = tuple(mask(text, described.secrets) for text in refusals)
     together = settings.group.hosts if settings.group else ()
     return HostPlan(name, state, changes, masked, notes=tuple(told), others=declared.others, together=together)
+
+
+def _of_images(settings: HostSettings, reading: HostReading) -> list[str]:
+    """What no image was asked about a release that is to start, as a deploy says it."""
+    return report(OPTIONS.wanted(settings, reading), reading[OPTIONS]).splitlines()
 
 
 def absent(reading: HostReading) -> list[str]:

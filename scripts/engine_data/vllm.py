@@ -149,13 +149,13 @@ def _added(source: Source) -> Json:
     """What `add_argument` is called with, by the first long name."""
     found: Json = {}
     for file, scope in _parsers(source.tree):
-        classes = dict(_kwargs_of(scope))
+        classes, renamed = dict(_kwargs_of(scope)), dict(_field_kwargs_of(scope))
         for call in calls(scope, "add_argument"):
             flags = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             long = [flag[2:] for flag in flags if flag.startswith("--")]
             if long and long[0] not in LEFT_OUT:
                 others = [flag for flag in flags if flag != f"--{long[0]}"]
-                told = _argument(source, classes, call, file, long[0])
+                told = _argument(source, classes, _spelled_out(call, renamed), file, long[0])
                 found[long[0]] = {**told, **({"names": others} if others else {})}
     return found
 
@@ -177,6 +177,24 @@ def _kwargs_of(scope: ast.AST) -> Iterator[tuple[str, str]]:
             yield ast.unparse(node.targets[0]), type_name(value.args[0])
 
 
+def _field_kwargs_of(scope: ast.AST) -> Iterator[tuple[str, ast.Subscript]]:
+    """`moe_backend_kwargs = kernel_kwargs["moe_backend"]`: what a variable stands for."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
+            yield ast.unparse(node.targets[0]), node.value
+
+
+def _spelled_out(call: ast.Call, renamed: dict[str, ast.Subscript]) -> ast.Call:
+    """Return a call with `**moe_backend_kwargs` as `**kernel_kwargs["moe_backend"]`."""
+    words = [
+        ast.keyword(None, renamed[ast.unparse(word.value)])
+        if word.arg is None and ast.unparse(word.value) in renamed
+        else word
+        for word in call.keywords
+    ]
+    return ast.Call(call.func, call.args, words)
+
+
 def _argument(source: Source, classes: dict[str, str], call: ast.Call, file: str, flag: str) -> Json:
     words = keywords(call)
     taken = next((one for one in ast.walk(call) if isinstance(one, ast.Subscript) and _class(one, classes)), None)
@@ -186,7 +204,18 @@ def _argument(source: Source, classes: dict[str, str], call: ast.Call, file: str
     told = {"type": _by_action(words), "in": file}
     choices = source.tree.literal(words.get("choices"))
     values = {"values": list(map(str, choices))} if isinstance(choices, list) else {}
+    if told["type"] == "str" and not values:
+        values = _of_engine_args(source, flag)
     return told | values | _default(source, words.get("default")) | _as_json(source, flag)
+
+
+def _of_engine_args(source: Source, flag: str) -> Json:
+    """Return the values that a config class lists of an option which the parser takes as any text."""
+    _, default = dict(fields(source.tree.classes["EngineArgs"][1])).get(flag.replace("-", "_"), (None, None))
+    if not isinstance(default, ast.Attribute) or ast.unparse(default.value) not in source.tree.classes:
+        return {}
+    meant = _field(source, ast.unparse(default.value), default.attr, flag)
+    return {"values": meant["values"]} if "values" in meant and not meant.get("more") else {}
 
 
 def _class(node: ast.Subscript, classes: dict[str, str]) -> bool:
@@ -216,7 +245,7 @@ def _field(source: Source, owner: str, name: str, flag: str) -> Json:
     for file, node in reversed(_bases(source.tree, owner)):
         for found, (annotation, default) in fields(node):
             if found == name:
-                told = {**_described(source, name, annotation, default), "in": file}
+                told = {**_snaked(node, name, _described(source, name, annotation, default)), "in": file}
                 return told | _as_json(source, flag)
     return {"type": "any", "in": "vllm/engine/arg_utils.py"} | _as_json(source, flag)
 
@@ -233,7 +262,7 @@ def _section(source: Source, name: str) -> Iterator[tuple[str, Json]]:
     for file, node in _bases(source.tree, name):
         for found, (annotation, default) in fields(node):
             if not found.startswith("_") and found not in FILLED and "ClassVar" not in ast.unparse(annotation):
-                told = _described(source, found, annotation, default, nested=True)
+                told = _snaked(node, found, _described(source, found, annotation, default, nested=True))
                 yield found, {**told, "in": file}
 
 
@@ -252,6 +281,11 @@ def _described(source: Source, name: str, annotation: ast.expr, default: ast.exp
 def _folded(source: Source, name: str, facts: Json) -> Json:
     """Return the facts of a field, with `fold` where a validator lowers its values."""
     return {**facts, "fold": "lower"} if "values" in facts and name in source.lowered else facts
+
+
+def _snaked(owner: ast.ClassDef, name: str, facts: Json) -> Json:
+    """Return the facts of a field, with `fold` where its class reads any case, and dashes, of its values."""
+    return {**facts, "fold": "snake"} if "values" in facts and name in values.snaked(owner) else facts
 
 
 def _default(source: Source, node: ast.expr | None) -> Json:

@@ -24,7 +24,9 @@ OBJECTS = frozenset({"dtype", "type"})
 FREE = frozenset({"str", "type"})
 """Types beside a `Literal` that let other values through."""
 LOWERS = "_lowercase_"
-"""Begins the name of a validator."""
+NORMALIZES = "_normalize_"
+"""Begin the names of validators."""
+SNAKE = ".lower().replace('-', '_')"
 PARSERS = {"tool-call-parser": ("tool", "Tool"), "reasoning-parser": ("reasoning", "Reasoning")}
 NESTED = {"reasoning-parser": ("reasoning_parser", "reasoning_backend")}
 """The same in the sections of JSON."""
@@ -34,6 +36,12 @@ def lowered(tree: Tree) -> frozenset[str]:
     """Return the fields that a validator puts into small letters."""
     methods = (one for module in tree.modules.values() for one in _methods(module))
     return frozenset(one.name.removeprefix(LOWERS) for one in methods if one.name.startswith(LOWERS))
+
+
+def snaked(node: ast.ClassDef) -> frozenset[str]:
+    """Return the fields of a class that a validator puts into small letters, with underscores for dashes."""
+    methods = (one for one in node.body if isinstance(one, ast.FunctionDef) and SNAKE in ast.unparse(one))
+    return frozenset(one.name.removeprefix(NORMALIZES) for one in methods if one.name.startswith(NORMALIZES))
 
 
 def is_enum(tree: Tree, kind: str) -> bool:
@@ -51,18 +59,36 @@ def of_enum(tree: Tree, kind: str, free: bool) -> Json:
         numbers = [str(value) for value in constants.values() if isinstance(value, int)]
         more = [text.upper() for lookup in lookups for text in _compared(lookup)]
         return {"type": "str?", "values": list(dict.fromkeys([*constants, *numbers, *more])), "fold": "upper"}
+    if _counts(tree, kind) and constants:
+        return {"type": "int?", "values": list(map(str, constants.values()))}
     if not constants or not all(isinstance(value, str) for value in constants.values()):
         return {"type": "any"}
     return {"type": "str?", "values": list(constants.values()), **({"more": True} if free else {})}
 
 
 def _lookups(tree: Tree, kind: str) -> Iterator[ast.FunctionDef]:
-    """Yield methods of the config classes that have `Kind[value.upper()]`."""
+    """Yield methods of the config classes that have `Kind[value.upper()]`, or a name for that."""
     modules = (module for file, module in tree.modules.items() if file.startswith("vllm/config"))
     for function in (one for module in modules for one in _methods(module)):
         subscripts = (one for one in ast.walk(function) if isinstance(one, ast.Subscript))
-        if any(type_name(one) == kind and ast.unparse(one.slice) == "value.upper()" for one in subscripts):
+        raised = {"value.upper()", *_raised(function)}
+        if any(type_name(one) == kind and ast.unparse(one.slice) in raised for one in subscripts):
             yield function
+
+
+def _raised(function: ast.FunctionDef) -> Iterator[str]:
+    """Yield names that are given `value.upper()`."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and ast.unparse(node.value) == "value.upper()":
+            yield ast.unparse(node.targets[0])
+
+
+def _counts(tree: Tree, kind: str) -> bool:
+    """Return True for an enum of whole numbers that no config class looks up by name."""
+    modules = (module for file, module in tree.modules.items() if file.startswith("vllm/config"))
+    every = (node for module in modules for node in ast.walk(module))
+    names = any(isinstance(node, ast.Subscript) and type_name(node) == kind for node in every)
+    return not names and any(type_name(base) == "IntEnum" for base in tree.classes[kind][1].bases)
 
 
 def _methods(module: ast.Module) -> Iterator[ast.FunctionDef]:

@@ -15,6 +15,8 @@ def parse_reasoning_parser(value):
     return value
 
 class EngineArgs:
+    replicas_backend: str = ModelConfig.replicas_backend
+
     @staticmethod
     def add_cli_args(parser):
         model_kwargs = get_kwargs(ModelConfig)
@@ -24,9 +26,23 @@ class EngineArgs:
         parser.add_argument("--load-format", **model_kwargs["load_format"])
         parser.add_argument("--attention-backend", **model_kwargs["attention_backend"])
         parser.add_argument("--reasoning-parser", **model_kwargs["reasoning_parser"])
+        kernel_kwargs = model_kwargs["kernel"]
+        kernel_kwargs["type"] = lambda s: s.lower().replace("-", "_")
+        parser.add_argument("--kernel", **kernel_kwargs)
+        parser.add_argument("--replicas-backend", type=str, default="two")
+        parser.add_argument("--level", **model_kwargs["level"])
+        parser.add_argument("--mode", **model_kwargs["mode"])
 """,
     "vllm/config/model.py": """
 Dtypes = Literal["auto", "half"]
+
+class Level(IntEnum):
+    O0 = 0
+    O1 = 1
+
+class Mode(enum.IntEnum):
+    NONE = 0
+    ALL = 1
 
 @config
 class ModelConfig:
@@ -36,6 +52,19 @@ class ModelConfig:
     load_format: str = "auto"
     attention_backend: BackendEnum | None = None
     reasoning_parser: str = ""
+    kernel: Literal["fast_one", "slow"] = "slow"
+    replicas_backend: Literal["one", "two"] = "two"
+    level: Level = Level.O1
+    mode: Mode = None
+
+    @field_validator("kernel", mode="before")
+    def _normalize_kernel(cls, value):
+        return value.lower().replace("-", "_")
+
+    @field_validator("mode", mode="before")
+    def validate_mode(cls, value):
+        name = value.upper()
+        return Mode[name]
 
     @field_validator("load_format")
     def _lowercase_load_format(cls, value):
@@ -82,6 +111,10 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "attention-backend": {"type": "str?", "values": ["FAST", "SLOW", "AUTO"], "fold": "upper", "default": None},
     "reasoning-parser": {"type": "str", "values": ["thought", "none"], "default": ""},
     "tool-call-parser": {"type": "str?", "values": ["first", "other", "second"], "more": True, "default": None},
+    "kernel": {"type": "str", "values": ["fast_one", "slow"], "fold": "snake", "default": "slow"},
+    "replicas-backend": {"type": "str", "values": ["one", "two"], "default": "two"},
+    "level": {"type": "int?", "values": ["0", "1"]},
+    "mode": {"type": "str?", "values": ["NONE", "ALL", "0", "1"], "fold": "upper", "default": None},
 }
 SGLANG = {
     "sglang/srt/server_args.py": """

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -31,6 +31,7 @@ from rackwright.concerns.options import (
 )
 from rackwright.concerns.options.concern import image_program
 from rackwright.concerns.release import Unresolved
+from rackwright.engines.host import NOT_ASKED
 from rackwright.hostside import helper_script, host_script
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import HostReading
@@ -119,6 +120,12 @@ def test_a_plan_says_that_a_serving_spark_s_image_was_not_asked() -> None:
     crowded = replace(OWN, spared=True, crowded=True)
     assert "the image was not asked" in report((crowded,), {})
     assert report((replace(crowded, proven=True),), {}) == ""
+
+
+def test_a_serving_spark_is_answered_with_the_way_to_drain_it() -> None:
+    well, (line,) = in_image._ask(cast(Any, None), replace(OWN, spared=True, crowded=True))
+    assert well
+    assert NOT_ASKED in line
 
 
 def test_the_container_sees_one_gpu_no_network_and_nothing_to_write() -> None:

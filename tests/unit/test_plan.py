@@ -102,6 +102,13 @@ def test_the_text_of_an_engine_option_is_its_line_and_the_reason_of_the_restart(
     assert "restarts endpoint llm because max_batch_size changed" in summary(plan)
 
 
+def test_a_spark_that_serves_is_told_that_its_image_was_not_asked() -> None:
+    before, after = (settings(hardware={"unified_memory": True}, engine={"max_batch_size": size}) for size in (10, 12))
+    reading = serving(recorded("converged"), before)
+    assert [NOT_ASKED in note for note in plan_host("spark", after, reading, EVERYTHING).notes] == [True]
+    assert plan_host("spark", before, reading, EVERYTHING).notes == ()
+
+
 def test_what_serves_as_wanted_has_no_endpoint_change() -> None:
     plan = plan_host("gpu01", settings(), serving(recorded("converged"), settings()), EVERYTHING)
     assert not [one for one in plan.changes if one.concern in ("release", "endpoint") and one.restarts]

@@ -30,7 +30,8 @@ class Key:
     more: bool = False
     """True where the engine may take other values too: a plugin adds them, or its class only names the usual ones."""
     fold: str = ""
-    """`upper` or `lower` where the engine reads the value in any case, and the values are written so."""
+    """`upper` or `lower` where the engine reads the value in any case, and the values are written so; `snake` where it
+    reads dashes as underscores, too."""
     bounds: Mapping[str, float] = field(default_factory=dict)
     """`gt`, `ge`, `lt`, `le` to the number."""
     unsure: bool = False

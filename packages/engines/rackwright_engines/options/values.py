@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -41,6 +41,11 @@ WORDS = {
     "null": "empty (null)",
     "dict[int,int]": "a mapping of whole numbers",
 }
+FOLDS: dict[str, Callable[[str], str]] = {
+    "upper": str.upper,
+    "lower": str.lower,
+    "snake": lambda text: text.lower().replace("-", "_"),
+}
 SIGNS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 
 
@@ -67,7 +72,7 @@ def check_value(line: VersionLine, key: Key, value: Any, path: KeyPath) -> Itera
 
 def _among(key: Key, plain: Any, path: KeyPath) -> Iterator[Finding]:
     """Yield a finding for a value that the key does not list."""
-    folded = {"upper": str.upper, "lower": str.lower}.get(key.fold, str)(str(plain))
+    folded = FOLDS.get(key.fold, str)(str(plain))
     if not key.values or folded in key.values or plain == key.default:
         return
     text = f"must be one of {', '.join(key.values)}{nearest(folded, key.values)}, not {plain!r}"
