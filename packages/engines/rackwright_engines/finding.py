@@ -20,6 +20,16 @@ class Level(Enum):
     """Worth knowing; also what could not be checked."""
 
 
+LONGEST = 200
+"""Characters of a value in a message."""
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: whole, or its beginning where it is long."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+
+
 @dataclass(frozen=True)
 class Finding:
     """What is wrong at a key of an endpoint, how bad it is, and the right key and value if they are known."""

@@ -227,3 +227,17 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
     done = subprocess.run(words, input=b"{}", stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (REFUSED, b"")
+
+
+def test_aliases_of_aliases_end_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = ["k0: &k0 [x, x, x, x, x, x, x, x, x, x]"]
+    rows += [f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert ask(VLLM, "\n".join([*rows, "max-num-seqs: *k8"]), monkeypatch) == UNREADABLE
+    assert ask(VLLM, "max-num-seqs: &a [*a]", monkeypatch) == UNREADABLE
+
+
+def test_a_message_shows_the_beginning_of_a_long_value(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(VLLM, f"max-num-seqs: '{'x' * 100_000}'", monkeypatch) == REFUSED
+    assert len(capsys.readouterr().out) < 1000

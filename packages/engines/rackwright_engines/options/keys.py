@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rackwright_engines.data import PRODUCTS
-from rackwright_engines.finding import Finding, Level
+from rackwright_engines.finding import Finding, Level, shown
 from rackwright_engines.key_path import KeyPath, dotted
 from rackwright_engines.move import Move
 from rackwright_engines.nearest import nearest, one_edit
@@ -122,12 +122,12 @@ def _json_section(line: VersionLine, key: Key, value: Any, path: KeyPath, place:
     """An option whose value is a mapping as JSON text; of `-O` a number is a level."""
     section = parsed(value)
     if isinstance(value, Mapping) and not line.mappings:
-        yield Finding(path, f"must be JSON text in quotes, not {value!r}", code="RW0303")
+        yield Finding(path, f"must be JSON text in quotes, not {shown(value)}", code="RW0303")
     elif isinstance(section, Mapping):
         for one in check_section(line, key.type, section, (key.name,), place):
             yield replace(one, path=(*path, *one.path[1:]))
     elif number(value) is None or "-O" not in key.names:
-        yield Finding(path, f"must be JSON text in quotes, not {value!r}", code="RW0303")
+        yield Finding(path, f"must be JSON text in quotes, not {shown(value)}", code="RW0303")
 
 
 def _ignored(line: VersionLine, section: str) -> set[str]:
@@ -214,13 +214,13 @@ def _section(line: VersionLine, section: str, value: Any, path: KeyPath, place: 
     if isinstance(value, Mapping):
         yield from check_section(line, section, value, path, place)
     else:
-        yield Finding(path, f"must be a mapping of `key: value` lines, not {value!r}", code="RW0303")
+        yield Finding(path, f"must be a mapping of `key: value` lines, not {shown(value)}", code="RW0303")
 
 
 def _union(line: VersionLine, union: Union, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
         said = "of `key: value` lines" if union.otherwise or union.untagged else f"with {union.tag}"
-        yield Finding(path, f"must be a mapping {said}, not {value!r}", code="RW0302")
+        yield Finding(path, f"must be a mapping {said}, not {shown(value)}", code="RW0302")
         return
     tag, section = union.tagged(value), union.section(value)
     if section is None:

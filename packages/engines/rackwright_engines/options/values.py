@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from rackwright_engines.finding import Finding
+from rackwright_engines.finding import Finding, shown
 from rackwright_engines.key_path import KeyPath
 from rackwright_engines.nearest import nearest, one_edit
 from rackwright_engines.options.commandline import number, parsed
@@ -60,14 +60,14 @@ def check_value(line: VersionLine, key: Key, value: Any, path: KeyPath) -> Itera
     try:
         plain = _read(line, key, value)
     except (ValidationError, ValueError):
-        yield Finding(path, f"must be {kind}, not {value!r}", code="RW0303")
+        yield Finding(path, f"must be {kind}, not {shown(value)}", code="RW0303")
         return
     yield from _among(key, plain, path)
     measured = isinstance(plain, int | float)
     wrong = [bound for bound in key.bounds if measured and not _within(plain, bound, key.bounds[bound])]
     if wrong:
         limits = " and ".join(f"{SIGNS[bound]} {number}" for bound, number in key.bounds.items())
-        yield Finding(path, f"must be {limits}, not {value!r}", code="RW0304")
+        yield Finding(path, f"must be {limits}, not {shown(value)}", code="RW0304")
 
 
 def _among(key: Key, plain: Any, path: KeyPath) -> Iterator[Finding]:
@@ -75,7 +75,7 @@ def _among(key: Key, plain: Any, path: KeyPath) -> Iterator[Finding]:
     folded = FOLDS.get(key.fold, str)(str(plain))
     if not key.values or folded in key.values or plain == key.default:
         return
-    text = f"must be one of {', '.join(key.values)}{nearest(folded, key.values)}, not {plain!r}"
+    text = f"must be one of {', '.join(key.values)}{nearest(folded, key.values)}, not {shown(plain)}"
     near = one_edit(folded, key.values)
     sibling = bool(near) and _letters(folded) == _letters(near)
     found = Finding(path, text, code="RW0304", near=near, sibling=sibling)
