@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, SeenEndpoints
 from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
 from rackwright.effects.reader import parse_reading
+from rackwright.engines.host import NOT_ASKED
 from rackwright.inspect.grouping import download, exit_code, group
 from rackwright.inspect.plan import HostPlan, PlannedChange, endpoint_diff, plan_host
 from rackwright.inspect.plan_text import bytes_text, plan_text, plan_values, summary
