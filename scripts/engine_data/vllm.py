@@ -201,12 +201,12 @@ def _argument(source: Source, classes: dict[str, str], call: ast.Call, file: str
     if taken is not None:
         name = str(ast.literal_eval(taken.slice))
         return _field(source, classes[ast.unparse(taken.value)], name, flag) | _own_default(source, call)
-    told = {"type": _by_action(words), "in": file}
+    facts = {"type": _by_action(words), "in": file}
     choices = source.tree.literal(words.get("choices"))
     values = {"values": list(map(str, choices))} if isinstance(choices, list) else {}
-    if told["type"] == "str" and not values:
+    if facts["type"] == "str" and not values:
         values = _of_engine_args(source, flag)
-    return told | values | _default(source, words.get("default")) | _as_json(source, flag)
+    return facts | values | _default(source, words.get("default")) | _as_json(source, flag)
 
 
 def _of_engine_args(source: Source, flag: str) -> Json:
@@ -245,8 +245,8 @@ def _field(source: Source, owner: str, name: str, flag: str) -> Json:
     for file, node in reversed(_bases(source.tree, owner)):
         for found, (annotation, default) in fields(node):
             if found == name:
-                told = {**_snaked(node, name, _described(source, name, annotation, default)), "in": file}
-                return told | _as_json(source, flag)
+                facts = {**_snaked(node, name, _described(source, name, annotation, default)), "in": file}
+                return facts | _as_json(source, flag)
     return {"type": "any", "in": "vllm/engine/arg_utils.py"} | _as_json(source, flag)
 
 
