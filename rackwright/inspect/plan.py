@@ -96,18 +96,18 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
         return HostPlan(name, "unreadable", error=str(error))
     state: State = "refused" if refusals else "pending" if changes else "converged"
     mark = reading[DRAINED].drained
-    told = (
+    notes = (
         [f"{mark}; its endpoints are left as they are; next: rackwright undrain INVENTORY --limit {name}"]
         if mark
         else []
     )
-    told += list(adopted_later(asked, reading[ENDPOINT])) if asked else []
-    told += _of_images(settings, reading) if OPTIONS.name in declared else []
+    notes += list(adopted_later(asked, reading[ENDPOINT])) if asked else []
+    notes += _of_images(settings, reading) if OPTIONS.name in declared else []
     record: frozenset[Owned] = reading[RECORD]
-    told += left_behind(declared, record)
+    notes += left_behind(declared, record)
     masked = tuple(mask(text, described.secrets) for text in refusals)
     together = settings.group.hosts if settings.group else ()
-    return HostPlan(name, state, changes, masked, notes=tuple(told), others=declared.others, together=together)
+    return HostPlan(name, state, changes, masked, notes=tuple(notes), others=declared.others, together=together)
 
 
 def _of_images(settings: HostSettings, reading: HostReading) -> list[str]:
