@@ -111,7 +111,7 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
 
 
 def _of_images(settings: HostSettings, reading: HostReading) -> list[str]:
-    """What no image was asked about a release that is to start, as a deploy says it."""
+    """Return what no image was asked about a release that is to start, as a deploy says it."""
     return report(OPTIONS.wanted(settings, reading), reading[OPTIONS]).splitlines()
 
 

@@ -123,9 +123,9 @@ def test_a_plan_says_that_a_serving_spark_s_image_was_not_asked() -> None:
 
 
 def test_a_serving_spark_is_answered_with_the_way_to_drain_it() -> None:
-    well, (line,) = in_image._ask(cast(Any, None), replace(OWN, spared=True, crowded=True))
+    well, (answer,) = in_image._ask(cast(Any, None), replace(OWN, spared=True, crowded=True))
     assert well
-    assert NOT_ASKED in line
+    assert NOT_ASKED in answer
 
 
 def test_the_container_sees_one_gpu_no_network_and_nothing_to_write() -> None:

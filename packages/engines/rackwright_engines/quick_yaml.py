@@ -39,11 +39,11 @@ def load_foreign_yaml(text: str) -> Any:
     return load_yaml(text)
 
 
-def _count(node: yaml.Node, known: dict[int, int]) -> int:
+def _count(node: yaml.Node, counts: dict[int, int]) -> int:
     """Return the number of values below a node, and itself."""
-    if id(node) not in known:
-        known[id(node)] = MOST  # of a value within itself, which an alias may make
+    if id(node) not in counts:
+        counts[id(node)] = MOST  # of a value within itself, which an alias may make
         pairs = node.value if isinstance(node, yaml.CollectionNode) else ()
         below = (child for pair in pairs for child in (pair if isinstance(pair, tuple) else (pair,)))
-        known[id(node)] = 1 + sum(_count(child, known) for child in below)
-    return known[id(node)]
+        counts[id(node)] = 1 + sum(_count(child, counts) for child in below)
+    return counts[id(node)]
