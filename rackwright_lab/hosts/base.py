@@ -30,7 +30,7 @@ MACHINE = (*prerequisites.PACKAGE_OF.values(), "python3", "python3-venv", "curl"
 # with 140 of them each call takes 20 ms longer, and update-ca-certificates two seconds.
 AUTHORITIES = 4
 # In the bare base's apt archive, not installed: a host's `apt-get install` unpacks them in seconds.
-FETCHED = ("docker.io", "iptables", "curl", "jq", "gnupg", "python3", "python3-venv", "rsync")
+FETCHED = ("docker.io", "iptables", "nftables", "curl", "jq", "gnupg", "python3", "python3-venv", "rsync")
 
 FILES = {
     "etc/dpkg/dpkg.cfg.d/rackwright-lab": "force-unsafe-io\n",
@@ -82,7 +82,7 @@ BASES = {
     "bare": Base("bare", COMMON, FETCHED),
     "lived": Base("lived", LIVED_IN, over="bare"),
     "machine": Base("machine", MACHINE, over="bare"),
-    "ubuntu": Base("ubuntu", (*COMMON, *ubuntu.PACKAGES), ("docker.io", "iptables", "curl", "jq")),
+    "ubuntu": Base("ubuntu", (*COMMON, *ubuntu.PACKAGES), ("docker.io", "iptables", "nftables", "curl", "jq")),
 }
 """A bare Debian, a lived-in one and a machine for labs over it, and a bare Ubuntu."""
 

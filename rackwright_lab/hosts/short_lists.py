@@ -20,7 +20,7 @@ from rackwright_lab.hosts.plain_packages import as_stored, store
 from rackwright_lab.machine import locks
 from rackwright_lab.machine.trees import remove_tree
 
-WANTED = (*FETCHED, "nftables", "tree", "ufw", "firewalld", "iptables-persistent")
+WANTED = (*FETCHED, "tree", "ufw", "firewalld", "iptables-persistent")
 """What lab hosts install besides what is there, or what tests install on them."""
 LISTS = "var/lib/apt/lists"
 ARCHIVE = "var/cache/apt/archives"

@@ -32,6 +32,22 @@ from tasks.firewall import firewall
 firewall()
 """
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 1.5).recv(0)"
+KNOCKING = """
+import select, socket, sys, time
+port, addresses, under_way, tries, made = int(sys.argv[1]), sys.argv[2:], [], 0, 0
+while not select.select([sys.stdin], [], [], 0.05)[0]:
+    for address in addresses:
+        one = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        one.setblocking(False)
+        one.connect_ex((address, port))
+        under_way.append((time.monotonic(), one))
+        tries += 1
+    for one in select.select([], [one for _, one in under_way], [], 0)[1]:
+        made += one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+        under_way = [(since, other) for since, other in under_way if other is not one]
+    under_way = [(since, one) for since, one in under_way if time.monotonic() - since < 2]
+print(tries, made)
+"""
 SERVER = "/usr/bin/python3 -m http.server --bind {} {}"
 
 
@@ -74,6 +90,17 @@ class Client:
         """Try to connect; the exit status says whether a connection was made."""
         argv = ["ip", "netns", "exec", self.name, sys.executable, "-I", "-S", "-c", CONNECT, address, str(port)]
         return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    @contextmanager
+    def knocking(self, port: int, *addresses: str) -> Iterator[list[int]]:
+        """Try to connect twenty times a second, meanwhile; afterwards the list has the tries, and the connections."""
+        argv = ["ip", "netns", "exec", self.name, sys.executable, "-I", "-S", "-c", KNOCKING, str(port), *addresses]
+        found: list[int] = []
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                yield found
+            finally:
+                found += [int(word) for word in process.communicate("")[0].split()]
 
     def _ip(self, *words: str) -> None:
         _ip("-n", self.name, *words)
@@ -166,11 +193,13 @@ class Scene:
 
     def ours(self) -> list[str]:
         """Our rules of both families, and what keeps others out."""
-        dropping = self.host.run(
-            "nft -s list table inet rackwright || iptables-save -t mangle | grep RACKWRIGHT", check=False
-        )
         rules = [f"{rule.chain} {rule.text}" for rule in self._rules() if rule.ours]
-        return [*rules, *(line for line in dropping.stdout.splitlines() if "rackwright:" in line)]
+        return [*rules, *self.ours_by_nft()]
+
+    def ours_by_nft(self) -> list[str]:
+        """What keeps others out."""
+        shown = self.host.run("nft -s list table inet rackwright", check=False)
+        return [line for line in shown.stdout.splitlines() if "rackwright:" in line]
 
     def _rules(self) -> list[Any]:
         tables = [parse_save(self.host.run(f"{name}-save -t filter").stdout) for name in ("iptables", "ip6tables")]
@@ -179,6 +208,20 @@ class Scene:
 
 FRIEND_ONLY = {"friend": True, "friend over IPv6": True, "stranger": False, "stranger over IPv6": False}
 EVERYBODY = dict.fromkeys(FRIEND_ONLY, True)
+
+
+def kill_when(scene: Scene, reached: Callable[[], bool], **settings: Any) -> None:
+    """Begin a deploy with these settings, and kill the control process once something is so."""
+    process = subprocess.Popen(
+        scene.command(**settings),
+        cwd=scene.folder,
+        env=scene.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    scene.wait_for(reached)
+    process.kill()
+    process.wait()
 
 
 @contextmanager

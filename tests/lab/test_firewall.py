@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from rackwright.concerns.firewall import remove_script
 from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE
 from tests import texts
 from tests.lab.calm import settle
-from tests.lab.firewall_scene import EVERYBODY, FRIEND_ONLY, Client, Scene, raised
+from tests.lab.firewall_scene import EVERYBODY, FRIEND_ONLY, Client, Scene, kill_when, raised
 from tests.lab.products import in_proof
 from tests.refused import refusal
 
@@ -210,16 +209,7 @@ def test_what_a_site_closes_for_containers_stays_closed(scene: Scene) -> None:
 
 def kill_when_ours_has(scene: Scene, words: str, **settings: Any) -> None:
     """Begin a deploy with these settings, and kill the control process once a rule of ours says so."""
-    process = subprocess.Popen(
-        scene.command(**settings),
-        cwd=scene.folder,
-        env=scene.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    scene.wait_for(lambda: any(words in rule for rule in scene.ours()))
-    process.kill()
-    process.wait()
+    kill_when(scene, lambda: any(words in rule for rule in scene.ours()), **settings)
 
 
 LOCK_OUT = {"port": 22, "network": "host", "bind": "0.0.0.0", "allow_from": ["192.0.2.0/24"]}

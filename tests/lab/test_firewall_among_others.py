@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from rackwright.concerns.firewall.kept import CHECK, SCRIPT
+from rackwright.concerns.firewall.kept import CHECK, LEFT, SCRIPT, kept_rules, placed
 from rackwright.concerns.lease import LEASE
 from rackwright.concerns.watch import WATCH_SERVICE, WATCH_TIMER
+from rackwright.settings.model import HostSettings
 from tests import texts
 from tests.lab.calm import settle
-from tests.lab.firewall_scene import FRIEND_ONLY, Scene, raised
+from tests.lab.firewall_scene import FRIEND_ONLY, Scene, kill_when, raised
 from tests.lab.products import in_proof
+from tests.older_drops import older_drops, older_script
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -52,31 +56,82 @@ OLDER = {
 }
 
 
-QUICK = {("nft", "iptables-restore"), ("mangle", "a flush")}
-CASES = [
-    pytest.param(
-        means,
-        how,
-        marks=() if (means, how) in QUICK else in_proof("both means and both ways are tried, not each with each"),
-    )
-    for means in ("nft", "mangle")
-    for how in OLDER
-]
-
-
-@pytest.mark.parametrize(("means", "how"), CASES)
-def test_rules_from_before_that_come_back_open_nothing(scene: Scene, means: str, how: str) -> None:
+@pytest.mark.parametrize("how", OLDER)
+def test_rules_from_before_that_come_back_open_nothing(scene: Scene, how: str) -> None:
     scene.host.run("iptables-save -t filter >/tmp/older4; ip6tables-save -t filter >/tmp/older6")
-    scene.host.run("mv /usr/sbin/nft /usr/sbin/nft.away" if means == "mangle" else "true")
+    unwatched(scene)
+    assert scene.who_gets_in() == FRIEND_ONLY
+    scene.host.run(OLDER[how])
+    assert strangers_in(scene) == []
+
+
+@contextmanager
+def without_nft(scene: Scene) -> Iterator[None]:
+    """A host on which nft is missing."""
+    scene.host.run("mv /usr/sbin/nft /usr/sbin/nft.away")
     try:
-        unwatched(scene)
-        assert scene.who_gets_in() == FRIEND_ONLY
-        scene.host.run(OLDER[how])
-        assert strangers_in(scene) == []
+        yield
     finally:
-        scene.host.run("mv /usr/sbin/nft.away /usr/sbin/nft" if means == "mangle" else "true")
+        scene.host.run("mv /usr/sbin/nft.away /usr/sbin/nft")
+
+
+def closed_by_an_earlier_version(scene: Scene) -> None:
+    """Leave the host as an earlier version left it where nft was missing: its script, and its drops in the kernel."""
     assert scene.deploy(allow_from=scene.friends).status == 0
-    assert "RACKWRIGHT" not in scene.host.run("iptables-save -t mangle; ip6tables-save -t mangle").stdout
+    model = {"repository": "openai/gpt-oss-20b", "mount": "/config/models/m"}
+    own = HostSettings.model_validate({"model": model, "allow_from": scene.friends}).all_endpoints["llm"]
+    text = older_script(kept_rules_of(scene), older_drops([("llm", own)]))
+    scene.host.run(f"cat >{SCRIPT}; nft delete table inet rackwright; rm {LEFT}/nft.*; sh {SCRIPT}", stdin=text)
+
+
+def kept_rules_of(scene: Scene) -> dict[str, list[str]]:
+    """The rules that let in, as the script on the host has them."""
+    return {command: placed(rules) for command, rules in kept_rules(scene.host.run(f"cat {SCRIPT}").stdout).items()}
+
+
+def mangle(scene: Scene) -> list[int]:
+    """How many lines of both families' mangle tables are of Rackwright's chain."""
+    return [
+        int(scene.host.run(f"{command}-save -t mangle | grep -c RACKWRIGHT", check=False).stdout)
+        for command in ("iptables", "ip6tables")
+    ]
+
+
+def test_what_an_earlier_version_closed_in_the_mangle_table_stays_closed_until_nft_has_it(scene: Scene) -> None:
+    closed_by_an_earlier_version(scene)
+    assert scene.who_gets_in() == FRIEND_ONLY
+    before = mangle(scene)
+    assert min(before) > 0
+    with scene.stranger.knocking(8000, scene.host.address, scene.host.address6) as knocks:
+        with without_nft(scene):
+            run = scene.deploy(allow_from=scene.friends)
+            refusal(run.output, "RW2504", scene.host.name, "apt-get install nftables")
+            assert (run.status, mangle(scene)) == (1, before)
+        assert scene.own("drift", "inventory/lab.py").status == 0
+        kill_when(scene, lambda: bool(scene.ours_by_nft()), allow_from=scene.friends)
+        scene.wait_for(lambda: not scene.ours_by_nft())
+        assert mangle(scene) == before, "nobody has confirmed"
+        assert scene.who_gets_in() == FRIEND_ONLY
+        assert scene.deploy(allow_from=scene.friends).status == 0
+        assert mangle(scene) == [0, 0]
+        assert scene.who_gets_in() == FRIEND_ONLY
+    tries, made = knocks
+    assert (tries > 100, made) == (True, 0)
+    assert scene.deploy(allow_from=scene.friends).changed == []
+
+
+def test_an_earlier_versions_drops_go_by_a_teardown_and_by_the_hosts_own_look(scene: Scene) -> None:
+    closed_by_an_earlier_version(scene)
+    kept = scene.host.run(f"cat {SCRIPT}").stdout
+    assert scene.deploy(allow_from=scene.friends).status == 0
+    current = scene.host.run(f"cat {SCRIPT}").stdout
+    scene.host.run(f"cat >{SCRIPT}; sh {SCRIPT}", stdin=kept)
+    scene.host.run(f"cat >{SCRIPT}; systemctl start {WATCH_SERVICE}", stdin=current, check=False)
+    assert mangle(scene) == [0, 0]
+    assert strangers_in(scene) == []
+    closed_by_an_earlier_version(scene)
+    assert scene.own("teardown", "inventory/lab.py", "-y").status == 0
+    assert mangle(scene) == [0, 0]
 
 
 QUIET = "DEBIAN_FRONTEND=noninteractive apt-get"

@@ -29,9 +29,10 @@ from rackwright.concerns.firewall import (
 )
 from rackwright.concerns.firewall.changes import DOOR, OFTEN
 from rackwright.concerns.firewall.changes import report as told
-from rackwright.concerns.firewall.drops import Bridge, drops
+from rackwright.concerns.firewall.drops import NOTHING, count, drops
 from rackwright.concerns.firewall.iptables import Rule, Table, closing_chains, in_place, parse_save, why_pending
 from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE, door_file, kept_drops
+from rackwright.concerns.firewall.older import CHAIN, as_nft
 from rackwright.concerns.firewall.rules import Proxied, endpoint_rules
 from rackwright.concerns.firewall.seen import parse
 from rackwright.concerns.watch import KEPT_PORT
@@ -41,6 +42,9 @@ from rackwright.plan.ownership import RECORD
 from rackwright.plan.spec import FORMAT
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import PRIVATE
+from tests.nft_model import Packet
+from tests.nft_model import verdict as nft_verdict
+from tests.older_drops import older_drops, older_script
 
 DEBIAN = OperatingSystem("debian", (), "bookworm", "12", "amd64")
 EMPTY = ":INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n"
@@ -109,7 +113,8 @@ def run(text: str, found: SeenFirewall) -> SeenFirewall:
     """Simulate the script: ours out, the others in, and the drops as they are said."""
     blocks = re.findall(r"^  (\S+)\)\n    cat <<'RULES'\n(.*?)^RULES$", text, re.MULTILINE | re.DOTALL)
     tables = {command: restore(lines.splitlines(), found.table(command)) for command, lines in blocks}
-    return replace(found, tables={**found.tables, **tables}, drops=kept_drops(text))
+    older = {} if "&& clear_mangle" in text else found.older
+    return replace(found, tables={**found.tables, **tables}, drops=kept_drops(text)["nft"], older=older)
 
 
 def restore(lines: list[str], table: Table) -> Table:
@@ -199,37 +204,45 @@ def test_the_undo_puts_everything_back_exactly(values: dict[str, Any], v4: str, 
                 exact = step.undo.split(") || (")[0]
                 back = run(exact, run(step.script, before))
                 assert back.tables == before.tables
-                assert not any(" drop " in text for text in back.drops.values())
+                assert back.drops == NOTHING
 
 
 # -- who gets in, judged packet by packet
 
 CLIENTS = ["10.1.2.3", "10.1.9.9", "192.0.2.1", "10.79.0.9"]
+BOTH = [*CLIENTS, "fd00:1::7", "2001:db8::9"]
 
 
 @given(
-    source=st.sampled_from(CLIENTS),
+    source=st.sampled_from(BOTH),
     interface=st.sampled_from(["eth0", "docker0", "lo"]),
-    allow=st.lists(st.sampled_from(["10.1.0.0/16", "10.1.2.3/32", "0.0.0.0/0"]), min_size=1),
+    allow=st.lists(st.sampled_from(["10.1.0.0/16", "10.1.2.3/32", "0.0.0.0/0", "fd00::/8"]), min_size=1),
     bind=st.sampled_from([None, "10.0.0.5"]),
 )
 def test_nobody_but_the_allowed_reaches_the_port(
     source: str, interface: str, allow: list[str], bind: str | None
 ) -> None:
     settings = host(allow_from=allow, bind=bind)
-    bridge = Bridge("docker0", {4: ["172.17.0.0/16"]})
-    text = drops(list(settings.all_endpoints.items()), "mangle", bridge)["iptables"]
-    table = save(
-        ":RACKWRIGHT - [0:0]\n" + "\n".join(line for line in text.splitlines() if line.startswith("-A ")) + "\n"
-    )
-    inside = interface != "eth0" or any(ipaddress.ip_address(source) in ipaddress.ip_network(net) for net in allow)
-    packet = {"-s": source, "-i": interface, "-p": "tcp", "--dport": "8000", "--ctdir": "ORIGINAL"}
-    for to in ({"-d": "10.0.0.5", "--dst-type": "LOCAL"}, {"-d": "172.17.0.2", "--dst-type": "UNICAST"}):
-        assert (verdict(table, "RACKWRIGHT", {**packet, **to}) == "DROP") == (not inside)
-    elsewhere = {**packet, "-d": "192.0.2.9", "--dst-type": "UNICAST"}
-    assert verdict(table, "RACKWRIGHT", elsewhere) != "DROP", "what the host only passes on is none of ours"
-    reply = {**packet, "--ctdir": "REPLY", "-d": "10.0.0.5", "--dst-type": "LOCAL"}
-    assert verdict(table, "RACKWRIGHT", reply) != "DROP"
+    table = drops(list(settings.all_endpoints.items()), "docker0")
+    networks = [ipaddress.ip_network(net) for net in allow]
+    inside = interface != "eth0" or any(ipaddress.ip_address(source) in net for net in networks)
+    packet = Packet(source, to_host(source), 8000, interface)
+    for to in (packet, replace(packet, to=to_container(source), local=False)):
+        assert (nft_verdict(table, to) == "drop") == (not inside and ":" not in (source if bind else ""))
+    elsewhere = replace(packet, local=False, out="eth1", to=source)
+    assert nft_verdict(table, elsewhere) == "accept", "what the host only passes on is none of ours"
+    assert nft_verdict(table, replace(packet, reply=True)) == "accept"
+    assert nft_verdict(table, replace(packet, port=22)) == "accept"
+
+
+def to_host(source: str) -> str:
+    """The host's own address of that IP version."""
+    return "fd00::5" if ":" in source else "10.0.0.5"
+
+
+def to_container(source: str) -> str:
+    """A container's address of that IP version, on Docker's bridge."""
+    return "fd17::2" if ":" in source else "172.17.0.2"
 
 
 @sized(deadline=None)
@@ -296,7 +309,7 @@ def texts(settings: HostSettings, version: int = 4) -> list[str]:
 
 def dropped(settings: HostSettings) -> list[str]:
     """The lines of the table that drop."""
-    text = drops(list(settings.all_endpoints.items()), "nft", Bridge())["nft"]
+    text = drops(list(settings.all_endpoints.items()), "docker0")
     return [line.strip() for line in text.splitlines() if " drop " in line]
 
 
@@ -452,33 +465,144 @@ def test_the_text_for_a_bare_host() -> None:
 
 
 def test_a_host_without_ipv6_has_no_rules_for_it() -> None:
-    found = SeenFirewall({"iptables": save(WITH_DOCKER)}, {}, "iptables v1.8.9 (nf_tables)", means="mangle")
+    found = SeenFirewall({"iptables": save(WITH_DOCKER)}, {}, "iptables v1.8.9 (nf_tables)")
     change = pending(host(), found)[0]
     assert "ip6tables" not in change.why
-    assert list(FIREWALL.wanted(host(), reading(found)).drops) == ["iptables"]
+    assert list(FIREWALL.wanted(host(), reading(found)).rules) == ["iptables"]
 
 
 def test_docker_in_nftables_mode_is_closed_as_any_other() -> None:
     engine = docker(info={"ServerVersion": "29.0.1", "FirewallBackend": {"Driver": "nftables"}})
     found = seen(v4=EMPTY)
     after = apply(pending(host(allow_from=["10.1.0.0/16"]), found, engine), found)
-    assert "tcp dport 8000" in after.drops["nft"]
+    assert "tcp dport 8000" in str(after.drops)
     assert pending(host(allow_from=["10.1.0.0/16"]), after, engine) == []
 
 
-def test_where_nft_is_missing_the_mangle_table_takes_the_drops() -> None:
-    found = replace(seen(), means="mangle")
-    after = apply(pending(host(), found), found)
-    assert list(after.drops) == ["iptables", "ip6tables"]
+BEFORE_DOCKER = frozenset({DOCKER.name, FIREWALL.name})
+
+
+@pytest.mark.parametrize(
+    ("nft", "managed", "code", "final"),
+    [
+        ("missing", BEFORE_DOCKER, "RW2504", False),
+        ("missing", frozenset({FIREWALL.name}), "RW2504", True),
+        ("missing", None, "RW2504", True),
+        ("Error: cache initialization failed", BEFORE_DOCKER, "RW2514", True),
+    ],
+    ids=["docker() installs it", "deploy.py has no docker()", "a rollback", "the kernel does not take it"],
+)
+def test_without_nft_nothing_is_changed(nft: str, managed: frozenset[str] | None, code: str, final: bool) -> None:
+    before = replace(seen(), nft=nft)
+    found = pending_in(managed, host(), before)
+    refusal = found[0].steps[0]
+    assert isinstance(refusal, Refuse)
+    assert (refusal.code, refusal.final, refusal.text.count("; next: ")) == (code, final, 1)
+    assert len(found) == (1 if final else 2), "a plan says what comes, once docker() has installed it"
+
+
+@pytest.mark.parametrize("values", [{"allow_from": "any"}, {"bind": "127.0.0.1"}], ids=["open", "of the host alone"])
+def test_where_nobody_is_kept_out_nft_is_not_needed(values: dict[str, Any]) -> None:
+    before = replace(seen(), nft="missing")
+    found = pending_in(frozenset({FIREWALL.name}), host(**values), before)
+    assert not any(isinstance(step, Refuse) for change in found for step in change.steps)
+    assert pending(host(**values), apply(found, before)) == []
+
+
+def pending_in(managed: frozenset[str] | None, settings: HostSettings, found: SeenFirewall) -> list[Change]:
+    """The changes of a deploy that calls these steps."""
+    return FIREWALL.pending(settings, replace(reading(found), managed=managed))
+
+
+# -- hosts that an earlier version closed in iptables' mangle table
+
+
+def older(settings: HostSettings, before: SeenFirewall | None = None) -> SeenFirewall:
+    """A host as an earlier version leaves it where nft is missing; nft has been installed since."""
+    done = apply(pending(settings, before or seen()), before or seen())
+    drops = older_drops(list(settings.all_endpoints.items()))
+    return replace(done, drops=None, older=drops, files={**done.files, SCRIPT: older_script({}, drops)})
+
+
+def test_drops_of_an_earlier_version_are_as_it_left_them_and_go_after_the_confirmation() -> None:
+    there = older(host())
+    assert are_as_left(replace(there, tables=seen().tables))
+    assert not are_as_left(replace(there, tables=seen().tables, older={}))
+    first, second = pending(host(), there)
+    guarded = first.steps[0]
+    assert isinstance(guarded, Guarded)
+    assert "mangle" in first.why
+    confirmed = run(guarded.script, there)
+    assert (confirmed.older, count(str(confirmed.drops))) == (there.older, 4), "both stand until it is confirmed"
+    undone = run(guarded.undo, confirmed)
+    assert (undone.older, undone.drops) == (there.older, NOTHING), "and after an undo the older ones stand"
+    after = apply([first, second], there)
+    assert (after.older, count(str(after.drops))) == ({}, 4)
     assert pending(host(), after) == []
+
+
+def test_a_run_that_ends_before_the_older_drops_are_gone_is_finished_by_the_next() -> None:
+    done = apply(pending(host(), seen()), seen())
+    between = replace(done, older=older_drops(list(host().all_endpoints.items())))
+    assert not are_as_left(between)
+    (change,) = pending(host(), between)
+    assert [type(step) for step in change.steps] == [Shell]
+    assert pending(host(), apply([change], between)) == []
+
+
+TWO: dict[str, Any] = {
+    name: {"allow_from": ["10.1.0.0/16", "fd00:1::/64"], "port": port, "gpus": [gpu]}
+    for name, port, gpu in (("a", 8000, 0), ("b", 8001, 1))
+}
+
+
+def test_an_endpoint_that_is_no_longer_wanted_is_closed_by_nft_as_it_was_by_the_older_drops() -> None:
+    there = older(host(endpoints=TWO))
+    places = {name: ListenAddress("bridge", "0.0.0.0", one["port"]) for name, one in TWO.items()}
+    serving = replace(there, current=places, proven=places)
+    one = host(endpoints={"a": TWO["a"]})
+    after = apply(pending(one, serving), serving)
+    assert ports(after) == {"8000", "8001"}
+    for source, verdict_ in {"10.1.2.3": "accept", "192.0.2.1": "drop", "2001:db8::9": "drop"}.items():
+        assert nft_verdict(str(after.drops), Packet(source, to_host(source), 8001)) == verdict_
+    assert pending(one, after) == []
+
+
+@given(
+    source=st.sampled_from(BOTH),
+    values=st.fixed_dictionaries(
+        {
+            "allow_from": st.lists(st.sampled_from(["10.1.0.0/16", "10.1.2.3/32", "fd00::/8"]), min_size=1),
+            "bind": st.sampled_from([None, "10.0.0.5", "::", "fd00::5"]),
+            "network": st.sampled_from(["bridge", "host"]),
+        }
+    ),
+    interface=st.sampled_from(["eth0", "docker0", "lo"]),
+    local=st.booleans(),
+)
+def test_older_drops_close_in_nft_what_they_closed_in_the_mangle_table(
+    source: str, values: dict[str, Any], interface: str, local: bool
+) -> None:
+    endpoints = list(host(**values).all_endpoints.items())
+    texts = older_drops(endpoints, {4: ("172.17.0.1/16",), 6: ("fd17::1/64",)})
+    table = drops([], "docker0", as_nft(["llm"], texts))
+    to = to_host(source) if local else to_container(source)
+    text = texts["ip6tables" if ":" in source else "iptables"]
+    rules = "".join(f"{line}\n" for line in text.splitlines() if line.startswith("-A "))
+    packet = {"-s": source, "-d": to, "-i": interface, "-p": "tcp", "--dport": "8000", "--ctdir": "ORIGINAL"}
+    was = verdict(save(f":{CHAIN} - [0:0]\n{rules}"), CHAIN, packet | {"--dst-type": "LOCAL" if local else "UNICAST"})
+    assert (nft_verdict(table, Packet(source, to, 8000, interface, local)) == "drop") == (was == "DROP")
 
 
 def test_drops_that_do_not_stand_are_put_there_again_text() -> None:
     done = apply(pending(host(), seen()), seen())
-    (change,) = pending(host(), replace(done, drops={}))
+    (change,) = pending(host(), replace(done, drops=None))
     assert change.why == "drops by nft: the drops have been changed: 4 of Rackwright's"
-    assert not are_as_left(replace(done, drops={}))
-    assert pending(host(), apply([change], replace(done, drops={}))) == []
+    assert not are_as_left(replace(done, drops=None))
+    assert pending(host(), apply([change], replace(done, drops=None))) == []
+    guarded = change.steps[0]
+    assert isinstance(guarded, Guarded)
+    assert run(guarded.undo, seen()).drops == done.drops, "what the host keeps closes it again"
 
 
 def test_an_endpoint_starts_only_behind_the_drops() -> None:
@@ -559,9 +683,10 @@ def test_the_reading_is_understood() -> None:
         False,
         True,
     )
-    assert (found.means, found.drops, found.repairs) == ("nft", {"nft": "text"}, ((61, "gone"),))
+    assert (found.nft, found.drops, found.older, found.repairs) == ("", "text", {}, ((61, "gone"),))
     assert found.subnets == {4: ("172.17.0.1/16",), 6: ()}
-    assert parse("enabled=\nactive=\nguard=\nnft=no").means == "mangle"
+    without = parse(f"enabled=\nactive=\nguard=\nnft=missing\ndrops iptables {b64('older')}")
+    assert (without.nft, without.drops, without.older) == ("missing", None, {"iptables": "older"})
 
 
 def test_positions_are_those_of_the_table() -> None:
@@ -590,7 +715,7 @@ def spec_at(port: int, address: str = "0.0.0.0") -> str:
 def ports(found: SeenFirewall) -> set[str]:
     """The ports that our rules speak of."""
     rules = [rule.text for table in found.tables.values() for rule in table.ours]
-    opened, closed = (set(re.findall(r"port (\d+)", " ".join(texts))) for texts in (rules, found.drops.values()))
+    opened, closed = (set(re.findall(r"port (\d+)", " ".join(texts))) for texts in (rules, [str(found.drops)]))
     assert opened == closed
     return opened
 

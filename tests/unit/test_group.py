@@ -13,7 +13,8 @@ from rackwright.concerns.drained import Drained
 from rackwright.concerns.endpoint import SeenEndpoint
 from rackwright.concerns.endpoint.group import Stage, is_elsewhere, is_join, member_changes, stage_of
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
-from rackwright.concerns.firewall.drops import Bridge, drops
+from rackwright.concerns.firewall.drops import drops
+from rackwright.concerns.firewall.older import as_nft
 from rackwright.concerns.firewall.place import listeners
 from rackwright.concerns.firewall.rules import member_rules
 from rackwright.concerns.release import bound_to, release_of
@@ -31,6 +32,8 @@ from rackwright.rollout.maintenance.capacity import HostCapacity, as_ones, heads
 from rackwright.rollout.participants import choose_participants
 from rackwright.rollout.resuming import Rest
 from tests import texts
+from tests.nft_model import Packet, verdict
+from tests.older_drops import older_drops
 from tests.refused import refused
 
 PAIR = """
@@ -237,14 +240,18 @@ def test_what_connects_the_hosts_is_warned_of_until_somebody_says_it(site: Path)
 def test_ports_of_mpiruns_ranks_are_closed_to_strangers_at_every_address(site: Path) -> None:
     group = launched(site)[1].settings.group
     assert group is not None
-    lines = drops([], "nft", Bridge(), group=group)["nft"].splitlines()
+    lines = drops([], "docker0", group=group).splitlines()
     ranks, both = "fib daddr type local tcp dport 29502-29631", "ip saddr != { 10.9.0.1, 10.9.0.2 } drop"
     assert any(f"{ranks} {both}" in line for line in lines)
     assert any(f"meta nfproto ipv6 {ranks} drop" in line for line in lines)
-    text = drops([], "mangle", Bridge(), group=group)
-    assert "-m addrtype --dst-type LOCAL -p tcp -m tcp --dport 29502:29631" in text["iptables"]
-    assert "-m addrtype --dst-type LOCAL -p tcp -m tcp --dport 29502:29631" in text["ip6tables"]
-    assert text["iptables"].index("-s 10.9.0.1/32") < text["iptables"].index("DROP"), "members come first"
+    packets = [
+        Packet(source, "10.9.0.2", port) for source in ("10.9.0.1", "10.9.0.3") for port in (29502, 29632, 40000)
+    ]
+    packets += [Packet("fd00::1", "fd00::2", port) for port in (29502, 29632)]
+    closed = [verdict(drops([], "docker0", group=group), packet) for packet in packets]
+    assert closed == ["accept"] * 3 + ["drop", "accept", "drop"] + ["drop", "accept"]
+    older = drops([], "docker0", as_nft([group.endpoint], older_drops([], group=group)))
+    assert [verdict(older, packet) for packet in packets] == closed, "as an earlier version closed them"
 
 
 @pytest.mark.parametrize(
@@ -336,16 +343,10 @@ def test_only_members_come_in_where_they_meet(site: Path) -> None:
 
 def test_ports_that_an_engine_takes_for_itself_are_closed_to_strangers(site: Path) -> None:
     _, member = loaded(site)
-    [line] = [
-        one for one in drops([], "nft", Bridge(), group=member.settings.group)["nft"].splitlines() if "drop" in one
-    ]
+    [line] = [one for one in drops([], "docker0", group=member.settings.group).splitlines() if "drop" in one]
     ports, both = "tcp dport 32768-60999", "ip saddr != { 10.9.0.1, 10.9.0.2 } drop"
     assert f"ip daddr 10.9.0.2 {ports} {both}" in line
-    text = drops([], "mangle", Bridge(), group=member.settings.group)
-    assert "-d 10.9.0.2/32 -p tcp -m tcp --dport 32768:60999" in text["iptables"]
-    assert text["iptables"].index("-s 10.9.0.1/32") < text["iptables"].index("-d 10.9.0.2/32"), "members come first"
-    assert text["ip6tables"] == ""
-    assert drops([], "nft", Bridge())["nft"].count("drop") == 0
+    assert drops([], "docker0").count("drop") == 0
 
 
 def test_hosts_of_a_group_are_drained_together(site: Path) -> None:

@@ -13,7 +13,9 @@ PIN_FILE = "/etc/apt/preferences.d/rackwright-container-toolkit"
 ENGINES = ("docker.io", "docker-ce", "docker-cli", "docker-ce-cli", "containerd", "containerd.io", "runc")
 TOOLKIT = "nvidia-container-toolkit"
 TOOLKIT_FAMILY = (TOOLKIT, "nvidia-container-toolkit-base", "libnvidia-container-tools", "libnvidia-container1")
-BASICS = ("ca-certificates", "curl", "iptables", "apparmor")
+PROGRAMS = {"curl": "curl", "iptables": "iptables", "nft": "nftables"}
+"""Programs that the host must have, each with its package; firewall() keeps everybody else out by nft."""
+BASICS = (*PROGRAMS.values(), "ca-certificates", "apparmor")
 PACKAGES = (*ENGINES, *TOOLKIT_FAMILY, *BASICS)
 """All packages whose state is read."""
 DRIVER = "nvidia-(driver|dkms|kernel|open|headless|fabricmanager|imex)|cuda-drivers|libnvidia-compute"

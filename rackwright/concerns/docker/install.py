@@ -37,7 +37,7 @@ class InstallPlan:
 
 def install_plan(asked: WantedDocker, seen: SeenDocker) -> InstallPlan:
     """What must be installed."""
-    basics = [name for name in ("curl", "iptables") if name not in seen.has or seen.unfinished(name)]
+    basics = [name for program, name in apt.PROGRAMS.items() if program not in seen.has or seen.unfinished(name)]
     if not seen.installed("ca-certificates"):
         basics.append("ca-certificates")
     if seen.apparmor_missing:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rackwright.concerns.docker.apt import OperatingSystem
+from rackwright.concerns.docker.apt import PROGRAMS, OperatingSystem
 from rackwright.concerns.docker.daemonjob import JOB
 from rackwright.paths import endpoint_of, job_unit
 from rackwright.plan.answers import Answers
@@ -36,7 +36,7 @@ class SeenDocker:
     daemon: Literal["absent", "down", "up"]
     version: tuple[int, ...] = ()
     has: frozenset[str] = frozenset()
-    """Which of apt, curl, iptables, toolkit are there."""
+    """Which of apt, curl, iptables, nft, toolkit are there."""
     packages: Mapping[str, Package] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
     """Packages that dpkg has not finished, each as `NAME STATE`."""
@@ -126,7 +126,7 @@ def parse(output: str) -> SeenDocker:
         ),
         daemon="up" if answers else "down" if "engine" in values else "absent",
         version=_version(str(info.get("ServerVersion", ""))),
-        has=frozenset(name for name in ("apt", "curl", "iptables", "toolkit") if name in values),
+        has=frozenset(name for name in ("apt", *PROGRAMS, "toolkit") if name in values),
         packages={w[1]: Package(w[2] == "hold", w[3] == "installed", w[4]) for w in lines if w[0] == "package"},
         broken=tuple(" ".join(words[1:]) for words in lines if words[0] == "broken"),
         enabled=values.get("unit.UnitFileState") == "enabled",

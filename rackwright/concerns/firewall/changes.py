@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from rackwright.concerns.endpoint.switch.foreign_units import kept_aside
+from rackwright.concerns.firewall.drops import NOTHING, count
 from rackwright.concerns.firewall.iptables import TAG, Rule, Table, in_place, why_pending
 from rackwright.concerns.firewall.kept import (
     CHECK,
@@ -20,12 +21,13 @@ from rackwright.concerns.firewall.kept import (
     placed,
     script,
 )
+from rackwright.concerns.firewall.rules import FAMILIES
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.firewall.wanted import Rules, WantedFirewall
 from rackwright.concerns.watch import KEPT_PORT, WATCH_FILES, WATCH_TIMER
 from rackwright.hostside import host_script
 from rackwright.paths import UNITS, WATCH_UNITS
-from rackwright.plan.change import Change, Guarded, Owned, Shell, Step, WriteFile
+from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell, Step, WriteFile
 
 OWNS = (
     Owned("file", SCRIPT),
@@ -41,13 +43,19 @@ OFTEN = 3
 def changes(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
     """Replace our rules under a guard, then keep them for the next boot: a lock-out is never kept."""
     if asked.refusal is not None:
-        return [Change("filter who reaches the endpoints", "something is in the way", (asked.refusal,))]
+        return [_refused(asked.refusal)]
+    if asked.lacks_nft is not None and asked.lacks_nft.final:
+        return [_refused(asked.lacks_nft)]
     aside = [kept_aside(UNIT, asked.foreign)] if asked.foreign else []
     return [*aside, *_replace(asked, seen), *_keep(asked, seen)]
 
 
+def _refused(refusal: Refuse) -> Change:
+    return Change("filter who reaches the endpoints", "something is in the way", (refusal,))
+
+
 def _replace(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
-    reasons = {**_rules_pending(asked.rules, seen), **_drops_pending(asked, seen)}
+    reasons = {**_rules_pending(asked.rules, seen), "drops by nft": _drops_pending(asked, seen)}
     if seen.unconfirmed:
         reasons = {what: why or "an earlier run set them and never confirmed" for what, why in reasons.items()}
     pending = {what: why for what, why in reasons.items() if why}
@@ -55,13 +63,13 @@ def _replace(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
         return []
     stale = [command for command in pending if command in seen.tables and command not in asked.rules]
     rules = {command: placed(asked.rules.get(command, ())) for command in (*asked.rules, *stale)}
-    guarded = Guarded(GUARD, script(rules, asked.drops), _undo(rules, asked, seen), asked.seconds)
+    guarded = Guarded(GUARD, script(rules, asked.drops), _undo(rules, seen), asked.seconds)
     why = "; ".join(f"{what}: {reason}" for what, reason in pending.items())
     return [
         Change(
             "set the firewall rules, and confirm over a new connection",
             why,
-            (guarded,),
+            (asked.lacks_nft, guarded) if asked.lacks_nft else (guarded,),
             OWNS,
             diff=_diffs(asked, seen),
         )
@@ -74,37 +82,33 @@ def _rules_pending(rules: Rules, seen: SeenFirewall) -> dict[str, str]:
     return {**wanted, **{command: f"{len(table.ours)} to remove" for command, table in stale.items()}}
 
 
-def _drops_pending(asked: WantedFirewall, seen: SeenFirewall) -> dict[str, str]:
+def _drops_pending(asked: WantedFirewall, seen: SeenFirewall) -> str:
     """Why the drops must be put there again. Nothing to drop where nothing was dropped yet needs nothing."""
-    pending = {}
-    for command, text in asked.drops.items():
-        there = seen.drops.get(command)
-        count = text.count(_REFUSED)
-        if there != text and (count or there is not None or command in kept_drops(seen.files.get(SCRIPT) or "")):
-            gone = "the drops have been changed" if there is None else "the drops differ"
-            pending[f"drops by {command}"] = f"{gone}: {count} of Rackwright's"
-    return pending
+    there, kept = seen.drops, kept_drops(seen.files.get(SCRIPT) or "")
+    if there == asked.drops or not (count(asked.drops) or there is not None or kept):
+        return ""
+    gone = "the drops have been changed" if there is None else "the drops differ"
+    if there in (None, NOTHING) and {*kept} & {*FAMILIES}:
+        gone = "an earlier version has them in iptables' mangle table"
+    return f"{gone}: {count(asked.drops)} of Rackwright's"
 
 
-_REFUSED = ':refused"'
+def _undo(commands: Iterable[str], seen: SeenFirewall) -> str:
+    """Our rules back to where they stood; or, when foreign ones have gone meanwhile, behind those that close.
 
-
-def _undo(commands: Iterable[str], asked: WantedFirewall, seen: SeenFirewall) -> str:
-    """Our rules back to where they stood; or, when foreign ones have gone meanwhile, behind those that close."""
-    before = {command: seen.drops.get(command, _nothing(command)) for command in asked.drops}
+    Drops that somebody has changed go back to what the host keeps. What an earlier version has in iptables' mangle
+    table is not touched before the change is confirmed.
+    """
+    kept = kept_drops(seen.files.get(SCRIPT) or "").get("nft", NOTHING)
+    before = kept if seen.drops is None else seen.drops
     exact = script({command: in_place(seen.table(command)) for command in commands}, before)
     behind = script({command: placed(seen.table(command).ours) for command in commands}, before)
     return f"(\n{exact}) || (\n{behind})\n"
 
 
-def _nothing(command: str) -> str:
-    return "table inet rackwright {\n}\ndelete table inet rackwright\n" if command == "nft" else ""
-
-
 def _diffs(asked: WantedFirewall, seen: SeenFirewall) -> str:
     rules = [_diff(name, _lines(seen.table(name).ours), _lines(asked.rules.get(name, ()))) for name in seen.tables]
-    texts = [(name, seen.drops.get(name, ""), text) for name, text in asked.drops.items()]
-    return "".join([*rules, *(_diff(name, old.splitlines(), new.splitlines()) for name, old, new in texts)])
+    return "".join([*rules, _diff("nft", (seen.drops or "").splitlines(), asked.drops.splitlines())])
 
 
 def _lines(rules: Iterable[Rule]) -> list[str]:
@@ -119,7 +123,7 @@ def _diff(name: str, before: Sequence[str], after: Sequence[str]) -> str:
 def _keep(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
     differing = [path for path, text in asked.files.items() if seen.files.get(path) != text]
     surplus = [path for path, text in seen.files.items() if text and path.endswith(DOOR) and path not in asked.files]
-    if not differing and not surplus and seen.enabled and seen.active and seen.watched:
+    if not differing and not surplus and not seen.older and seen.enabled and seen.active and seen.watched:
         return []
     steps: list[Step] = [WriteFile(path, asked.files[path]) for path in differing]
     steps += [Shell(host_script("remove_file", path=path, folder=path.rpartition("/")[0])) for path in surplus]
@@ -141,6 +145,8 @@ def _why_kept(differing: Sequence[str], surplus: Sequence[str], seen: SeenFirewa
         return f"{', '.join(differing)} differ or are missing"
     if surplus:
         return f"{', '.join(surplus)} belong to nothing that is filtered now"
+    if seen.older:
+        return "the chain of an earlier version stands in iptables' mangle table"
     return f"{UNIT if not (seen.enabled and seen.active) else WATCH_TIMER} is not enabled and active"
 
 
@@ -155,7 +161,8 @@ def are_as_left(seen: SeenFirewall, record: frozenset[Owned] = frozenset()) -> b
     # KEPT_PORT keeps no rules, and an older Rackwright has not put it there.
     there = all(text is not None for path, text in seen.files.items() if path != KEPT_PORT)
     kept = there and seen.enabled and seen.active and seen.watched and not _edited(seen, record)
-    return same and kept and dict(seen.drops) == dict(kept_drops(text))
+    drops = {**seen.older, "nft": seen.drops or NOTHING}
+    return same and kept and drops == {"nft": NOTHING, **kept_drops(text)}
 
 
 def _edited(reading: SeenFirewall, record: frozenset[Owned]) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from rackwright.concerns.firewall.drops import CHAIN, TABLE, Drops
+from rackwright.concerns.firewall.drops import TABLE
 from rackwright.concerns.firewall.iptables import TAG, Rule
+from rackwright.concerns.firewall.older import CHAIN
 from rackwright.concerns.watch import TRACE, check_file, repairs_file
 from rackwright.paths import FIREWALL_GUARD, FIREWALL_LEFT, FIREWALL_SCRIPT, FIREWALL_UNIT, UNITS, unit_name
 from rackwright.plan.render import render_own
@@ -17,12 +18,14 @@ UNIT_FILE = f"{UNITS}/{UNIT}"
 CHECK = check_file(GUARD)
 
 
-def script(rules: Mapping[str, Iterable[str]], drops: Drops) -> str:
+def script(rules: Mapping[str, Iterable[str]], drops: str, clears: bool = False) -> str:
     """Shell text that replaces our rules and drops, whatever they are now.
 
-    rules: by command, `CHAIN REST` to be placed, or an insertion `-I CHAIN POSITION REST`.
+    rules: by command, `CHAIN REST` to be placed, or an insertion `-I CHAIN POSITION REST`. clears: it also removes what
+    an earlier version dropped in iptables' mangle table; under a guard it must not, as the way back needs it.
     """
-    return render_own("firewall.j2", rules=rules, drops=drops, tag=TAG, table=TABLE, chain=CHAIN, run=LEFT, path=SCRIPT)
+    words = {"tag": TAG, "table": TABLE, "chain": CHAIN, "run": LEFT, "path": SCRIPT}
+    return render_own("firewall.j2", rules=rules, drops=drops, clears=clears, **words)
 
 
 def placed(rules: Iterable[Rule]) -> list[str]:
@@ -36,8 +39,8 @@ def kept_rules(text: str) -> dict[str, list[Rule]]:
     return {command: [Rule(*line.split(" ", 1)) for line in lines.splitlines()] for command, lines in blocks}
 
 
-def kept_drops(text: str) -> Drops:
-    """The drops that a script of ours puts back, by command."""
+def kept_drops(text: str) -> dict[str, str]:
+    """The drops that a script of ours puts back, by command: `nft`; of an earlier version iptables and ip6tables."""
     return dict(re.findall(r"^  (\S+)\)\n    cat <<'DROPS'\n(.*?)^DROPS$", text, re.MULTILINE | re.DOTALL))
 
 
@@ -56,9 +59,9 @@ def directives(text: str) -> list[str]:
     return [row for row in text.splitlines() if row.strip() and not row.startswith(("#", ";"))]
 
 
-def kept_files(rules: Mapping[str, Iterable[Rule]], drops: Drops, endpoints: Iterable[str]) -> dict[str, str]:
+def kept_files(rules: Mapping[str, Iterable[Rule]], drops: str, endpoints: Iterable[str]) -> dict[str, str]:
     """All of them by path. endpoints: those whose ports somebody must not reach."""
-    text = script({command: placed(own) for command, own in rules.items()}, drops)
+    text = script({command: placed(own) for command, own in rules.items()}, drops, clears=True)
     each = drop_in_text()
     return {
         SCRIPT: text,

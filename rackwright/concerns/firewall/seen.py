@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.concerns.endpoint.formats import readable
-from rackwright.concerns.firewall.drops import Drops, Means
 from rackwright.concerns.firewall.iptables import Table, parse_save
 from rackwright.concerns.firewall.kept import CHECK, GUARD, LEFT, SCRIPT, UNIT, UNIT_FILE
 from rackwright.concerns.firewall.place import ListenAddress
@@ -42,10 +41,12 @@ class SeenFirewall:
     """Whether the host looks after its rules by itself."""
     unconfirmed: bool = False
     """True while the guard of an earlier run waits to take its rules back."""
-    means: Means = "nft"
-    """By what drops are made here."""
-    drops: Drops = field(default_factory=dict)
-    """The drops as they were put into the kernel last, as far as they still stand so."""
+    nft: str = ""
+    """Why nft makes no drops here: `missing`, or what it says; empty where it works."""
+    drops: str | None = None
+    """The drops as they were put into the kernel last; None where they do not stand so."""
+    older: Mapping[str, str] = field(default_factory=dict)
+    """Drops of an earlier version in iptables' mangle table, by command; empty where they do not stand as put."""
     subnets: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Networks of Docker's bridge, by IP version."""
     over_ipv6: frozenset[int] = frozenset()
@@ -97,6 +98,7 @@ def parse(output: str) -> SeenFirewall:
     """Parse the reading."""
     words = [line.split(" ", 2) for line in lines_of(output) if line.startswith("table ")]
     values = pairs(output)
+    drops = {command: decode(text) for command, text in _rows(output, "drops")}
     return SeenFirewall(
         {name: parse_save(decode(text)) for _, name, text in words},
         files(output),
@@ -106,8 +108,9 @@ def parse(output: str) -> SeenFirewall:
         active=values["active"] == "active",
         watched=values.get("watched") == "active",
         unconfirmed=values["guard"] == "active",
-        means="mangle" if values.get("nft") == "no" else "nft",
-        drops={command: decode(text) for command, text in _rows(output, "drops")},
+        nft=values.get("nft", ""),
+        drops=drops.pop("nft", None),
+        older=drops,
         subnets=_subnets(output),
         over_ipv6=frozenset(int(line.split(" ")[1]) for line in lines_of(output) if line.startswith("over_ipv6 ")),
         repairs=tuple((int(ago), decode(text)) for ago, text in _rows(output, "repair")),

@@ -9,7 +9,7 @@ from typing import Any
 from rackwright.concerns.docker import DOCKER, SeenDocker
 from rackwright.concerns.docker.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, refusal
-from rackwright.concerns.firewall.drops import Bridge, Drops, drops
+from rackwright.concerns.firewall.drops import count, drops, lines_of
 from rackwright.concerns.firewall.iptables import TAG, Rule, Table
 from rackwright.concerns.firewall.kept import (
     SCRIPT,
@@ -20,6 +20,7 @@ from rackwright.concerns.firewall.kept import (
     kept_files,
     kept_rules,
 )
+from rackwright.concerns.firewall.older import as_nft
 from rackwright.concerns.firewall.place import meeting_places
 from rackwright.concerns.firewall.rules import (
     DOCKER_USER,
@@ -48,11 +49,13 @@ class WantedFirewall:
     """Our rules and drops as they should be now, and the files that put them back later."""
 
     rules: Rules
-    drops: Drops
+    drops: str
     files: Mapping[str, str]
     seconds: int
     """Within which a new connection must confirm."""
     refusal: Refuse | None = None
+    lacks_nft: Refuse | None = None
+    """Why the drops cannot be made here yet, or at all."""
     warnings: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     """Sentences when somebody made a unit of our unit's name by hand, and it is to be kept aside."""
@@ -64,9 +67,9 @@ def for_listeners(
     """Rules and drops for endpoints where they listen; rules for chains that the host lacks wait in the script."""
     docker: SeenDocker = reading[DOCKER]
     left = [name for name in (*seen.current, *seen.proven) if name not in settings.all_endpoints]
-    bridge = Bridge(str(_daemon_json(docker).get("bridge") or "docker0"), seen.subnets)
-    rules = _rules(endpoints, left, seen, bridge.name, settings.group, _proxied(seen, docker))
-    closing = _drops(endpoints, left, seen, bridge, settings.group)
+    bridge = str(_daemon_json(docker).get("bridge") or "docker0")
+    rules = _rules(endpoints, left, seen, bridge, settings.group, _proxied(seen, docker))
+    closing = drops(endpoints, bridge, _drops_of(left, seen), settings.group)
     record: frozenset[Owned] = reading[RECORD]
     foreign = tuple(foreigners(UNIT, seen.files.get(UNIT_FILE), False, record))
     return WantedFirewall(
@@ -75,6 +78,7 @@ def for_listeners(
         {**kept_files(rules, closing, _doors(endpoints, left, seen)), **watch_files()},
         settings.firewall.confirm_timeout,
         _foreign_refusal(settings, foreign),
+        _lacks_nft(seen.nft, reading) if count(closing) and seen.nft else None,
         (*warnings(settings.all_endpoints), *_ports_kept_open(settings, endpoints)),
         foreign,
     )
@@ -129,11 +133,21 @@ def _rules_of(endpoints: Iterable[str], known: Iterable[Rule]) -> list[Rule]:
     return [rule for rule in known if rule.comment.startswith(tags)] if tags else []
 
 
-def _drops(
-    endpoints: Listeners, left: Collection[str], seen: SeenFirewall, bridge: Bridge, group: Group | None
-) -> Drops:
-    found = drops(endpoints, seen.means, bridge, left, kept_drops(seen.files.get(SCRIPT) or ""), group)
-    return {command: text for command, text in found.items() if command != "ip6tables" or seen.ipv6}
+def _drops_of(endpoints: Collection[str], seen: SeenFirewall) -> list[str]:
+    """Drops of endpoints that the settings no longer have: as they are, as long as the endpoint is there."""
+    earlier = kept_drops(seen.files.get(SCRIPT) or "")
+    return [*lines_of(endpoints, earlier.pop("nft", "")), *as_nft(endpoints, earlier)]
+
+
+def _lacks_nft(why: str, reading: HostReading) -> Refuse:
+    """Refuse for good unless docker(), which installs it, comes first."""
+    if why != "missing":
+        text = f"nft does not work on this host, and without it no port can be closed: {why}"
+        return Refuse(f"{text}; nothing was changed; next: modprobe nf_tables, or a kernel that has it", code="RW2514")
+    comes = reading.managed is not None and DOCKER.name in reading.managed
+    text = "nft is missing on this host, and without it no port can be closed; nothing was changed"
+    text += "; next: apt-get install nftables, or call docker() above firewall()"
+    return Refuse(text, code="RW2504", final=not comes)
 
 
 def _doors(endpoints: Listeners, left: Iterable[str], seen: SeenFirewall) -> set[str]:

@@ -13,11 +13,10 @@ for pin in "$images"/*; do line=; [ ! -f "$pin" ] || read -r line <"$pin"; [ -z 
 sed -n 's/^Model:[[:space:]]*/model /p; s/^GPU UUID:[[:space:]]*/uuid /p' /proc/driver/nvidia/gpus/*/information 2>/dev/null
 
 dropping() {
-  if [ -f "$left/nft.dropping" ]; then
-    [ "$(nft -s list table inet rackwright 2>/dev/null)" = "$(cat "$left/nft.dropping")" ]
-  else
-    [ "$(iptables-save -t mangle 2>/dev/null | grep -e '^-A .*RACKWRIGHT')" = "$(cat "$left/iptables.dropping" 2>&1)" ]
+  if [ -f "$left/iptables.dropping" ]; then # of an earlier version, where nft was missing
+    [ "$(iptables-save -t mangle 2>/dev/null | grep -e '^-A .*RACKWRIGHT')" = "$(cat "$left/iptables.dropping")" ] && return
   fi
+  [ -f "$left/nft.dropping" ] && [ "$(nft -s list table inet rackwright 2>/dev/null)" = "$(cat "$left/nft.dropping")" ]
 }
 if [ -f "$rules" ]; then
   if dropping; then echo 'closed yes'; else echo 'closed no'; fi

@@ -3,6 +3,7 @@ export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1 A
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 patience=600
 log=/run/rackwright/apt.log
+instead=
 
 fail() { printf '%s\n' "$*"; exit 1; }
 
@@ -71,7 +72,7 @@ finish_half_configured() {
 apt() {
   title=$1; shift
   quietly "$title" apt-get -q -y -o "DPkg::Lock::Timeout=$patience" -o Dpkg::Options::=--force-confold \
-    -o Dpkg::Options::=--force-confdef -o Acquire::Retries=3 "$@" || fail "$title: failed, see the lines above"
+    -o Dpkg::Options::=--force-confdef -o Acquire::Retries=3 "$@" || fail "$title: failed, see the lines above${instead:+; next: $instead}"
 }
 
 refresh() { apt "refreshing the package lists" update; }
@@ -83,7 +84,9 @@ refresh_one() {
 }
 
 install() {
+  instead="apt-get install $*, or in a closed network install the package files by hand; then the same command again"
   apt "installing $*" install --no-install-recommends --allow-downgrades --allow-change-held-packages "$@"
+  instead=
 }
 
 # Versions of a package that apt knows, one a line.

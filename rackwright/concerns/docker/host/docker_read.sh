@@ -7,6 +7,7 @@ have apt-get && echo apt=yes
 have dockerd && echo engine=yes
 have curl && echo curl=yes
 have iptables && echo iptables=yes
+have nft && echo nft=yes
 have nvidia-container-runtime && echo toolkit=yes
 answer=
 [ ! -r /sys/module/apparmor/parameters/enabled ] || read -r answer </sys/module/apparmor/parameters/enabled

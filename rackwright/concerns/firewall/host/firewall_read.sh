@@ -35,14 +35,17 @@ fi
 drops() { # the command, what the kernel shows now
   [ -f "$left/$1.drops" ] && [ "$2" = "$(cat "$left/$1.dropping")" ] && carry "drops $1" "$left/$1.drops"
 }
-if have nft && { shown=$(nft -s list table inet rackwright 2>/dev/null) || nft list tables >/dev/null 2>&1; }; then
-  drops nft "$shown"
-elif have iptables-save; then
-  echo nft=no
-  for command in iptables ip6tables; do
-    have "$command-save" && drops "$command" "$("$command-save" -t mangle 2>/dev/null | grep -e '^-A .*RACKWRIGHT')"
-  done
+if ! have nft; then shown= broken=missing
+elif shown=$(nft -s list table inet rackwright 2>/dev/null); then broken=
+elif broken=$(nft list tables 2>&1 >/dev/null); then broken=
+else broken=${broken:-no text}
 fi
+[ -z "$broken" ] || printf '%s\n' "nft=$(printf '%s\n' "$broken" | head -n 1)"
+drops nft "$shown"
+# An earlier version made them in iptables' mangle table where nft was missing.
+for command in iptables ip6tables; do
+  [ ! -e "$left/$command.dropping" ] || drops "$command" "$("$command-save" -t mangle 2>/dev/null | grep -e '^-A .*RACKWRIGHT')"
+done
 [ ! -e /sys/class/net/docker0 ] || ip -o addr show dev docker0 scope global 2>/dev/null | while read -r _ _ family address _; do
   case $family in inet) printf '%s\n' "subnet 4 $address" ;; inet6) printf '%s\n' "subnet 6 $address" ;; esac
 done

@@ -38,6 +38,7 @@ for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft 
   else
     printf '%s\n' "unseen the rules of $command: $command-save failed"
   fi
+  case $("$command-save" -t mangle 2>/dev/null) in *:RACKWRIGHT\ *) printf '%s\n' "rules $command:mangle 1" ;; esac
 done
 
 ! have nft || ! nft list table inet rackwright >/dev/null 2>&1 || echo "rules nft 1"
