@@ -41,7 +41,7 @@ TAIL = re.compile(r'(?P<verdict>accept|drop)(?: comment "[^"]+")?')
 
 def verdict(table: str, packet: Packet) -> str:
     """Return what the table does with a packet: `drop`, or `accept`, which is also its policy."""
-    rules = [line.strip() for line in table.splitlines() if TAIL.search(line) and "policy" not in line]
+    rules = [row.strip() for row in table.splitlines() if TAIL.search(row) and "policy" not in row]
     return next((found for rule in rules if (found := _judged(rule, packet))), "accept")
 
 
@@ -72,8 +72,8 @@ def _matches(words: dict[str, str], packet: Packet) -> bool:
             first, _, last = text.partition("-")
             return int(first) <= packet.port <= int(last or first)
         case {"family": family, "sources": text}:
-            own = packet.version == (4 if family == "ip" else 6)
-            return own and not any(_within(packet.source, network) for network in text.split(", "))
+            same = packet.version == (4 if family == "ip" else 6)
+            return same and not any(_within(packet.source, network) for network in text.split(", "))
         case {"version": version}:
             return packet.version == int(version)
     raise AssertionError(words)

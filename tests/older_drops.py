@@ -76,5 +76,5 @@ def _text(lines: list[str], bridge: str = "docker0") -> str:
     inside = [f"-A {CHAIN} -i {name} -j RETURN" for name in ("lo", bridge)]
     replies = f"-A {CHAIN} -m conntrack --ctdir REPLY -j RETURN"
     jump = f'-I PREROUTING 1 -m comment --comment "{TAG}drops" -j {CHAIN}'
-    own = sorted(set(lines), key=lambda line: (line.endswith("DROP"), line))
-    return "\n".join([f":{CHAIN} - [0:0]", jump, *inside, replies, *own, ""])
+    ordered = sorted(set(lines), key=lambda row: (row.endswith("DROP"), row))
+    return "\n".join([f":{CHAIN} - [0:0]", jump, *inside, replies, *ordered, ""])

@@ -1,4 +1,4 @@
-"""A host whose port friends and strangers knock at, from outside it: shared by the tests of the firewall."""
+"""A host whose port friends and outsiders knock at, from outside it: shared by the tests of the firewall."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tasks.firewall import firewall
 firewall()
 """
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 1.5).recv(0)"
-KNOCKING = """
+PROBING = """
 import select, socket, sys, time
 port, addresses, under_way, tries, made = int(sys.argv[1]), sys.argv[2:], [], 0, 0
 while not select.select([sys.stdin], [], [], 0.05)[0]:
@@ -42,10 +42,9 @@ while not select.select([sys.stdin], [], [], 0.05)[0]:
         one.connect_ex((address, port))
         under_way.append((time.monotonic(), one))
         tries += 1
-    for one in select.select([], [one for _, one in under_way], [], 0)[1]:
-        made += one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
-        under_way = [(since, other) for since, other in under_way if other is not one]
-    under_way = [(since, one) for since, one in under_way if time.monotonic() - since < 2]
+    done = select.select([], [one for _, one in under_way], [], 0)[1]
+    made += sum(one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 for one in done)
+    under_way = [(since, one) for since, one in under_way if one not in done and time.monotonic() - since < 2]
 print(tries, made)
 """
 SERVER = "/usr/bin/python3 -m http.server --bind {} {}"
@@ -92,15 +91,15 @@ class Client:
         return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     @contextmanager
-    def knocking(self, port: int, *addresses: str) -> Iterator[list[int]]:
-        """Try to connect twenty times a second, meanwhile; afterwards the list has the tries, and the connections."""
-        argv = ["ip", "netns", "exec", self.name, sys.executable, "-I", "-S", "-c", KNOCKING, str(port), *addresses]
+    def probing(self, port: int, *addresses: str) -> Iterator[list[int]]:
+        """Try to connect twenty times a second; afterwards the list has the tries, and the connections."""
+        argv = ["ip", "netns", "exec", self.name, sys.executable, "-I", "-S", "-c", PROBING, str(port), *addresses]
         found: list[int] = []
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             try:
                 yield found
             finally:
-                found += [int(word) for word in process.communicate("")[0].split()]
+                found += map(int, process.communicate("")[0].split())
 
     def _ip(self, *words: str) -> None:
         _ip("-n", self.name, *words)
@@ -117,7 +116,7 @@ class Scene:
     lab: Lab
     host: Host
     friend: Client
-    stranger: Client
+    outsider: Client
     folder: Path
 
     @property
@@ -176,12 +175,12 @@ class Scene:
             time.sleep(0.1)
 
     def who_gets_in(self, port: int = 8000) -> dict[str, bool]:
-        """Friend and stranger, over both families, all at once: who is dropped waits until it gives up."""
+        """Friend and outsider, over both families, all at once: who is dropped waits until it gives up."""
         knocks = {
             "friend": self.friend.knock(self.host.address, port),
             "friend over IPv6": self.friend.knock(self.host.address6, port),
-            "stranger": self.stranger.knock(self.host.address, port),
-            "stranger over IPv6": self.stranger.knock(self.host.address6, port),
+            "outsider": self.outsider.knock(self.host.address, port),
+            "outsider over IPv6": self.outsider.knock(self.host.address6, port),
         }
         return {name: knock.wait() == 0 for name, knock in knocks.items()}
 
@@ -197,16 +196,16 @@ class Scene:
         return [*rules, *self.ours_by_nft()]
 
     def ours_by_nft(self) -> list[str]:
-        """What keeps others out."""
+        """Return what keeps others out."""
         shown = self.host.run("nft -s list table inet rackwright", check=False)
-        return [line for line in shown.stdout.splitlines() if "rackwright:" in line]
+        return [row for row in shown.stdout.splitlines() if "rackwright:" in row]
 
     def _rules(self) -> list[Any]:
         tables = [parse_save(self.host.run(f"{name}-save -t filter").stdout) for name in ("iptables", "ip6tables")]
         return [rule for table in tables for rules in table.chains.values() for rule in rules]
 
 
-FRIEND_ONLY = {"friend": True, "friend over IPv6": True, "stranger": False, "stranger over IPv6": False}
+FRIEND_ONLY = {"friend": True, "friend over IPv6": True, "outsider": False, "outsider over IPv6": False}
 EVERYBODY = dict.fromkeys(FRIEND_ONLY, True)
 
 

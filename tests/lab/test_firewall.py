@@ -106,12 +106,12 @@ def test_without_a_word_only_private_networks_get_in(scene: Scene) -> None:
 @in_proof("only the allowed reach a published port")
 def test_a_neighbour_with_a_route_to_the_bridge_does_not_get_round_it(scene: Scene) -> None:
     inside = scene.host.run("docker inspect --format '{{.NetworkSettings.IPAddress}}' stand-in").stdout.strip()
-    scene.stranger.route(f"{inside}/32", scene.host.address)
+    scene.outsider.route(f"{inside}/32", scene.host.address)
     assert scene.deploy(allow_from="any").status == 0
-    assert scene.stranger.reaches(inside, 8000)
+    assert scene.outsider.reaches(inside, 8000)
     for bind in ("0.0.0.0", scene.host.address):
         assert scene.deploy(allow_from=scene.friends, bind=bind).status == 0
-        assert not scene.stranger.reaches(inside, 8000)
+        assert not scene.outsider.reaches(inside, 8000)
 
 
 @in_proof("only the allowed reach a published port has the half over IPv4")

@@ -38,9 +38,9 @@ def _settled(scene: Scene) -> Iterator[None]:
     )
 
 
-def strangers_in(scene: Scene) -> list[str]:
-    """By which families a stranger gets in."""
-    return [name for name, gets_in in scene.who_gets_in().items() if gets_in and name.startswith("stranger")]
+def outsiders_in(scene: Scene) -> list[str]:
+    """By which families a outsider gets in."""
+    return [name for name, gets_in in scene.who_gets_in().items() if gets_in and name.startswith("outsider")]
 
 
 def unwatched(scene: Scene) -> None:
@@ -62,12 +62,12 @@ def test_rules_from_before_that_come_back_open_nothing(scene: Scene, how: str) -
     unwatched(scene)
     assert scene.who_gets_in() == FRIEND_ONLY
     scene.host.run(OLDER[how])
-    assert strangers_in(scene) == []
+    assert outsiders_in(scene) == []
 
 
 @contextmanager
 def without_nft(scene: Scene) -> Iterator[None]:
-    """A host on which nft is missing."""
+    """Take nft from the host for a while."""
     scene.host.run("mv /usr/sbin/nft /usr/sbin/nft.away")
     try:
         yield
@@ -79,18 +79,18 @@ def closed_by_an_earlier_version(scene: Scene) -> None:
     """Leave the host as an earlier version left it where nft was missing: its script, and its drops in the kernel."""
     assert scene.deploy(allow_from=scene.friends).status == 0
     model = {"repository": "openai/gpt-oss-20b", "mount": "/config/models/m"}
-    own = HostSettings.model_validate({"model": model, "allow_from": scene.friends}).all_endpoints["llm"]
-    text = older_script(kept_rules_of(scene), older_drops([("llm", own)]))
+    settings = HostSettings.model_validate({"model": model, "allow_from": scene.friends})
+    text = older_script(kept_rules_of(scene), older_drops(list(settings.all_endpoints.items())))
     scene.host.run(f"cat >{SCRIPT}; nft delete table inet rackwright; rm {LEFT}/nft.*; sh {SCRIPT}", stdin=text)
 
 
 def kept_rules_of(scene: Scene) -> dict[str, list[str]]:
-    """The rules that let in, as the script on the host has them."""
+    """Return the rules that let in, as the script on the host has them."""
     return {command: placed(rules) for command, rules in kept_rules(scene.host.run(f"cat {SCRIPT}").stdout).items()}
 
 
 def mangle(scene: Scene) -> list[int]:
-    """How many lines of both families' mangle tables are of Rackwright's chain."""
+    """Return how many lines of each family's mangle table are of Rackwright's chain."""
     return [
         int(scene.host.run(f"{command}-save -t mangle | grep -c RACKWRIGHT", check=False).stdout)
         for command in ("iptables", "ip6tables")
@@ -102,7 +102,7 @@ def test_what_an_earlier_version_closed_in_the_mangle_table_stays_closed_until_n
     assert scene.who_gets_in() == FRIEND_ONLY
     before = mangle(scene)
     assert min(before) > 0
-    with scene.stranger.knocking(8000, scene.host.address, scene.host.address6) as knocks:
+    with scene.outsider.probing(8000, scene.host.address, scene.host.address6) as probes:
         with without_nft(scene):
             run = scene.deploy(allow_from=scene.friends)
             refusal(run.output, "RW2504", scene.host.name, "apt-get install nftables")
@@ -110,27 +110,27 @@ def test_what_an_earlier_version_closed_in_the_mangle_table_stays_closed_until_n
         assert scene.own("drift", "inventory/lab.py").status == 0
         kill_when(scene, lambda: bool(scene.ours_by_nft()), allow_from=scene.friends)
         scene.wait_for(lambda: not scene.ours_by_nft())
-        assert mangle(scene) == before, "nobody has confirmed"
+        assert mangle(scene) == before, "the change was not confirmed"
         assert scene.who_gets_in() == FRIEND_ONLY
         assert scene.deploy(allow_from=scene.friends).status == 0
         assert mangle(scene) == [0, 0]
         assert scene.who_gets_in() == FRIEND_ONLY
-    tries, made = knocks
+    tries, made = probes
     assert (tries > 100, made) == (True, 0)
     assert scene.deploy(allow_from=scene.friends).changed == []
 
 
 def test_an_earlier_versions_drops_go_by_a_teardown_and_by_the_hosts_own_look(scene: Scene) -> None:
     closed_by_an_earlier_version(scene)
-    kept = scene.host.run(f"cat {SCRIPT}").stdout
+    former = scene.host.run(f"cat {SCRIPT}").stdout
     assert scene.deploy(allow_from=scene.friends).status == 0
     current = scene.host.run(f"cat {SCRIPT}").stdout
-    scene.host.run(f"cat >{SCRIPT}; sh {SCRIPT}", stdin=kept)
+    scene.host.run(f"cat >{SCRIPT}; sh {SCRIPT}", stdin=former)
     scene.host.run(f"cat >{SCRIPT}; systemctl start {WATCH_SERVICE}", stdin=current, check=False)
     assert mangle(scene) == [0, 0]
-    assert strangers_in(scene) == []
+    assert outsiders_in(scene) == []
     closed_by_an_earlier_version(scene)
-    assert scene.own("teardown", "inventory/lab.py", "-y").status == 0
+    assert scene.own("teardown", "inventory/lab.py", "--all", "-y").status == 0
     assert mangle(scene) == [0, 0]
 
 
@@ -158,19 +158,19 @@ TOOLS = {
         for tool in TOOLS
     ],
 )
-def test_a_tool_that_reloads_its_own_rules_lets_no_stranger_in(scene: Scene, tool: str) -> None:
+def test_a_tool_that_reloads_its_own_rules_lets_no_outsider_in(scene: Scene, tool: str) -> None:
     start, reload, stop = TOOLS[tool]
     scene.host.run("iptables-save >/tmp/older4; ip6tables-save >/tmp/older6")
     scene.host.run(f"{INSTALL} {tool}", timeout=300)
     try:
         unwatched(scene)
         scene.host.run(start)
-        assert strangers_in(scene) == []
+        assert outsiders_in(scene) == []
         scene.host.run(reload)
-        assert strangers_in(scene) == []
+        assert outsiders_in(scene) == []
         assert scene.host.ssh("true").returncode == 0
         assert scene.deploy(allow_from=scene.friends).status == 0
-        assert strangers_in(scene) == []
+        assert outsiders_in(scene) == []
     finally:
         scene.host.run(f"{stop}; apt-get purge -y -q {tool}; systemctl restart docker", check=False, timeout=300)
 
@@ -179,13 +179,13 @@ def test_what_even_our_table_does_not_outlive_is_put_back_and_a_fight_is_named(s
     assert scene.deploy(allow_from=scene.friends).status == 0
     for number in range(3):
         scene.host.run(f"systemctl stop {WATCH_TIMER}; nft flush ruleset")
-        assert strangers_in(scene) != [], "nothing else keeps them out here"
+        assert outsiders_in(scene) != [], "nothing else keeps them out here"
         if number == 0:
             scene.host.run(f"systemctl start {WATCH_TIMER}")
-            scene.wait_for(lambda: strangers_in(scene) == [], 60)
+            scene.wait_for(lambda: outsiders_in(scene) == [], 60)
         else:
             scene.host.run(f"systemctl start {WATCH_SERVICE}", check=False)
-        assert strangers_in(scene) == []
+        assert outsiders_in(scene) == []
     scene.host.run(f"systemctl start {WATCH_TIMER}")
     run = scene.deploy(allow_from=scene.friends)
     assert (run.status, run.changed) == (0, [])
@@ -204,7 +204,7 @@ def test_nothing_is_put_back_while_somebody_is_at_work(scene: Scene) -> None:
     assert paused.status == 0, paused.output
     scene.host.run("nft delete table inet rackwright")
     scene.host.run(f"systemctl start {WATCH_SERVICE}")
-    assert strangers_in(scene) != []
+    assert outsiders_in(scene) != []
     shown = scene.own("firewall", "show", "inventory/lab.py")
     assert shown.status == 1
     assert "is not as it was put" in shown.output
@@ -214,12 +214,12 @@ def test_nothing_is_put_back_while_somebody_is_at_work(scene: Scene) -> None:
     )
     scene.host.run("mkdir -p /var/lib/rackwright/guards && touch /var/lib/rackwright/guards/firewall")
     scene.host.run(f"systemctl start {WATCH_SERVICE}")
-    assert strangers_in(scene) != [], "a guard that a boot must find decides"
+    assert outsiders_in(scene) != [], "a guard that a boot must find decides"
     taken = f"read -r now _ </proc/uptime; printf 'taken=1\\nexpires=%s\\n' $((${{now%%.*}} + 60)) >{LEASE}"
     scene.host.run(f"rm /var/lib/rackwright/guards/firewall; {taken}; systemctl start {WATCH_SERVICE}")
-    assert strangers_in(scene) != [], "whoever holds the lease is at work"
+    assert outsiders_in(scene) != [], "whoever holds the lease is at work"
     scene.host.run(f"rm {LEASE}; systemctl start {WATCH_SERVICE}", check=False)
-    assert strangers_in(scene) == []
+    assert outsiders_in(scene) == []
 
 
 ENDPOINT = "[Service]\\nExecStart=/bin/sleep infinity\\n"
@@ -231,7 +231,7 @@ def test_an_endpoint_starts_behind_the_drops_or_not_at_all(scene: Scene) -> None
     scene.host.run(f"systemctl stop {WATCH_TIMER}; nft delete table inet rackwright")
     try:
         scene.host.run("systemctl restart rackwright-llm")
-        assert strangers_in(scene) == []
+        assert outsiders_in(scene) == []
         scene.host.run("nft delete table inet rackwright; mv /usr/sbin/nft /usr/sbin/nft.away")
         assert scene.host.run("systemctl is-active rackwright-llm").stdout.strip() == "active", (
             "losing them stops nothing"
@@ -255,6 +255,6 @@ def test_a_host_whose_iptables_fails_at_boot_is_closed_all_the_same(scene: Scene
         scene.host.reboot()
         scene.wait_for(lambda: scene.friend.reaches(scene.host.address, 8000))
         scene.wait_for(lambda: scene.host.run(f"sh {SCRIPT} close", check=False).returncode == 0)
-        assert strangers_in(scene) == []
+        assert outsiders_in(scene) == []
     finally:
         scene.host.run(f"rm {broken}")

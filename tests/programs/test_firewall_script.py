@@ -123,7 +123,7 @@ Run = Callable[..., "tuple[int, str]"]
 
 @pytest.fixture(name="run")
 def _run(tmp_path: Path) -> Run:
-    """Run a script of ours on a host that an earlier version has closed; returns its status and what it called."""
+    """Run Rackwright's script on a host that an earlier version has closed; returns its status and what it called."""
     (tmp_path / "left").mkdir()
     (tmp_path / "mangle").write_text(OLDER)
     for suffix in ("drops", "dropping"):

@@ -137,7 +137,7 @@ def docker(**values: Any) -> SeenDocker:
         system=BOOKWORM,
         daemon="up",
         version=(28, 0, 1),
-        has=frozenset({"apt", "curl", "iptables", "toolkit"}),
+        has=frozenset({"apt", "curl", "iptables", "nft", "toolkit"}),
         packages={"ca-certificates": Package(False, True, "2023")},
         enabled=True,
         load_state="loaded",

@@ -253,6 +253,16 @@ def test_apparmor_is_installed_where_the_kernel_wants_it() -> None:
     assert "apparmor" in change.what
 
 
+def test_nftables_is_installed_where_it_is_missing_and_recorded() -> None:
+    lacking = docker(has=docker().has - {"nft"})
+    (change,) = pending(asked(), lacking)
+    assert (change.what, change.owns) == ("install nftables", (Owned("package", "nftables"),))
+    assert Owned("package", "nftables") in pending(asked(), BARE)[0].owns
+    (refused,) = pending(asked(), replace(lacking, system=replace(BOOKWORM, id="fedora")))
+    assert isinstance(refused.steps[0], Refuse)
+    assert "nftables" in refused.steps[0].text
+
+
 def test_another_family_is_refused_by_name() -> None:
     (change,) = pending(asked(), replace(BARE, system=replace(BOOKWORM, id="fedora")))
     assert isinstance(change.steps[0], Refuse)

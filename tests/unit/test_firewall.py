@@ -236,12 +236,12 @@ def test_nobody_but_the_allowed_reaches_the_port(
 
 
 def to_host(source: str) -> str:
-    """The host's own address of that IP version."""
+    """Return the host's own address of that IP version."""
     return "fd00::5" if ":" in source else "10.0.0.5"
 
 
 def to_container(source: str) -> str:
-    """A container's address of that IP version, on Docker's bridge."""
+    """Return a container's address of that IP version, on Docker's bridge."""
     return "fd17::2" if ":" in source else "172.17.0.2"
 
 
@@ -510,7 +510,7 @@ def test_where_nobody_is_kept_out_nft_is_not_needed(values: dict[str, Any]) -> N
 
 
 def pending_in(managed: frozenset[str] | None, settings: HostSettings, found: SeenFirewall) -> list[Change]:
-    """The changes of a deploy that calls these steps."""
+    """Return the changes of a deploy that calls these steps."""
     return FIREWALL.pending(settings, replace(reading(found), managed=managed))
 
 
@@ -518,25 +518,25 @@ def pending_in(managed: frozenset[str] | None, settings: HostSettings, found: Se
 
 
 def older(settings: HostSettings, before: SeenFirewall | None = None) -> SeenFirewall:
-    """A host as an earlier version leaves it where nft is missing; nft has been installed since."""
+    """Return a host as an earlier version leaves it where nft is missing; nft has been installed since."""
     done = apply(pending(settings, before or seen()), before or seen())
     drops = older_drops(list(settings.all_endpoints.items()))
     return replace(done, drops=None, older=drops, files={**done.files, SCRIPT: older_script({}, drops)})
 
 
 def test_drops_of_an_earlier_version_are_as_it_left_them_and_go_after_the_confirmation() -> None:
-    there = older(host())
-    assert are_as_left(replace(there, tables=seen().tables))
-    assert not are_as_left(replace(there, tables=seen().tables, older={}))
-    first, second = pending(host(), there)
+    former = older(host())
+    assert are_as_left(replace(former, tables=seen().tables))
+    assert not are_as_left(replace(former, tables=seen().tables, older={}))
+    first, second = pending(host(), former)
     guarded = first.steps[0]
     assert isinstance(guarded, Guarded)
     assert "mangle" in first.why
-    confirmed = run(guarded.script, there)
-    assert (confirmed.older, count(str(confirmed.drops))) == (there.older, 4), "both stand until it is confirmed"
+    confirmed = run(guarded.script, former)
+    assert (confirmed.older, count(str(confirmed.drops))) == (former.older, 4), "both stand until it is confirmed"
     undone = run(guarded.undo, confirmed)
-    assert (undone.older, undone.drops) == (there.older, NOTHING), "and after an undo the older ones stand"
-    after = apply([first, second], there)
+    assert (undone.older, undone.drops) == (former.older, NOTHING), "and after an undo the older ones stand"
+    after = apply([first, second], former)
     assert (after.older, count(str(after.drops))) == ({}, 4)
     assert pending(host(), after) == []
 
@@ -557,9 +557,9 @@ TWO: dict[str, Any] = {
 
 
 def test_an_endpoint_that_is_no_longer_wanted_is_closed_by_nft_as_it_was_by_the_older_drops() -> None:
-    there = older(host(endpoints=TWO))
+    former = older(host(endpoints=TWO))
     places = {name: ListenAddress("bridge", "0.0.0.0", one["port"]) for name, one in TWO.items()}
-    serving = replace(there, current=places, proven=places)
+    serving = replace(former, current=places, proven=places)
     one = host(endpoints={"a": TWO["a"]})
     after = apply(pending(one, serving), serving)
     assert ports(after) == {"8000", "8001"}
@@ -588,7 +588,7 @@ def test_older_drops_close_in_nft_what_they_closed_in_the_mangle_table(
     table = drops([], "docker0", as_nft(["llm"], texts))
     to = to_host(source) if local else to_container(source)
     text = texts["ip6tables" if ":" in source else "iptables"]
-    rules = "".join(f"{line}\n" for line in text.splitlines() if line.startswith("-A "))
+    rules = "".join(f"{row}\n" for row in text.splitlines() if row.startswith("-A "))
     packet = {"-s": source, "-d": to, "-i": interface, "-p": "tcp", "--dport": "8000", "--ctdir": "ORIGINAL"}
     was = verdict(save(f":{CHAIN} - [0:0]\n{rules}"), CHAIN, packet | {"--dst-type": "LOCAL" if local else "UNICAST"})
     assert (nft_verdict(table, Packet(source, to, 8000, interface, local)) == "drop") == (was == "DROP")

@@ -215,7 +215,7 @@ def test_time_matters_only_while_something_must_be_fetched() -> None:
 def test_half_configured_dpkg_stops_only_who_must_install() -> None:
     broken = ("less half-configured",)
     assert stops(case(docker=docker(broken=broken))) == set()
-    bare = docker(broken=broken, has=frozenset({"apt", "curl", "iptables"}))
+    bare = docker(broken=broken, has=frozenset({"apt", "curl", "iptables", "nft"}))
     assert stops(case(docker=bare)) == {"packages"}
     assert judged(case(docker=bare))["packages"][0].fix == "dpkg --configure -a"
     busy = case(docker=bare, machine=machine(locked="77 (apt-get)"))

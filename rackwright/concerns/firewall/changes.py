@@ -84,11 +84,11 @@ def _rules_pending(rules: Rules, seen: SeenFirewall) -> dict[str, str]:
 
 def _drops_pending(asked: WantedFirewall, seen: SeenFirewall) -> str:
     """Why the drops must be put there again. Nothing to drop where nothing was dropped yet needs nothing."""
-    there, kept = seen.drops, kept_drops(seen.files.get(SCRIPT) or "")
-    if there == asked.drops or not (count(asked.drops) or there is not None or kept):
+    there, by_script = seen.drops, kept_drops(seen.files.get(SCRIPT) or "")
+    if there == asked.drops or not (count(asked.drops) or there is not None or by_script):
         return ""
     gone = "the drops have been changed" if there is None else "the drops differ"
-    if there in (None, NOTHING) and {*kept} & {*FAMILIES}:
+    if there in (None, NOTHING) and {*by_script} & {*FAMILIES}:
         gone = "an earlier version has them in iptables' mangle table"
     return f"{gone}: {count(asked.drops)} of Rackwright's"
 
@@ -96,11 +96,10 @@ def _drops_pending(asked: WantedFirewall, seen: SeenFirewall) -> str:
 def _undo(commands: Iterable[str], seen: SeenFirewall) -> str:
     """Our rules back to where they stood; or, when foreign ones have gone meanwhile, behind those that close.
 
-    Drops that somebody has changed go back to what the host keeps. What an earlier version has in iptables' mangle
+    Drops that another tool has changed go back to what the host keeps. What an earlier version has in iptables' mangle
     table is not touched before the change is confirmed.
     """
-    kept = kept_drops(seen.files.get(SCRIPT) or "").get("nft", NOTHING)
-    before = kept if seen.drops is None else seen.drops
+    before = kept_drops(seen.files.get(SCRIPT) or "").get("nft", NOTHING) if seen.drops is None else seen.drops
     exact = script({command: in_place(seen.table(command)) for command in commands}, before)
     behind = script({command: placed(seen.table(command).ours) for command in commands}, before)
     return f"(\n{exact}) || (\n{behind})\n"
@@ -146,7 +145,7 @@ def _why_kept(differing: Sequence[str], surplus: Sequence[str], seen: SeenFirewa
     if surplus:
         return f"{', '.join(surplus)} belong to nothing that is filtered now"
     if seen.older:
-        return "the chain of an earlier version stands in iptables' mangle table"
+        return "the chain of an earlier version is still in iptables' mangle table"
     return f"{UNIT if not (seen.enabled and seen.active) else WATCH_TIMER} is not enabled and active"
 
 

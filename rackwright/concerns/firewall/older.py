@@ -19,12 +19,12 @@ def as_nft(names: Collection[str], older: Mapping[str, str]) -> list[str]:
 
     older: the chain's text by command, iptables and ip6tables.
     """
-    return [line for command, version in FAMILIES.items() for line in _lines(names, older.get(command, ""), version)]
+    return [row for command, version in FAMILIES.items() for row in _lines(names, older.get(command, ""), version)]
 
 
 def _lines(names: Collection[str], text: str, version: int) -> Iterator[str]:
     begins = f"-A {CHAIN} "
-    rules = [Rule(CHAIN, line.removeprefix(begins)) for line in text.splitlines() if line.startswith(begins)]
+    rules = [Rule(CHAIN, row.removeprefix(begins)) for row in text.splitlines() if row.startswith(begins)]
     for rule in rules:
         name = _endpoint(rule)
         if name in names and rule.target == "DROP" and "--dport" in rule.matches:

@@ -134,7 +134,7 @@ def _rules_of(endpoints: Iterable[str], known: Iterable[Rule]) -> list[Rule]:
 
 
 def _drops_of(endpoints: Collection[str], seen: SeenFirewall) -> list[str]:
-    """Drops of endpoints that the settings no longer have: as they are, as long as the endpoint is there."""
+    """Return the drops of endpoints that the settings no longer have, as they are: such an endpoint still runs."""
     earlier = kept_drops(seen.files.get(SCRIPT) or "")
     return [*lines_of(endpoints, earlier.pop("nft", "")), *as_nft(endpoints, earlier)]
 

@@ -41,8 +41,8 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
-def stranger(site: Site) -> Iterator[Client]:
-    """A machine that is not allowed to reach the port."""
+def outsider(site: Site) -> Iterator[Client]:
+    """Plug in a machine that is not allowed to reach the port."""
     prefix = site.lab.hosts[0].address.rpartition(".")[0]
     client = Client(f"{site.lab.paths.id}-out", f"{prefix}.202")
     client.plug_in(site.lab.paths.bridge)
@@ -54,7 +54,7 @@ def mangle(host: Host) -> int:
     return int(host.run(MANGLE, check=False).stdout)
 
 
-def test_it_serves_and_stays_closed_and_a_teardown_leaves_nothing(site: Site, stranger: Client) -> None:
+def test_it_serves_and_stays_closed_and_a_teardown_leaves_nothing(site: Site, outsider: Client) -> None:
     (host,), folder, former = site.lab.hosts, ARTEFACTS / f"site-{site.lab.paths.id}", Former()
     bare = state(host)
     # Of the host's own network alone, so that both families are asked.
@@ -69,13 +69,13 @@ def test_it_serves_and_stays_closed_and_a_teardown_leaves_nothing(site: Site, st
     assert deployed.status == 0, deployed.output
     before = host.run(CONTAINER).stdout
     assert mangle(host) > 0
-    with stranger.knocking(8000, host.address, host.address6) as knocks:
+    with outsider.probing(8000, host.address, host.address6) as probes:
         assert now("rackwright", "init", "--update", ".").status == 0
         assert now("rackwright", "drift", INVENTORY, *data).status == 0
         run = now("pyinfra", INVENTORY, "deploy.py", "-y", *data)
         assert run.status == 0, run.output
         assert (mangle(host), host.run(CONTAINER).stdout) == (0, before)
-    tries, made = knocks
+    tries, made = probes
     assert (tries > 100, made) == (True, 0)
     again = now("pyinfra", INVENTORY, "deploy.py", "-y", *data)
     assert (again.status, again.changed) == (0, []), again.output
