@@ -56,12 +56,12 @@ def test_without_an_inventory_the_word_stays_text() -> None:
 
 
 @pytest.mark.usefixtures("lab")
-def test_a_drained_host_that_a_run_leaves_aside_names_a_command_that_works_with_several_inventories_text() -> None:
+def test_a_drained_host_that_a_run_skips_names_a_command_that_works_with_several_inventories() -> None:
     told = Participants(("h2",), drained={"h1": MARK}).reasons[0]
-    assert printable(told).endswith("next: rackwright undrain 'inventory/my lab.py' --limit h1")
+    assert printable(told).endswith(" rackwright undrain 'inventory/my lab.py' --limit h1")
 
 
-def test_a_command_names_its_inventory_in_its_refusals_and_only_there_text(
+def test_a_command_names_its_inventory_in_its_refusals_and_only_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: argparse.Namespace) -> int:
@@ -69,5 +69,5 @@ def test_a_command_names_its_inventory_in_its_refusals_and_only_there_text(
 
     monkeypatch.setattr("rackwright.cli.status.run", refuse)
     assert main.main(["status", "inventory/lab.py"]) == 1
-    assert capsys.readouterr().err.endswith("next: rackwright undrain inventory/lab.py --limit h1\n")
+    assert capsys.readouterr().err.endswith(" rackwright undrain inventory/lab.py --limit h1\n")
     assert printable("rackwright status INVENTORY") == "rackwright status INVENTORY", "the next command has its own"

@@ -214,13 +214,13 @@ def test_a_run_that_was_cut_or_stopped(story: Story, purpose: str) -> None:
     follow(checked(stopped, text), [stopped])
 
 
-def test_a_bad_release_is_fixed_and_not_pushed_on_text() -> None:
+def test_a_bad_release_is_fixed_and_not_pushed_on() -> None:
     told = (switching("h1"), host("h1", "rolled back"), failed("h1", Cause.CHECK))
     record = run(*told, purpose="deploy", plain=True, hosts=["h1"])
     text = sentence(record, 1, executed=True)
     assert refusal(text, "RW0823", "h1; next: fix the settings ", ", then pyinfra /s/i.py /s/deploy.py") == text
     there = run(host("h2", "switched"), *told, purpose="deploy", plain=True, hosts=["h1", "h2"])
-    assert sentence(there, 1, executed=True).endswith(", or rackwright rollback /s/i.py --only switched@r")
+    assert sentence(there, 1, executed=True).endswith(" rackwright rollback /s/i.py --only switched@r")
 
 
 def test_what_was_stopped_at_its_prompt_has_nothing_left() -> None:

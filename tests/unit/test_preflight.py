@@ -381,12 +381,13 @@ def test_a_full_disk_stops_even_when_nothing_is_fetched() -> None:
         ("/var/lib/docker", ""),
     ],
 )
-def test_a_full_disk_offers_the_setting_of_what_is_on_it_alone_text(path: str, elsewhere: str) -> None:
+def test_a_full_disk_offers_the_setting_of_what_is_on_it_alone(path: str, elsewhere: str) -> None:
     disks = tuple(disk for disk in machine().disks if disk.path != path)
     full = Disk(path, 10**6, 10**6, "ext4", "/dev/sdf", "/mnt")
     [row] = [row for row in judged(case(machine=replace(machine(), disks=(*disks, full))))["disk"] if row.stops]
     assert row.code == "RW3143"
-    assert row.fix == f"make room{elsewhere}; what takes it: du -xh -d2 /mnt | sort -h | tail"
+    assert row.fix.startswith(f"make room{elsewhere}; ")
+    assert "du -xh -d2 /mnt " in row.fix
 
 
 def test_a_store_that_cannot_be_written_to_may_be_full() -> None:

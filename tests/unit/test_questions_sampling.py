@@ -41,10 +41,10 @@ def verdict_on(greedy: str, own: tuple[str, ...], mild: tuple[str, ...], status:
     return judge_safely(ROW, Answer(200, "".join(f"{json.dumps(body)}\n{status} 0.1\n" for body in bodies), 0))
 
 
-def test_the_nonsense_of_a_real_server_is_refused_at_a_first_deploy_text() -> None:
+def test_the_nonsense_of_a_real_server_is_refused_at_a_first_deploy() -> None:
     verdict = verdict_on(TEXT, REAL_NONSENSE["its own"], REAL_NONSENSE["0.3"])
     assert refuses(ROW, None, verdict), verdict
-    assert "drafting (ngram) spoils all but greedy answers: 14% of the text comes back" in verdict.seen, verdict
+    assert ("(ngram)" in verdict.seen, " 14% " in verdict.seen) == (True, True), verdict
     assert code_of([ROW.name]) == "RW0417"
 
 
