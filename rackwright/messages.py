@@ -84,7 +84,8 @@ def _plain(text: str, keep: str) -> str:
 def waiting(what: Callable[[], str]) -> Iterator[None]:
     """Say what the block waits for, once it takes longer than SLOW seconds, and again at longer and longer intervals.
 
-    what: words to follow `waiting for`, as they are by then. It goes to standard error: the output is an answer.
+    what: words to follow `waiting for`, as they are by then; none while all have answered and the end is near.
+    It goes to standard error: the output is an answer.
     """
     over = threading.Event()
 
@@ -92,7 +93,8 @@ def waiting(what: Callable[[], str]) -> Iterator[None]:
         pause = SLOW
         while not over.wait(pause):
             with suppress(OSError, ValueError):
-                print(f"rackwright: waiting for {printable(what())}", file=sys.stderr, flush=True)
+                if text := printable(what()):
+                    print(f"rackwright: waiting for {text}", file=sys.stderr, flush=True)
             pause *= 5
 
     # Made here, and ended here: under gevent it is a greenlet, and no thread is left when gevent patches.
@@ -106,7 +108,9 @@ def waiting(what: Callable[[], str]) -> Iterator[None]:
 
 
 def listed(names: Collection[str], whole: int) -> str:
-    """`2 of 4 hosts: gpu01, gpu03`; of many, the first few."""
+    """`2 of 4 hosts: gpu01, gpu03`; of many, the first few; of none, no text."""
+    if not names:
+        return ""
     first, more = list(names)[:NAMED], len(names) - NAMED
     return f"{len(names)} of {counted(whole, 'host')}: {', '.join(first)}{f' and {more} more' if more > 0 else ''}"
 

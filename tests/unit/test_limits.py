@@ -55,6 +55,15 @@ def test_a_wait_is_told_on_standard_error_once_it_is_long(
     assert capsys.readouterr() == ("", told)
 
 
+def test_a_wait_in_which_all_have_answered_says_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "SLOW", 0.05)
+    with waiting(lambda: listed([], 12)):
+        time.sleep(0.15)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_wait_leaves_no_thread() -> None:
     before = threading.active_count()
     with waiting(lambda: "nothing"):
