@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,7 @@ from rackwright.proof.full import GPU_COUNTERS
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.handover import VARIABLE, Handover
 from rackwright.record.states import RunState
+from rackwright.rollout import run_hosts
 from rackwright.rollout.run_hosts import (
     RunHost,
     bake_rows,
@@ -42,6 +46,7 @@ def settings(**keys: object) -> HostSettings:
     return HostSettings.model_validate({"model": model, **keys})
 
 
+STILL_SERVING = Path(run_hosts.__file__).parent / "host" / "still_serving.sh"
 CHAT, SPEED = Reason(Cause.CHECK, "a chat answer"), Reason(Cause.CHECK, "speed")
 START, NOBODY = Reason(Cause.CHECK, "the start"), Reason(Cause.OTHER, "the switch")
 DRAIN, READY = Reason(Cause.HOOK, "the drain hook"), Reason(Cause.HOOK, "the ready hook")
@@ -167,6 +172,31 @@ def test_a_bake_notices_a_restart(body: str, passed: bool) -> None:
 def test_a_bake_says_what_happened(body: str, says: str) -> None:
     verdict = still_serving("llm", "abc", "http://127.0.0.1:8000").judge(Answer(0, body, 0))
     assert (verdict.passed, verdict.seen) == (False, says)
+
+
+@pytest.mark.parametrize(("later", "first"), [("activating", "activating 0 abc 000"), ("active", "active 0 abc 000")])
+def test_a_bake_waits_for_the_end_of_an_engine_that_answers_no_longer(later: str, first: str, tmp_path: Path) -> None:
+    """`docker run` and the unit end a moment after the server."""
+    fakes = {
+        "systemctl": f"case $1 in show) echo 0 ;; *) [ -e {tmp_path}/asked ] && echo {later} || echo active ;; esac\n"
+        f"touch {tmp_path}/asked",
+        "docker": "echo abc",
+        "curl": "printf 000; exit 7",
+        "sleep": "",
+        "journalctl": "",
+    }
+    for name, text in fakes.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    words = {"unit": "u", "container": "c", "url": "http://x", "home": str(tmp_path)}
+    done = subprocess.run(
+        ["sh", "-c", f"listener_stranger() {{ :; }}\n{STILL_SERVING.read_text()}"],
+        env={**words, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[:1] == [first]
 
 
 def test_a_bake_looks_at_its_hosts_side_by_side_and_names_who_failed() -> None:

@@ -3,11 +3,15 @@
 # Parameters: unit container url home. Stands behind listener.sh: what another process answers at that port says nothing.
 taken=$(listener_stranger)
 [ -z "$taken" ] || { printf 'stranger: %s\n' "$taken"; exit 0; }
-state=$(systemctl is-active "$unit")
-restarts=$(systemctl show --property=NRestarts --value "$unit")
 label='{{if .State.Running}}{{index .Config.Labels "rackwright.release"}}{{end}}'
 runs=$(timeout 60 docker inspect --format "$label" "$container" 2>/dev/null)
 health=$(curl --silent --noproxy '*' --max-time 20 --output /dev/null --write-out '%{http_code}' "$url")
+stands() { state=$(systemctl is-active "$unit") restarts=$(systemctl show --property=NRestarts --value "$unit"); }
+# Read behind the answer: an engine that has just died is silent before `docker run` and its unit have ended.
+for wait in 1 1 1 1 0; do
+  stands
+  case "$health $state ${restarts:-0}" in "000 active 0") sleep "$wait" ;; *) break ;; esac
+done
 printf '%s\n' "$state ${restarts:--} ${runs:--} $health"
 case "$state ${restarts:-0}" in "active 0") exit 0 ;; esac
 since=$(cat "$home/switched" 2>/dev/null) && [ -n "$since" ] || exit 0
