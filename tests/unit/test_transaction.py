@@ -749,8 +749,8 @@ def test_a_question_that_could_not_be_asked_is_refused(tmp_path: Path, missing: 
 
 
 def test_hosts_build_the_very_same_rows_again() -> None:
-    for row, told in zip(ROWS, json.loads(json.dumps(rows_of(ROWS))), strict=True):
-        again = RULES[told["rule"]](**told["arguments"])
+    for row, sent in zip(ROWS, json.loads(json.dumps(rows_of(ROWS))), strict=True):
+        again = RULES[sent["rule"]](**sent["arguments"])
         assert (again.name, again.script, again.stdin, again.timeout, again.severity) == (
             row.name,
             row.script,
