@@ -15,7 +15,7 @@ lacks() { # of several hosts that serve together, who has not come
 }
 news() {
   if [ -s "$missing" ]; then printf '%s' "waiting for $(cut -c1-100 "$missing")"; return; fi
-  # Its own server may answer beside it: without this line the wait would end with load_timeout, and nobody knew why.
+  # The own server may answer beside it, so that the wait would end with load_timeout and no reason.
   taken=$(stranger)
   if [ -n "$taken" ]; then printf '%s' "${taken%%; next:*}: it is waited for until that process ends"; return; fi
   said=$(last_lines 1 100)
