@@ -98,7 +98,7 @@ $(systemctl show --property=ActiveState,SubState,Job,Result,ExecMainStartTimesta
 END
 }
 quarters=0 waited=0
-pause() { # four looks a second in the first minute, then one: whoever loads for longer is not asked that often
+pause() { # four looks a second in the first minute, then one: a long load is not asked that often
   if [ $quarters -lt 240 ]; then sleep 0.25; quarters=$((quarters + 1)); else sleep 1; quarters=$((quarters + 4)); fi
   waited=$((quarters / 4))
 }
