@@ -396,13 +396,15 @@ def test_that_the_unit_found_no_container_to_remove_is_not_told_as_an_error(jour
 
 def test_a_load_names_who_shares_the_port_while_it_waits() -> None:
     """With SO_REUSEPORT both listen, the start is never ready, and the wait may be an hour."""
-    taken = "port 8000 is taken by perl, pid 7; next: end it"
+    holder = "port 8000 is taken by perl, pid 7"
+    taken = f"{holder}; next: end it"
     variables = {**os.environ, "journal": "GET /health 200", "unit": "u", "load_timeout": "9", "taken_by": taken}
     done = subprocess.run(
         ["sh", "-c", LOADING + host_script("wait_ready")], env=variables, check=False, capture_output=True, text=True
     )
     loading, ready = done.stdout.splitlines()
-    assert loading.startswith("loading, 5 s: port 8000 is taken by perl, pid 7: ")
+    assert holder in loading
+    assert "next:" not in loading
     assert ready == "ready after 5 s"
 
 
