@@ -17,6 +17,8 @@ from tests.lab.conftest import BIN, ROOT
 
 COMMIT = "ce5c140b2a9c93f4e55e00c76bb95d2b03e88565"
 LOCK = "requirements/dev.txt"
+START = "import sys; sys.path.pop(0); from rackwright.commands.cli import main; sys.exit(main())"
+"""The former version's `rackwright`, wherever it is started: not by a module of the folder in which it is."""
 WHY = f"tests/lab/upgrade deploys hosts by commit {COMMIT}, which this checkout does not have"
 HOW = "next: git fetch --unshallow origin, or git fetch origin main, in a clone of the repository"
 
@@ -41,7 +43,9 @@ class Former:
     def words(self, program: str, *words: str) -> list[str]:
         """Return a command line of its `rackwright` or `pyinfra`: its own source goes before what is installed."""
         python = self.bin / Path(sys.executable).name
-        return ["env", f"PYTHONPATH={self.source}", str(python), str(self.bin / program), *words]
+        # What is installed beside this checkout's programs names its modules, which have other names there.
+        started = ["-c", START] if program == "rackwright" else [str(self.bin / program)]
+        return ["env", f"PYTHONPATH={self.source}", str(python), *started, *words]
 
 
 def _are_here(lock: Path) -> bool:
