@@ -64,6 +64,8 @@ FIREWALL_GUARD = "firewall"
 WATCH_UNITS = (f"{_OWN}watch.service", f"{_OWN}watch.timer")
 OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS)
 """Units that belong to the host rather than to one endpoint."""
+OWN_DROP_INS = ("rackwright-firewall.conf", "rackwright-held.conf")
+"""Names of the drop-ins that Rackwright writes for its units."""
 _FAMILIES = ("job", "guard")
 """Words that begin the names of many transient units of ours."""
 

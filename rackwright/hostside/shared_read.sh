@@ -39,7 +39,7 @@ while IFS= read -r reading_line; do
       *' /usr/lib/'*/service.d/* | *' /lib/'*/service.d/*) ;;
       rackwright-*/service.d/*.conf)
         case " $reading_dropins" in *" $reading_word "*) ;; *) reading_dropins="$reading_dropins$reading_word " ;; esac ;;
-      */rackwright*.d/rackwright-*.conf) ;;
+      */rackwright*.d/rackwright-firewall.conf | */rackwright*.d/rackwright-held.conf) ;;
       */rackwright*.d/*.conf) reading_dropins="$reading_dropins$reading_word " ;;
       esac
     done ;;

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.concerns.catalog import ALL
+from rackwright.concerns.composite import composite
 from rackwright.concerns.docker import SeenDocker, not_taken
 from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.docker.daemon import DAEMON_JSON
@@ -25,6 +30,9 @@ from rackwright.concerns.endpoint.edits import (
     is_meant,
     limit_edits,
 )
+from rackwright.concerns.firewall.kept import door_file
+from rackwright.hostside import host_script
+from rackwright.paths import OWN_DROP_INS, OWN_UNITS, UNITS, held_file
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.release import build_release
 from rackwright.plan.render import Expanded, systemd_command
@@ -279,3 +287,39 @@ def test_another_store_at_the_next_start_is_drift() -> None:
     [sentence] = not_taken(replace(docker({}, {}, serving=["llm"]), other_store=("userns-remap",)))
     assert "(userns-remap)" in sentence
     assert f"systemctl stop {UNIT}, systemctl restart docker" in sentence
+
+
+# -- which drop-ins are read
+
+
+SHOWN = """\
+#!/bin/sh
+for unit; do case $unit in
+--property=* | show) continue ;;
+rackwright-llm.service) paths="{units}/$unit.d/rackwright-firewall.conf {units}/$unit.d/rackwright-mine.conf" ;;
+rackwright*) paths={units}/$unit.d/override.conf ;;
+*) paths= ;;
+esac; printf 'ActiveState=active\\nDropInPaths=%s\\n\\n' "$paths"; done
+"""
+
+
+def test_a_drop_in_by_hand_is_read_whatever_its_name_and_unit(tmp_path: Path) -> None:
+    systemctl = tmp_path / "systemctl"
+    systemctl.write_text(SHOWN.format(units=UNITS))
+    systemctl.chmod(0o755)
+    settings = HostSettings.model_validate({"model": {"repository": "a/b", "mount": "/config/models/b"}})
+    [row] = [row for row in composite(ALL, settings).splitlines() if row.startswith("reading_asked=")]
+    units = row.partition("=")[2].strip("'")
+    script = host_script("shared_read", reading_asked=units, reading_home=str(tmp_path))
+    command = ["sh", "-c", f'{script}\nprintf %s "$reading_dropins"']
+    search = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    found = subprocess.run(command, env=search, capture_output=True, text=True, check=True).stdout.split()
+    assert f"{FOLDER}/rackwright-mine.conf" in found
+    assert not [path for path in found if path.endswith(OWN_DROP_INS)]
+    assert {f"{unit}.d" for unit in (*OWN_UNITS, UNIT)} <= {PurePosixPath(path).parent.name for path in found}
+    assert list(foreign_drop_ins(" ".join(found))) == found
+
+
+def test_the_names_of_rackwrights_drop_ins_are_those_that_it_writes() -> None:
+    written = {PurePosixPath(path).name for path in (door_file("llm"), held_file("llm"))}
+    assert written == set(OWN_DROP_INS)

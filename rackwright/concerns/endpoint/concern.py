@@ -336,5 +336,5 @@ def boot_files(_: HostSettings) -> dict[str, str]:
 TAKES = RELEASE_TAKES | {"releases", "rollout"}
 """Sections of the settings that it is handed."""
 ENDPOINT: Concern[WantedEndpoints, SeenEndpoints] = Concern(
-    "endpoint", read, parse, wanted, changes, files=boot_files, takes=TAKES, units=(BOOT_UNIT,), joined=joined
+    "endpoint", read, parse, wanted, changes, files=boot_files, takes=TAKES, units=BOOT_UNITS, joined=joined
 )

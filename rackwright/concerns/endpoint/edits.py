@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
 
-from rackwright.paths import UNITS, unit_name
+from rackwright.paths import OWN_DROP_INS, UNITS, unit_name
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.directives import RUNNING
 
@@ -80,7 +80,7 @@ def is_named(path: str, names: Collection[str]) -> bool:
 def foreign_drop_ins(paths: str) -> Iterator[str]:
     """Drop-ins of units of ours alone that Rackwright did not write, from systemd's DropInPaths."""
     for path in map(PurePosixPath, paths.split()):
-        if path.parent.name.startswith("rackwright") and not path.name.startswith("rackwright-"):
+        if path.parent.name.startswith("rackwright") and path.name not in OWN_DROP_INS:
             yield str(path)
 
 
