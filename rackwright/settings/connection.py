@@ -77,7 +77,7 @@ REFUSED = {
 """Keys that are known and not taken, with the reason."""
 
 
-HOSTNAME = r"^[A-Za-z0-9_:][A-Za-z0-9._:%-]*$"
+HOSTNAME = r"^(?:[A-Za-z0-9_][A-Za-z0-9._%-]*|[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f.:]*(?:%[A-Za-z0-9._-]+)?)$"
 """A name of DNS, or an address: nothing that ssh would take for an option."""
 
 PORT = re.compile(r"[0-9]{1,5}")

@@ -346,6 +346,7 @@ def test_ansible_cfg_without_a_way_to_hosts_is_not_dumped(ini: Path, monkeypatch
     [
         ("h1 ansible_host=[2001:db8::11]", "ansible_host: must be a name or an address, not '[2001:db8::11]': write it "
          "without brackets; on h1"),
+        ("h1 ansible_host=10.0.0.1:22", "ansible_host: must be a name or an address, not '10.0.0.1:22'; on h1"),
         ("h1 ansible_ssh_host=a/b", "ansible_ssh_host: must be a name or an address, not 'a/b'; on h1"),
         ("h1 ansible_port=99999", "ansible_port: must be less than or equal to 65535, not 99999; on h1"),
         ("h1 ansible_port=ssh", "ansible_port: must be a whole number, not 'ssh'; on h1"),
