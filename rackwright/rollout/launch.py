@@ -24,7 +24,7 @@ from rackwright.record.ending import Result, result
 from rackwright.record.handover import Handover
 from rackwright.record.journal import append, new_record, read_record
 from rackwright.record.quarantine import update_quarantine
-from rackwright.record.record import record_of
+from rackwright.record.record import SILENT, record_of
 from rackwright.record.view.live_run import follow, is_terminal
 from rackwright.rollout.begin_event import beginning
 from rackwright.rollout.hooks import FINISH, PLAN, merged, run_hooks
@@ -33,6 +33,16 @@ from rackwright.settings.sections import Hooks
 
 FINISHING = "hosts finish what they have begun; next: rackwright resume"
 NOTHING_BEGUN = "nothing was begun on any host; next: the same command again"
+DONE_IN_PART = "what was done on hosts stays done; next: the same command again, which does what remains"
+
+
+def what_remains(events: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a run that was stopped leaves behind, by its record, and the next command."""
+    kinds = {event["kind"] for event in events}
+    if "job" in kinds:
+        return FINISHING
+    silent = any(event.get("purpose") in SILENT for event in events)
+    return DONE_IN_PART if "stage" in kinds or (silent and "process" in kinds) else NOTHING_BEGUN
 
 
 @dataclass(frozen=True)
@@ -69,8 +79,7 @@ class Run:
         try:
             return follow(words, self.root, handover.environment, self.record, self.view)
         except KeyboardInterrupt as error:
-            begun = any(event["kind"] == "job" for event in read_record(self.record))
-            self.end(ExitCode.INTERRUPTED, f"stopped from outside: {FINISHING if begun else NOTHING_BEGUN}")
+            self.end(ExitCode.INTERRUPTED, f"stopped from outside: {what_remains(read_record(self.record))}")
             raise ReportedInterrupt from error
 
     def as_plain(self) -> Run:
