@@ -97,9 +97,8 @@ def end_of_rollout(
         return stopped(changed), coded("RW0610", text)
     if not forward.failed and not leaving:
         return _untroubled(inventory, hosts, status, forward, changed)
-    if hurt := _hurt(forward, backward, leaving):
-        unseen = backward is None and forward.unseen.issuperset(hurt)
-        return ExitCode.MANUAL_ACTION, unseen_end(inventory, hurt) if unseen else hands_needed(hurt)
+    if down := _hurt(forward, backward, leaving):
+        return ExitCode.MANUAL_ACTION, _possibly_down(inventory, down, forward, backward)
     failed = ", ".join(forward.failed)
     judgement = forward.judgement
     if judgement.is_the_releases:
@@ -138,6 +137,15 @@ def _hurt(forward: Result, backward: Result | None, leaving: Collection[str]) ->
     return list(dict.fromkeys([*forward.named(*HURT), *not_back, *left]))
 
 
+def _possibly_down(inventory: str, hosts: Sequence[str], forward: Result, backward: Result | None) -> str:
+    """Return the sentence on hosts whose endpoint is possibly down."""
+    if backward is None and all(forward.states.get(host) is RunState.SWITCHING for host in hosts):
+        return unfinished_end(inventory, hosts)
+    if backward is None and forward.unseen.issuperset(hosts):
+        return unseen_end(inventory, hosts)
+    return hands_needed(hosts)
+
+
 def hands_needed(hosts: Collection[str]) -> str:
     """Return the sentence on hosts where rolling back failed."""
     names = ", ".join(hosts)
@@ -145,6 +153,16 @@ def hands_needed(hosts: Collection[str]) -> str:
         "RW0611",
         f"manual action needed on {names}: rollback failed, the previous release may be down; next: fix the errors "
         "above, then rackwright resume",
+    )
+
+
+def unfinished_end(inventory: str, hosts: Collection[str]) -> str:
+    """Return the sentence on hosts in the middle of their switch when the run here was ended."""
+    limits = "".join(f" --limit {host}" for host in hosts)
+    return coded(
+        "RW0622",
+        f"unknown on {', '.join(hosts)}: the run ended during the switch, which the host finishes on its own; "
+        f"next: rackwright status {inventory}{limits}, then rackwright resume",
     )
 
 

@@ -48,6 +48,16 @@ def test_a_host_whose_job_was_ended_rolls_back_on_its_own() -> None:
     refusal(text, "RW0611", "h1")
 
 
+def test_a_switch_that_the_run_did_not_see_to_its_end_is_no_failed_rollback() -> None:
+    events: list[dict[str, Any]] = [
+        {"kind": "phase", "name": "rollout"},
+        {"kind": "host", "host": "h1", "state": "switching", "before": {"llm": "old"}},
+    ]
+    status, text = end_of_rollout("i.py", ["h1"], -9, result(events, "rollout"), None)
+    assert status == 4
+    refusal(text, "RW0622", "h1", "rackwright resume")
+
+
 @pytest.mark.parametrize(
     ("status", "forward", "backward", "code", "text"),
     [
@@ -63,7 +73,7 @@ def test_a_host_whose_job_was_ended_rolls_back_on_its_own() -> None:
         (1, found(RELEASE, h1="nothing serves", h2="not switched"), None, 4, "manual action needed on h1"),
         (1, found(RELEASE, h1="failed after its switch", h2="not switched"), SWITCHED, 3, "rolled"),
         (1, found(HOST, h1="failed after its switch", h2="not switched"), None, 4, "manual action needed on h1"),
-        (1, found(h1="switching"), None, 4, "manual action needed on h1"),
+        (1, found(h1="switching"), None, 4, "unknown on h1"),
         (1, found(h1="switched", h2="unreachable"), None, 5, "h2 did not come to their switch"),
         (1, found(h1="switched", h2="busy"), None, 5, "h2 did not come to their switch"),
         (1, found(h1="not switched", h2="failed before its switch"), None, 1, "h1, h2 did not come to their switch"),
