@@ -238,14 +238,15 @@ def test_the_text_of_explain_has_default_versions_and_source(capsys: pytest.Capt
         " `sampler_type: TorchSampler` from 1.1.0 on, then left out from 1.3.0rc27 on",
         "  a sampler chosen by the engine: `use_torch_sampler: false` from 1.1.0rc0 on, then `sampler_type: auto` from"
         " 1.1.0 on, then left out from 1.3.0rc27 on",
-        "  source: https://github.com/NVIDIA/TensorRT-LLM/pull/18232",
+        "  source: tensorrt_llm/llmapi/llm_args.py of 1.3.0rc24",
     ]
 
 
 def test_explain_shows_every_place_that_a_name_has(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "max_batch_size"]) == 0
     heads = [line for line in capsys.readouterr().out.splitlines() if line and not line.startswith(" ")]
-    assert heads == ["max_batch_size (TensorRT-LLM)", "cuda_graph_config.max_batch_size (TensorRT-LLM)"]
+    paths = ("max_batch_size", "cuda_graph_config.max_batch_size", "encoder_cuda_graph_config.max_batch_size")
+    assert heads == [f"{path} (TensorRT-LLM)" for path in paths]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])

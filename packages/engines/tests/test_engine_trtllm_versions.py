@@ -1,6 +1,6 @@
 """What TensorRT-LLM's releases and newest candidates take and refuse, as their own documentation shows their source.
 
-1.0.0, 1.1.0 and 1.2.1: `_modules/tensorrt_llm/llmapi/llm_args.html` of that version. 1.3.0rc27 and 1.4.0rc1:
+1.0.0, 1.1.0, 1.2.1 and 1.3.0rc24: `_modules/tensorrt_llm/llmapi/llm_args.html` of that version. 1.3.0rc27 and 1.4.0rc1:
 `llm-api/reference/CLASS.html` of that version.
 """
 
@@ -36,7 +36,16 @@ TAKEN: list[tuple[str, dict[str, Any]]] = [
     ("1.3.0rc12", {"moe_config": {"backend": "MARLIN"}}),
     ("1.3.0rc12", mtp(mtp_eagle_one_model=True, max_concurrency=0)),
     ("1.3.0rc23.post1", {"kv_cache_config": {"block_reuse_policy": "per_conversation"}}),
+    ("1.3.0rc24", {"speculative_config": DSPARK}),
+    ("1.3.0rc24", {"sampler_type": "TRTLLMSampler", "num_serve_frontends": 4, "hf_revision": "main"}),
+    ("1.3.0rc24", {"moe_config": {"backend": "WIDEEP"}, "max_stats_len": -1}),
+    ("1.3.0rc24", mtp(mtp_eagle_one_model=False, acceptance_rate_threshold=0.5, allow_advanced_sampling=True)),
+    ("1.3.0rc24", {"speculative_config": {**EAGLE, "greedy_sampling": False, "draft_len_schedule": {4: 3}}}),
+    ("1.3.0rc24", {"kv_cache_config": {"block_reuse_config": {"policy": "per_request"}, "pool_ratio": [0.5, 0.5]}}),
+    ("1.3.0rc24", {"cuda_graph_config": {"num_tokens": [128]}}),
+    ("1.3.0rc24", {"cuda_graph_config": {"max_batch_size": 8, "enable_padding": True}}),
     ("1.3.0rc27", {"speculative_config": DSPARK}),
+    ("1.3.0rc27", {"cuda_graph_config": {"num_tokens": [128]}}),
     ("1.3.0rc27", {"cuda_graph_config": ENCODE}),
     ("1.3.0rc27", {"cuda_graph_config": {"max_batch_size": 8}}),
     ("1.3.0rc29", {"kv_cache_config": {"block_reuse_config": {"policy": "per_request", "max_num_turns": 2}}}),
@@ -87,6 +96,27 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         " enable_block_reuse?)",
     ),
     (
+        "1.3.0rc24",
+        {"kv_cache_config": {"block_reuse_policy": "per_conversation"}},
+        "kv_cache_config.block_reuse_policy: TensorRT-LLM 1.3.0rc24 does not know this key: which cached blocks are"
+        " kept for reuse is said otherwise there",
+    ),
+    (
+        "1.3.0rc24",
+        {"kv_cache_config": {"onboard_blocks": False}},
+        "kv_cache_config.onboard_blocks: TensorRT-LLM 1.3.0rc24 does not know this key: it is gone since 1.3.0rc24",
+    ),
+    (
+        "1.3.0rc24",
+        {"speculative_config": {**EAGLE, "enable_penalty": True}},
+        "speculative_config.enable_penalty: TensorRT-LLM 1.3.0rc24 does not know this key: it is known from 1.3.0rc27",
+    ),
+    (
+        "1.3.0rc24",
+        {"num_serve_frontends": 65},
+        "num_serve_frontends: must be at least 1 and at most 64, not 65",
+    ),
+    (
         "1.3.0rc27",
         mtp(mtp_eagle_one_model=True),
         "speculative_config.mtp_eagle_one_model: TensorRT-LLM 1.3.0rc27 does not know this key: the one-model form of"
@@ -105,7 +135,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "1.3.0rc27",
-        {"cuda_graph_config": {"num_tokens": [128]}},
+        {"cuda_graph_config": {"mode": "decode", "num_tokens": [128]}},
         "cuda_graph_config.num_tokens: TensorRT-LLM 1.3.0rc27 does not know this key with this mode; encode has it",
     ),
     (
@@ -135,13 +165,15 @@ def test_what_a_version_does_not_take_is_refused_with_the_way_out(
     assert f"{dotted(found.path)}: {found.text}".startswith(expected)
 
 
-@pytest.mark.parametrize("version", ["1.0.0", "1.1.0", "1.2.0", "1.2.1", "1.3.0rc27", "1.3.0rc29", "1.4.0rc1"])
+@pytest.mark.parametrize(
+    "version", ["1.0.0", "1.1.0", "1.2.0", "1.2.1", "1.3.0rc24", "1.3.0rc27", "1.3.0rc29", "1.4.0rc1"]
+)
 def test_these_versions_are_known_exactly(version: str) -> None:
     assert line_for(TRT, version)[1]
 
 
 def test_a_release_s_keys_say_where_they_were_read() -> None:
-    for version in ("1.0.0", "1.1.0", "1.2.0"):
+    for version in ("1.0.0", "1.1.0", "1.2.0", "1.3.0rc24"):
         keys = lines(TRT)[version].all_keys()
         assert keys["kv_cache_config", "dtype"].origin == f"tensorrt_llm/llmapi/llm_args.py of {version}"
         assert keys["speculative_config", "eagle_choices"].origin.endswith(f"of {version}")
