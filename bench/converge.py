@@ -20,7 +20,7 @@ from bench.peers.meter import Meter, Spent
 from bench.peers.plot import picture
 from bench.peers.state import PYTHON, tasks_of, written
 from bench.peers.tools import OURS, ChangedError, Tool, tools
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.adapter.run.session import chosen_hosts
 from rackwright_lab import Host, Lab
 
 ROOT = Path(__file__).parents[1]

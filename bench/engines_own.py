@@ -20,15 +20,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.bench.record import read_bench
 from rackwright.bench.suites.prompts import LOCK
-from rackwright.effects.remote import command_of, remote
+from rackwright.concerns.endpoint.container import served_name
 from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError
 from rackwright.paths import container_name
 from rackwright.plan.change import Shell
-from rackwright.plan.spec import served_name
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.remote.commands import command_of, remote
 
 WORDS = (
     "harbour",
@@ -132,7 +132,7 @@ def theirs(cell: Cell, one: Connected, seed: int) -> Figures:
 def asked(one: Connected, script: str) -> str:
     """What a command of the host prints. Raises RackwrightError when it fails."""
     shell = command_of(Shell(script, timeout=SECONDS))
-    ok, output = remote(one.state, one.host, shell, timeout=SECONDS + 10, quiet=True)
+    ok, output = remote(one.host, shell, timeout=SECONDS + 10, quiet=True)
     if not ok:
         raise RackwrightError("\n".join([*output.stdout_lines, *output.stderr_lines][-10:]))
     return "\n".join(output.stdout_lines)

@@ -18,7 +18,7 @@ from statistics import median
 
 from bench.peers.meter import Meter
 from bench.peers.tools import OURS, Tool, tools
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.adapter.run.session import chosen_hosts
 from rackwright_lab import Lab
 from rackwright_lab.hosts.host import Host
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from bench.peers.meter import Meter, Spent
 from bench.peers.tools import FLOOR, OURS, Tool, tools
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.adapter.run.session import chosen_hosts
 from rackwright_lab import Lab
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.inventory import settings, ssh_data

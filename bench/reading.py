@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rackwright.adapter.run.session import chosen_hosts
 from rackwright.concerns.catalog import ALL
 from rackwright.concerns.composite import composite
-from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.settings.model import HostSettings
 from rackwright_lab import Host, Lab
 

@@ -26,9 +26,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from rackwright.adapter.run.session import chosen_hosts
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright_lab import Lab
 
 BARE = """

@@ -9,20 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pyinfra import logger
-
-from rackwright.garbage import collect_seldom
-from rackwright.loading.ansible.listing import listing_of
-from rackwright.loading.choice import Choice
-from rackwright.loading.files import is_python, site_root
-from rackwright.loading.host import InventoryHost
-from rackwright.loading.load import Listing, load
-from rackwright.messages import SettingsError, coded, shortest
-from rackwright.pyinfra_glue import options as pyinfra_options
-from rackwright.pyinfra_glue.declaring import check_steps, overlay_all, remember
-from rackwright.pyinfra_glue.importing import import_from
-from rackwright.pyinfra_glue.interrupt import die_with_rollout, fail_on_interrupt
-from rackwright.pyinfra_glue.inventories import (
+from rackwright.adapter.host import logger
+from rackwright.adapter.run import options as pyinfra_options
+from rackwright.adapter.run.declaring import check_steps, overlay_all, remember
+from rackwright.adapter.run.importing import import_from
+from rackwright.adapter.run.interrupt import die_with_rollout, fail_on_interrupt
+from rackwright.adapter.run.inventories import (
     choice_of_run,
     groups_of,
     load_inventory,
@@ -33,9 +25,16 @@ from rackwright.pyinfra_glue.inventories import (
     settings_of,
     tell,
 )
-from rackwright.pyinfra_glue.ssh.client import use_patient_client
-from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
-from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
+from rackwright.adapter.ssh.client import use_patient_client
+from rackwright.adapter.ssh.open_files import allow_open_files
+from rackwright.adapter.terminal import say_when_nobody_answers, tame_output
+from rackwright.garbage import collect_seldom
+from rackwright.loading.ansible.listing import listing_of
+from rackwright.loading.choice import Choice
+from rackwright.loading.files import is_python, site_root
+from rackwright.loading.host import InventoryHost
+from rackwright.loading.load import Listing, load
+from rackwright.messages import SettingsError, coded, shortest
 from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
 from rackwright.settings.secret import showable_data
 from rackwright.settings.ssh.known_hosts import advice, is_unknown, not_followed

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pyinfra.api.exceptions import PyinfraError
-
+from rackwright.adapter.bases import PyinfraError
+from rackwright.adapter.concurrency import new_event, spawn
 from rackwright.masks import hidden, without_logins
 
 SLOW = 2.0
@@ -87,7 +86,7 @@ def waiting(what: Callable[[], str]) -> Iterator[None]:
     what: words to follow `waiting for`, as they are by then; none while all have answered and the end is near.
     It goes to standard error: the output is an answer.
     """
-    over = threading.Event()
+    over = new_event()
 
     def tell() -> None:
         pause = SLOW
@@ -98,8 +97,7 @@ def waiting(what: Callable[[], str]) -> Iterator[None]:
             pause *= 5
 
     # Made here, and ended here: under gevent it is a greenlet, and no thread is left when gevent patches.
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    teller = spawn(tell)
     try:
         yield
     finally:

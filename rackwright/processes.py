@@ -7,12 +7,13 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from rackwright.adapter.concurrency import in_main_thread
 
 PROC = Path("/proc")
 ENDING = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
@@ -54,7 +55,7 @@ def _ignore_ending() -> None:
 @contextmanager
 def ended_in_order() -> Iterator[None]:
     """Within it SIGTERM and SIGHUP raise Terminated, so that what Ctrl-C cleans up is cleaned up for them too."""
-    if threading.current_thread() is not threading.main_thread():
+    if not in_main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in ENDING if number != signal.SIGINT}

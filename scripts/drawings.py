@@ -21,7 +21,8 @@ PRODUCT = "rackwright"
 PACKAGES = {PRODUCT: ROOT, "rackwright_engines": ROOT / "packages" / "engines"}
 """Where each package of the floor plan lies."""
 CONTRACT = "Each layer stands on those below it"
-PROOF = ("basic.py", "full.py", "speed.py", "drafts.py", "sampling.py", "steps.py")
+PROOF = "concerns/endpoint/proof"
+ROWS = ("basic.py", "full.py", "speed.py", "drafts.py", "sampling.py", "steps.py")
 
 Edges = Mapping[int, frozenset[int]]
 """Floors that a floor imports, by its number; the top one is 0."""
@@ -55,7 +56,7 @@ def floor_plan() -> Iterator[str]:
     excused = exceptions(floors)
     edges = imports(floors, excused)
     yield "flowchart TD"
-    yield from (f'  floor{number}["{", ".join(map(_label, floor))}"]' for number, floor in enumerate(floors))
+    yield from (f'  floor{number}["{_labels(floor)}"]' for number, floor in enumerate(floors))
     for upper in edges:
         yield from (f"  floor{upper} --> floor{lower}" for lower in sorted(direct(edges, upper)))
     yield from (f"  floor{upper} -. exception .-> floor{lower}" for upper, lower in sorted(excused))
@@ -102,9 +103,15 @@ def _floor(module: str, floors: list[list[str]]) -> int | None:
 
 
 def _label(room: str) -> str:
-    name = room.removeprefix(f"{PRODUCT}.")
+    name = room.removeprefix(f"{PRODUCT}.").replace(".", "/")
     folder = PACKAGES[room.partition(".")[0]] / room.replace(".", "/")
     return f"{name}/" if folder.is_dir() else f"{name}.py"
+
+
+def _labels(floor: list[str]) -> str:
+    """Return the rooms of a floor as paths; a floor that is one folder's goes by its name."""
+    folders = {_label(room).partition("/")[0] for room in floor}
+    return f"{folders.pop()}/" if len(floor) > 1 and len(folders) == 1 else ", ".join(map(_label, floor))
 
 
 # -- one run
@@ -140,7 +147,7 @@ def steps() -> list[tuple[str, str]]:
 
 def questions() -> list[str]:
     """Names of the rows that the proof can have, in the order of its files."""
-    names = [name for file in PROOF for name in _asked(ast.parse((ROOT / PRODUCT / "proof" / file).read_text()))]
+    names = [name for file in ROWS for name in _asked(ast.parse((ROOT / PRODUCT / PROOF / file).read_text()))]
     return list(dict.fromkeys(names))
 
 

@@ -18,7 +18,7 @@ EVENT = re.compile(r"(?:^|[;&|)]) *event ([a-z][a-z-]+)\b", re.MULTILINE)
 STATE = re.compile(r"^    [A-Z_]+ = \"([^\"]+)\"", re.MULTILINE)
 FIELD = re.compile(r"\"([a-z]+)=\$")
 WRITING = {
-    "lease": "effects/lease/host/lease_acquire.sh",
+    "lease": "concerns/lease/host/lease_acquire.sh",
     "last-switch": "concerns/endpoint/switch/host/transaction.sh",
 }
 """What writes files of lines `NAME=VALUE` that other versions read."""
@@ -52,7 +52,7 @@ def of_records(source: Path) -> Iterator[str]:
         (kind,) = WORD.findall(first)
         yield f"event {kind}"
         yield from (f"key {kind} {key}" for key in WORD.findall(outside_brackets(second)))
-    states = (source / "rackwright" / "runs" / "states.py").read_text()
+    states = (source / "rackwright" / "record" / "states.py").read_text()
     yield from (f"state {state}" for state in STATE.findall(states))
 
 

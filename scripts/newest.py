@@ -13,16 +13,16 @@ from importlib import import_module, metadata
 
 import rackwright
 import rackwright_engines
-from rackwright.pyinfra_glue.patch import supported_version
+from rackwright.adapter.patch import supported_version
 
-GLUE = "rackwright.pyinfra_glue"
+ADAPTER = "rackwright.adapter"
 STEPS = (
-    f"{GLUE}.ssh.cooperation:cooperate",
-    f"{GLUE}.ssh.client:use_patient_client",
-    f"{GLUE}.ssh.passwords:refuse_passwords",
-    f"{GLUE}.cheap_lookups:use_cheap_lookups",
-    f"{GLUE}.terminal:tame_output",
-    f"{GLUE}.terminal:say_when_nobody_answers",
+    f"{ADAPTER}.ssh.cooperation:cooperate",
+    f"{ADAPTER}.ssh.client:use_patient_client",
+    f"{ADAPTER}.ssh.passwords:refuse_passwords",
+    f"{ADAPTER}.cheap_lookups:use_cheap_lookups",
+    f"{ADAPTER}.terminal:tame_output",
+    f"{ADAPTER}.terminal:say_when_nobody_answers",
 )
 """What replaces names, in the order of a command that connects."""
 RUN = {"host", "hostside", "deploys", "ansible_inventory", "__main__"}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers.meter import Command, Outcome
-from rackwright.effects.reader import parse_reading, reading_script
+from rackwright.concerns.read_host import parse_reading, reading_script
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import ReadingError
 

@@ -12,21 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rackwright.adapter.run.session import Connected
 from rackwright.bench.aiperf.tokenizer import in_cache
 from rackwright.bench.figures.acceptance import SILENT, counts_of
 from rackwright.concerns.encodings.concern import ENCODING_FILES
+from rackwright.concerns.endpoint.container import local_url, served_name
+from rackwright.concerns.endpoint.proof.asking import listener_script
 from rackwright.concerns.lease import parse_seen, read_script
-from rackwright.effects.lease.holder import is_gone
-from rackwright.effects.lease.taking import LeaseHeldError, refusal
-from rackwright.effects.local_probe import probe
-from rackwright.effects.remote import StepFailedError, command_of, remote
+from rackwright.concerns.lease.holder import is_gone
+from rackwright.concerns.lease.lease import LeaseHeldError, refusal
 from rackwright.messages import RackwrightError
 from rackwright.paths import ENCODINGS_MOUNT, container_name
-from rackwright.plan.asking import listener_script
 from rackwright.plan.change import Shell
 from rackwright.plan.reach import door_of, in_url
-from rackwright.plan.spec import local_url, served_name
-from rackwright.pyinfra_glue.session import Connected
+from rackwright.remote.commands import command_of, remote
+from rackwright.remote.errors import StepFailedError
+from rackwright.remote.local_probe import probe
 from rackwright.settings.model import EndpointSettings
 
 VOCABULARY = ENCODING_FILES[0]
@@ -159,7 +160,7 @@ class Measuree:
         """What a command prints; nothing when it failed."""
         try:
             shell = command_of(Shell(script, timeout=SECONDS))
-            ok, output = remote(self.one.state, self.one.host, shell, timeout=SECONDS + 10, quiet=True)
+            ok, output = remote(self.one.host, shell, timeout=SECONDS + 10, quiet=True)
         except (StepFailedError, TimeoutError) as error:
             raise RackwrightError(f"{self.host} cannot be asked any more: {error}", code="RW1509") from error
         return "\n".join(output.stdout_lines) if ok else ""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
+from rackwright.adapter.concurrency import sleep
 from rackwright.bench.aiperf.environment import without_ours
 from rackwright.bench.aiperf.process import LOG, begun
 from rackwright.bench.aiperf.results import EACH, read_results
@@ -98,7 +99,7 @@ def _samples(
         if time.monotonic() - looked >= EVERY:
             looked = time.monotonic()
             yield measuree.gpus()
-        time.sleep(0.2)
+        sleep(0.2)
 
 
 def _last_words(log: Path) -> str:

@@ -19,8 +19,8 @@ from rackwright.bench.record import called, note_cell, note_conditions
 from rackwright.bench.report.table import acceptance
 from rackwright.bench.suites.suite import Cell, Suite, cells
 from rackwright.concerns.endpoint.full_gate import drafting_of
-from rackwright.effects.remote import StepFailedError
 from rackwright.messages import RackwrightError, counted
+from rackwright.remote.errors import StepFailedError
 
 Say = Callable[[str], None]
 ONE_ROUND = Limits()

@@ -13,6 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rackwright.adapter.run.declaring import declared_by, overlay_arguments
+from rackwright.adapter.run.inventories import refused_of
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected, hosts_named
 from rackwright.bench.aiperf.environment import ready_python
 from rackwright.bench.aiperf.tokenizer import refuse_without_tokenizer
 from rackwright.bench.endpoint_on_host import Measuree
@@ -35,14 +38,11 @@ from rackwright.cli.drain import refuse_too_many
 from rackwright.cli.inventories import DAY, add_limit, add_shared, add_timeout, one_of
 from rackwright.cli.rollout import agreed
 from rackwright.cli.runs import add_site, root_of
-from rackwright.effects.steps.endpoint import NothingServesError
+from rackwright.concerns.endpoint.switch.follow import NothingServesError
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, SettingsError, counted, paragraph
-from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
-from rackwright.pyinfra_glue.inventories import refused_of
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected, hosts_named
 from rackwright.record.durations import switch_time
 from rackwright.record.journal import append, new_record, records
 from rackwright.rollout.begin_event import beginning

@@ -6,15 +6,16 @@ import argparse
 import json
 from typing import NamedTuple
 
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.cli.inventories import add_limit, add_shared, add_timeout
-from rackwright.effects.remote import StepFailedError, command_of, remote
+from rackwright.concerns.endpoint.container import local_url, served_name
+from rackwright.concerns.endpoint.proof.asking import asking_script
+from rackwright.concerns.endpoint.proof.basic import UNASKED, Answer, http, parse_answer
 from rackwright.exit_codes import done_if
 from rackwright.messages import ASKED_FOR, paragraph, waiting
-from rackwright.plan.asking import asking_script
 from rackwright.plan.change import Shell
-from rackwright.plan.spec import local_url, served_name
-from rackwright.proof.basic import UNASKED, Answer, http, parse_answer
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.remote.commands import command_of, remote
+from rackwright.remote.errors import StepFailedError
 from rackwright.settings.model import EndpointSettings
 
 GRACE = 10
@@ -75,7 +76,7 @@ def ask(one: Connected, name: str, endpoint: EndpointSettings, question: ChatQue
     with waiting(lambda: f"{name} on {one.host.name} to answer"):
         limit = question.seconds + GRACE
         try:
-            ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=limit)))
+            ok, output = remote(one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=limit)))
         except StepFailedError as error:
             return str(error), False  # the other hosts are asked anyway
     if not ok or not output.stdout_lines:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from rackwright.adapter.run.inventories import load_inventory
 from rackwright.loading.files import refuse_no_file, site_root
 from rackwright.messages import RackwrightError, SettingsError
-from rackwright.pyinfra_glue.inventories import load_inventory
 
 VARIABLE = "RACKWRIGHT_INVENTORY"
 SUFFIXES = (".py", ".ini", ".yml", ".yaml")

@@ -11,6 +11,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rackwright.adapter.run.inventories import refused_of
+from rackwright.adapter.run.poll import Reply, poll
+from rackwright.adapter.run.session import loaded_for
 from rackwright.cli.inventories import add_choice, add_shared, refuse_unchosen
 from rackwright.cli.rollout import agreed
 from rackwright.concerns.drained import Drained
@@ -19,9 +22,6 @@ from rackwright.inspect.status.reading import Asked, parse
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, ReadingError
-from rackwright.pyinfra_glue.inventories import refused_of
-from rackwright.pyinfra_glue.poll import Reply, poll
-from rackwright.pyinfra_glue.session import loaded_for
 from rackwright.record.record import DRAIN
 from rackwright.rollout.launch import begin
 from rackwright.rollout.maintenance.capacity import HostCapacity, as_ones, heads, refuse_halves, too_many_down

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.cli.inventories import add_hosts, add_inventory
 from rackwright.concerns.options import LIMIT, WantedOptions, schema_script, walk_script
 from rackwright.concerns.options import wanted as wanted_options
-from rackwright.effects.reader import read_host
-from rackwright.effects.remote import StepFailedError, remote
-from rackwright.effects.remote import command_of as command
+from rackwright.concerns.read_host import read_host
 from rackwright.engines.exported import write
 from rackwright.exit_codes import done_if
 from rackwright.inspect.read_hosts import in_parallel
@@ -23,7 +22,9 @@ from rackwright.loading.files import site_root
 from rackwright.masks import without_logins
 from rackwright.messages import ReadingError, coded, paragraph, printable
 from rackwright.plan.change import Shell
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.remote.commands import command_of as command
+from rackwright.remote.commands import remote
+from rackwright.remote.errors import StepFailedError
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
 from rackwright_engines.options.json_schema import SpoiltSchemaError, data_of, version_of
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _host(one: Connected, settings: HostSettings) -> list[Walked] | str:
     try:
-        reading, _ = read_host(one.state, one.host, settings)
+        reading, _ = read_host(one.host, settings)
         return [
             _walk(one, own, settings)
             for own in {own.release.spec.image: own for own in wanted_options(settings, reading)}.values()
@@ -96,7 +97,7 @@ def _walk(one: Connected, own: WantedOptions, settings: HostSettings) -> Walked:
 
 def _printed(one: Connected, script: str) -> tuple[str, str]:
     """Return what an image printed, and what went wrong."""
-    ok, output = remote(one.state, one.host, command(Shell(script, timeout=LIMIT + 60)), quiet=True)
+    ok, output = remote(one.host, command(Shell(script, timeout=LIMIT + 60)), quiet=True)
     return "".join(output.stdout_lines) if ok else "", " ".join(output.stderr_lines)
 
 

@@ -7,12 +7,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected
+from rackwright.concerns.endpoint.release.concern import Unresolved, wanted_releases
 from rackwright.concerns.options import LIMIT, WantedOptions, ask_script
 from rackwright.concerns.options import wanted as wanted_options
-from rackwright.concerns.release import Unresolved, wanted_releases
-from rackwright.effects.reader import read_host
-from rackwright.effects.remote import StepFailedError, remote
-from rackwright.effects.remote import command_of as command
+from rackwright.concerns.read_host import read_host
 from rackwright.engines.host import NOT_ASKED
 from rackwright.exit_codes import done_if
 from rackwright.inspect.read_hosts import in_parallel
@@ -21,7 +20,9 @@ from rackwright.messages import ReadingError, paragraph
 from rackwright.paths import RUN
 from rackwright.plan.change import Shell
 from rackwright.plan.concern import HostReading
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.remote.commands import command_of as command
+from rackwright.remote.commands import remote
+from rackwright.remote.errors import StepFailedError
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
 
@@ -46,7 +47,7 @@ def check_in_image(inventory: str, limit: Sequence[str]) -> int:
 
 def _host(one: Connected, settings: HostSettings) -> Answer:
     try:
-        reading, _ = read_host(one.state, one.host, settings)
+        reading, _ = read_host(one.host, settings)
         answers = [(True, [line]) for line in unresolved(settings, reading)]
         answers += [_ask(one, own) for own in wanted_options(settings, reading)]
     except (ReadingError, StepFailedError) as error:
@@ -65,7 +66,7 @@ def _ask(one: Connected, own: WantedOptions) -> Answer:
     spec = own.release.spec
     if own.crowded:
         return True, [f"{spec.name}: {NOT_ASKED}"]
-    ok, output = remote(one.state, one.host, command(Shell(script_of(own), timeout=LIMIT + 60)))
+    ok, output = remote(one.host, command(Shell(script_of(own), timeout=LIMIT + 60)))
     said = [line for line in (*output.stdout_lines, *output.stderr_lines) if line]
     return ok, [f"{spec.name}: {line}" for line in said or [f"{spec.image} accepts {spec.engine_file}"]]
 

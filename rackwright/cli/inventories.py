@@ -7,11 +7,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from rackwright.adapter.run.inventories import limited, load_inventory
 from rackwright.cli.vault import PASSWORD_FILE
 from rackwright.loading.choice import Choice
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, SettingsError
-from rackwright.pyinfra_glue.inventories import limited, load_inventory
 from rackwright.record.selection import HELP
 from rackwright.tables import Column, name_of
 from rackwright_engines.nearest import nearest

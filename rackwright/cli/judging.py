@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rackwright.adapter.run.declaring import alike_hosts, declared_by, overlay_all
+from rackwright.adapter.run.inventories import limited, load_inventory
 from rackwright.cli.inventories import refuse_unknown
 from rackwright.concerns.catalog import refuse_broken_templates
 from rackwright.concerns.declared import Declared
@@ -13,8 +15,6 @@ from rackwright.loading.choice import Choice
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError
-from rackwright.pyinfra_glue.declaring import alike_hosts, declared_by, overlay_all
-from rackwright.pyinfra_glue.inventories import limited, load_inventory
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError, some
 from rackwright.sources.lockfile import Locks

@@ -10,19 +10,20 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from rackwright.adapter.command_output import tail
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.cli.inventories import add_columns, add_limit, add_shared
 from rackwright.cli.rollout import agreed
 from rackwright.concerns.lease import BREAK, SeenLease, parse_seen, read_script, span, whose
-from rackwright.effects.lease.holder import is_gone, this_holder
-from rackwright.effects.lease.taking import Taken, acquire_script, ask_for
-from rackwright.effects.printed import tail
-from rackwright.effects.remote import StepFailedError, command_of, remote
+from rackwright.concerns.lease.holder import is_gone, this_holder
+from rackwright.concerns.lease.lease import Taken, acquire_script, ask_for
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.inspect.read_hosts import in_parallel
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import coded, counted, paragraph, printable
 from rackwright.plan.change import Shell
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.remote.commands import command_of, remote
+from rackwright.remote.errors import StepFailedError
 from rackwright.tables import Column, drawn, only, shown_width
 
 COLUMNS = (Column("host"), Column("holder", 2, 20), Column("purpose", 1, 20), Column("left", 3))
@@ -132,7 +133,7 @@ def _line(look: Look, now: datetime) -> str:
 
 def _read_lease(one: Connected) -> Look:
     try:
-        ok, output = remote(one.state, one.host, command_of(Shell(read_script(), timeout=30)))
+        ok, output = remote(one.host, command_of(Shell(read_script(), timeout=30)))
     except StepFailedError as error:
         return str(error)
     return parse_seen(output.stdout_lines) if ok else coded("RW1027", f"its lease could not be read: {tail(output)}")
@@ -144,7 +145,7 @@ def _end(one: Connected, look: Look) -> str:
     assert look.lease is not None
     holder = replace(this_holder(), purpose=BREAK)
     try:
-        answer = ask_for(one.state, one.host, acquire_script(look.last_number, holder, look.lease.id, ttl=0))
+        answer = ask_for(one.host, acquire_script(look.last_number, holder, look.lease.id, ttl=0))
     except StepFailedError as error:
         return str(error)
     if isinstance(answer, Taken):

@@ -156,7 +156,7 @@ def _given(args: argparse.Namespace) -> AbstractContextManager[None]:
     if args.command == "resume" or not getattr(args, "data", None):
         return nullcontext()
     data = import_module("rackwright.cli.inventories").data_of(args)
-    found: AbstractContextManager[None] = import_module("rackwright.pyinfra_glue.options").given(data)
+    found: AbstractContextManager[None] = import_module("rackwright.adapter.run.options").given(data)
     return found
 
 

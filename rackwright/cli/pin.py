@@ -6,16 +6,16 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.cli.inventories import add_limit
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
-from rackwright.effects.reader import read_concerns
+from rackwright.concerns.read_host import read_concerns
 from rackwright.exit_codes import done_if
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, counted, printable
 from rackwright.plan.concern import HostReading
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.sources.errors import SourceError
 from rackwright.sources.lockfile import Lock, joined, load_lock, recorded, write_lock
 from rackwright.sources.resolve import Resolver
@@ -86,4 +86,4 @@ def _from_hosts(entries: Sequence[InventoryHost]) -> list[Named]:
 
 
 def _read(connection: Connected) -> HostReading:
-    return read_concerns(connection.state, connection.host, connection.entry.settings, CONCERNS)
+    return read_concerns(connection.host, connection.entry.settings, CONCERNS)

@@ -9,13 +9,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rackwright.adapter.run.inventories import refused_of
+from rackwright.adapter.run.session import hosts_named
 from rackwright.cli.inventories import add_choice, add_columns, add_shared, refuse_unchosen
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.choice import Choice, is_matched
 from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError, printable, printable_values
-from rackwright.pyinfra_glue.inventories import refused_of
-from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.record.quarantine import List, Quarantined, change_quarantine, load_quarantine
 from rackwright.record.selection import named_by
 from rackwright.tables import Column, drawn, only, shown_width

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rackwright.adapter.run.session import chosen_together
 from rackwright.cli.inventories import add_choice, add_shared, add_timeout, refuse_unchosen
 from rackwright.cli.rollout import add_waves, agreed, given
 from rackwright.exit_codes import ExitCode
@@ -14,7 +15,6 @@ from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import counted, printable
-from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.record.quarantine import load_quarantine
 from rackwright.record.record import REBOOT
 from rackwright.rollout.launch import begin

@@ -9,6 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rackwright.adapter.run.poll import poll
+from rackwright.adapter.ssh import hostkeys
+from rackwright.adapter.ssh.client import line_to
+from rackwright.adapter.ssh.hostkeys import HostKey
 from rackwright.cli.drain import chosen
 from rackwright.cli.inventories import add_choice, add_shared, data_of, one_of
 from rackwright.cli.rollout import agreed
@@ -20,10 +24,6 @@ from rackwright.inspect.status.table import duration
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, ReadingError
-from rackwright.pyinfra_glue.poll import poll
-from rackwright.pyinfra_glue.ssh import hostkeys
-from rackwright.pyinfra_glue.ssh.client import line_to
-from rackwright.pyinfra_glue.ssh.hostkeys import HostKey
 from rackwright.rollout.forward_and_back import roll_out
 from rackwright.rollout.launch import begin
 from rackwright.rollout.maintenance.drained_hosts import drained_hosts

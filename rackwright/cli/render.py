@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rackwright.adapter.run.declaring import declared_by, overlay_arguments
 from rackwright.cli.inventories import add_hosts, add_inventory, hosts_of, one_of
 from rackwright.concerns.catalog import ALL
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import DEPLOY, site_root
 from rackwright.masks import hidden, without_logins
 from rackwright.messages import writing
-from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
 

@@ -11,6 +11,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from rackwright.adapter.run.options import given
+from rackwright.adapter.run.session import hosts_named
 from rackwright.cli import rollback
 from rackwright.cli.inventories import add_data, add_shared, add_vault, data_of
 from rackwright.cli.rollout import KEYS, agreed
@@ -21,8 +23,6 @@ from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, name_inventory, printable, shortest
-from rackwright.pyinfra_glue.options import given
-from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.record.claim import claimed
 from rackwright.record.ending import end_of_way_back
 from rackwright.record.journal import append, chosen_record, folder_of, read_record

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rackwright.adapter.run.declaring import declared_by
+from rackwright.adapter.run.session import chosen_together
 from rackwright.cli.inventories import add_limit, add_shared
 from rackwright.cli.rollout import agreed
 from rackwright.concerns.endpoint.switch.rollback import LAST
@@ -14,8 +16,6 @@ from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError, counted
-from rackwright.pyinfra_glue.declaring import declared_by
-from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.record.ending import end_of_rollback
 from rackwright.record.quarantine import remarks
 from rackwright.record.record import BY_HAND

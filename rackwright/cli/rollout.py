@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rackwright.adapter.prompt import answer_to
+from rackwright.adapter.run.declaring import declared_by
+from rackwright.adapter.run.session import chosen_together
 from rackwright.cli.inventories import add_limit, add_shared, data_of
 from rackwright.exit_codes import ExitCode
 from rackwright.inspect.host_names import hosts_text
@@ -18,9 +21,6 @@ from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.messages import RackwrightError, counted, paragraph
 from rackwright.processes import module
-from rackwright.pyinfra_glue.declaring import declared_by
-from rackwright.pyinfra_glue.prompt import answer_to
-from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.record.quarantine import load_quarantine
 from rackwright.record.record import FORWARD
 from rackwright.rollout.forward_and_back import roll_out

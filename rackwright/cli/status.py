@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
+from rackwright.adapter.run.poll import poll
+from rackwright.adapter.run.session import chosen_hosts
 from rackwright.cli.inventories import add_columns, add_limit
 from rackwright.exit_codes import done_if
 from rackwright.inspect.status.columns import COLUMNS
 from rackwright.inspect.status.script import status_script
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.pyinfra_glue.poll import poll
-from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
 

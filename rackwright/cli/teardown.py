@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from rackwright.adapter.run.declaring import declared_by
+from rackwright.adapter.run.options import data_words
+from rackwright.adapter.run.session import chosen_together
 from rackwright.cli.inventories import add_choice, add_shared, refuse_unchosen
 from rackwright.cli.rollout import agreed
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import site_root
 from rackwright.processes import module
-from rackwright.pyinfra_glue.declaring import declared_by
-from rackwright.pyinfra_glue.options import data_words
-from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.record.ending import stopped
 from rackwright.record.handover import Handover
 from rackwright.record.journal import read_record

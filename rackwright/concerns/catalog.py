@@ -6,10 +6,11 @@ from collections.abc import Collection
 from typing import Any
 
 from rackwright.concerns.docker import DOCKER
-from rackwright.concerns.dockerd import DOCKERD
+from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
-from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.release.concern import RELEASE
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
@@ -18,7 +19,6 @@ from rackwright.concerns.models import MODELS
 from rackwright.concerns.options import OPTIONS
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.registry import REGISTRY
-from rackwright.concerns.release import RELEASE
 from rackwright.concerns.retention import RETENTION
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import Concern

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rackwright import __version__
+from rackwright.concerns.endpoint.proof.codes import CODES
 from rackwright.hardware import allowed
 from rackwright.hardware.readings import Json, endpoints_of, host_record, known, profile_of
 from rackwright.plan.concern import HostReading
-from rackwright.proof.codes import CODES
 from rackwright.record.states import RunState
 from rackwright.record.view.report.figures import MARKS
 from rackwright.record.view.timeline import PHASES, AskedRow, HostTimeline, Timeline

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rackwright.adapter.run.options import given
+from rackwright.adapter.run.session import hosts_named
 from rackwright.hardware.bundle import BundledHost, bundle
 from rackwright.hardware.page import page
 from rackwright.inspect.read_hosts import Surveyed, survey
 from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
-from rackwright.pyinfra_glue.options import given
-from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.record.journal import Event, folder_of, read_record, records
 from rackwright.record.view.report.writing import write_privately
 from rackwright.record.view.timeline import Timeline

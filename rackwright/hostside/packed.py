@@ -8,6 +8,7 @@ import zipfile
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
 
 ENTRY = "import sys\nfrom {package}.main import main\n\nsys.exit(main())\n"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
@@ -19,12 +20,12 @@ def packed(name: str, *modules: str) -> str:
     """A package of ours as a zip file that Python runs, in base64.
 
     name: its folder below `rackwright/`, as `hostside/fetch_model`.
-    modules: modules that it imports besides, as `proof/basic`; they must import nothing but Python's own library.
+    modules: modules that it imports as well, as `concerns/endpoint/proof/basic`; they import the standard library alone.
     """
     sources = {f"rackwright/{name}/{file.name}": file.read_text() for file in _modules(name)}
     # The packages above it are empty there, so that nothing else of Rackwright is needed.
-    folders = ["rackwright", *(f"rackwright/{module.rpartition('/')[0]}" for module in (name, *modules))]
-    parents = {f"{folder}/__init__.py": "" for folder in folders}
+    parents = {f"rackwright/{folder}/__init__.py": "" for path in (name, *modules) for folder in _above(path)}
+    parents["rackwright/__init__.py"] = ""
     shared = {f"rackwright/{module}.py": (files("rackwright") / f"{module}.py").read_text() for module in modules}
     entry = ENTRY.format(package=f"rackwright.{name.replace('/', '.')}")
     content = {"__main__.py": entry, **parents, **shared, **sources}
@@ -33,6 +34,11 @@ def packed(name: str, *modules: str) -> str:
         for path, text in sorted(content.items()):
             out.writestr(zipfile.ZipInfo(path, LONG_AGO), text, zipfile.ZIP_DEFLATED)
     return base64.b64encode(archive.getvalue()).decode()
+
+
+def _above(path: str) -> list[str]:
+    """Return the folders above a module, the topmost last."""
+    return [str(parent) for parent in PurePosixPath(path).parents if parent.name]
 
 
 def _modules(name: str) -> list[Traversable]:

@@ -15,13 +15,17 @@ from rackwright.concerns.declared import Declared
 from rackwright.concerns.docker import DOCKER, lost_programs, not_taken
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, as_meant, hand_edits
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.container_diff import reasons
+from rackwright.concerns.endpoint.edits import hand_edits
+from rackwright.concerns.endpoint.release.concern import RELEASE, Unresolved, binding_of, wanted_releases
+from rackwright.concerns.endpoint.release.files import Release
+from rackwright.concerns.endpoint.seen import SeenEndpoint, as_meant
 from rackwright.concerns.firewall import FIREWALL, are_as_left, is_ours
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.options import OPTIONS
 from rackwright.concerns.preflight.concern import PREFLIGHT
-from rackwright.concerns.release import RELEASE, Unresolved, binding_of, wanted_releases
 from rackwright.concerns.retention import RETENTION
 from rackwright.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.messages import RackwrightError
@@ -29,10 +33,8 @@ from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.plan.release import Release
-from rackwright.plan.specdiff import reasons
-from rackwright.proof.references import repository_of
 from rackwright.record.masking import mask, secrets_of
+from rackwright.settings.image_reference import repository_of
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 Verdict = Literal["moved", "unclear", "asked"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from rackwright.concerns.endpoint import SeenEndpoint, edited_by_hand, foreign
+from rackwright.concerns.endpoint.formats import foreign
+from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.concerns.endpoint.why_switch import edited_by_hand
 
 
 def damaged_files(own: SeenEndpoint, whole: Mapping[str, bool]) -> Iterator[str]:

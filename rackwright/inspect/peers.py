@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rackwright.concerns.endpoint import SeenEndpoint
+from rackwright.concerns.endpoint.container_diff import reasons
+from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.models import name_of
 from rackwright.inspect.status.reading import Asked, HostStatus
-from rackwright.plan.specdiff import reasons
 from rackwright.settings.model import EndpointSettings
 from rackwright.sources.lockfile import Lock, LockedModel
 

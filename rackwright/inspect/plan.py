@@ -11,18 +11,20 @@ from typing import Literal
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.declared import Declared, left_behind
 from rackwright.concerns.drained import DRAINED
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, adopted_later, deferred_releases
+from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, deferred_releases
+from rackwright.concerns.endpoint.release.concern import RELEASE, Unresolved, wanted_releases
+from rackwright.concerns.endpoint.release.files import Release
+from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.concerns.endpoint.switch.steps import DaemonRestart, Proved
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.options import OPTIONS, report
 from rackwright.concerns.preflight.concern import fetch_of
-from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
 from rackwright.messages import RackwrightError
 from rackwright.paths import endpoint_of, unit_name
-from rackwright.plan.change import Change, DaemonRestart, Owned, Proved, Refuse
+from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.plan.release import Release
 from rackwright.record.masking import mask, secrets_of
 from rackwright.settings.model import HostSettings
 from rackwright.sources.names import missing_of

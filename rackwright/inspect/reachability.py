@@ -5,25 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from rackwright.concerns.endpoint import readable
+from rackwright.adapter.command_output import tail
+from rackwright.adapter.run.session import Connected
+from rackwright.concerns.endpoint.formats import readable
 from rackwright.concerns.firewall import ListenAddress
-from rackwright.effects.printed import tail
-from rackwright.effects.probing import reach_of
-from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import STATE
 from rackwright.plan.change import Shell
 from rackwright.plan.reach import door_of
 from rackwright.plan.reading import decode
-from rackwright.pyinfra_glue.session import Connected
+from rackwright.remote.commands import command_of, remote
+from rackwright.remote.errors import StepFailedError
+from rackwright.remote.port_probe import reach_of
 
 
 def reach_of_all(one: Connected) -> list[str]:
     """A sentence on each endpoint that runs there and listens on more than loopback; never an error."""
     script = host_script("serving_read", home=f"{STATE}/endpoints")
     try:
-        ok, output = remote(one.state, one.host, command_of(Shell(script, timeout=60)))
+        ok, output = remote(one.host, command_of(Shell(script, timeout=60)))
         if not ok:
             raise StepFailedError(tail(output), code="RW0801")
         return list(_sentences(one, parse_serving(output.stdout_lines)))
@@ -46,4 +47,4 @@ def _sentences(one: Connected, serving: dict[str, ListenAddress]) -> Iterator[st
         if own is None:
             yield f"endpoint {name}: not checked: it is not in the settings, which say who may reach it"
         elif door := door_of(place.put(own)):
-            yield f"endpoint {name}: {reach_of(one.state, one.host, door)}"
+            yield f"endpoint {name}: {reach_of(one.host, door)}"

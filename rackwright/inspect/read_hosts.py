@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from rackwright.adapter.run.declaring import declared_by, overlay_all
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.concerns.declared import Declared
-from rackwright.effects.reader import read_host
+from rackwright.concerns.read_host import read_host
 from rackwright.loading.files import site_root
 from rackwright.messages import ReadingError, listed, waiting
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
-from rackwright.pyinfra_glue.declaring import declared_by, overlay_all
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
 from rackwright.sources.names import Names
@@ -65,7 +65,7 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
 
 def _read(one: Connected, settings: HostSettings, declared: Declared, more: More | None, names: Names) -> Surveyed:
     try:
-        reading, sections = read_host(one.state, one.host, settings, more(settings) if more else None, declared.steps)
+        reading, sections = read_host(one.host, settings, more(settings) if more else None, declared.steps)
     except ReadingError as error:
         return Surveyed(one.host.name, settings, declared, None, trouble=str(error))
     return Surveyed(one.host.name, settings, declared, names.complete(settings, reading), sections)
@@ -85,4 +85,4 @@ def in_parallel(hosts: Sequence[Connected], work: Callable[[Connected], T]) -> d
 
     names = list(pending)
     with waiting(lambda: listed(pending, len(names))):
-        return dict(zip(names, hosts[0].state.pool.map(carry_out, hosts), strict=True))
+        return dict(zip(names, hosts[0].host.state.pool.map(carry_out, hosts), strict=True))

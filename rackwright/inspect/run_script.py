@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.effects.remote import StepFailedError, command_of, remote
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.exit_codes import done_if
 from rackwright.inspect.read_hosts import in_parallel
 from rackwright.messages import ASKED_FOR, printable
 from rackwright.plan.change import Shell
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.remote.commands import command_of, remote
+from rackwright.remote.errors import StepFailedError
 from rackwright.settings.model import HostSettings
 
 
@@ -46,7 +47,7 @@ def spread(
 
 def _run(one: Connected, script: Shell, more: Callable[[Connected], Sequence[str]] | None) -> HostOutput:
     try:
-        ok, output = remote(one.state, one.host, command_of(script))
+        ok, output = remote(one.host, command_of(script))
     except StepFailedError as error:
         return HostOutput(False, err=(str(error),))
     return HostOutput(ok, (*output.stdout_lines, *(more(one) if more else ())), tuple(output.stderr_lines))

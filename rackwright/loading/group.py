@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 from rackwright.addresses import is_loopback
+from rackwright.engines.launch import launch_ports
 from rackwright.loading.host import InventoryHost
-from rackwright.plan.group import launch_ports
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import origin_of

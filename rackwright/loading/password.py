@@ -8,8 +8,9 @@ import os
 import shutil
 import stat
 import tempfile
-import threading
 from pathlib import Path
+
+from rackwright.adapter.concurrency import spawn
 
 VARIABLE = "ANSIBLE_VAULT_PASSWORD_FILE"
 
@@ -20,7 +21,7 @@ def hand_out(password: str) -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     pipe = folder / "password"
     os.mkfifo(pipe, 0o600)
-    threading.Thread(target=_serve, args=(pipe, f"{password}\n".encode()), daemon=True).start()
+    spawn(lambda: _serve(pipe, f"{password}\n".encode()))
     return pipe
 
 

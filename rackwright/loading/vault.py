@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from rackwright.adapter.concurrency import sleep
 from rackwright.loading.ansible import bounded
 from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.yaml_file import Ciphertext
@@ -194,7 +195,7 @@ class _View:
             raise UndecryptableError(self._current, why, is_last=True)
         if printed > PRINTED:
             raise UndecryptableError(self._current, f"more than {PRINTED >> 20} MiB were printed")
-        time.sleep(POLL)
+        sleep(POLL)
 
     def _rest(self) -> bytes:
         printed = b""

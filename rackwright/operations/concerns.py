@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack, cast
 
+from rackwright.adapter.run.declaring import implies, say_settings
 from rackwright.operations.arguments import (
     DockerArguments,
     EncodingsArguments,
@@ -22,7 +23,6 @@ from rackwright.operations.arguments import (
 )
 from rackwright.operations.endpoints import switch_endpoints
 from rackwright.operations.steps import apply_concern, collect, hash_models, try_keys
-from rackwright.pyinfra_glue.declaring import implies, say_settings
 
 
 def site(**arguments: Unpack[SiteArguments]) -> None:

@@ -6,16 +6,25 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyinfra.api import FunctionCommand, operation
-from pyinfra.api.command import PyinfraCommand
-from pyinfra.api.host import Host
-from pyinfra.api.state import State
-
+from rackwright.adapter.command_output import tail
+from rackwright.adapter.host import Host, State, say, shout, this_host
+from rackwright.adapter.operation import FunctionCommand, PyinfraCommand, operation
+from rackwright.adapter.run.declaring import declared_of, noted
+from rackwright.adapter.run.inventories import settings_of
 from rackwright.concerns.docker import DOCKER
-from rackwright.concerns.dockerd import DOCKERD
+from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.drained import DRAINED
-from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
-from rackwright.concerns.endpoint.group import Stage, is_join
+from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, takes_capacity, waits
+from rackwright.concerns.endpoint.group.members import Stage, is_join
+from rackwright.concerns.endpoint.group.port_isolation import refuse_strangers
+from rackwright.concerns.endpoint.release.concern import binding_of
+from rackwright.concerns.endpoint.switch.follow import (
+    NothingServesError,
+    UnknownEndError,
+    ask_all,
+    await_earlier,
+    with_more,
+)
 from rackwright.concerns.endpoint.switch.maintenance import ask_again
 from rackwright.concerns.endpoint.switch.rollback import (
     back_changes,
@@ -24,6 +33,7 @@ from rackwright.concerns.endpoint.switch.rollback import (
     releases_asked,
     targets_of,
 )
+from rackwright.concerns.endpoint.switch.steps import DaemonRestart, HostRestart, Proved
 from rackwright.concerns.firewall import (
     FIREWALL_AS_SERVED,
     ListenAddress,
@@ -32,12 +42,7 @@ from rackwright.concerns.firewall import (
     new_addresses,
     opening_changes,
 )
-from rackwright.concerns.release import binding_of
-from rackwright.effects.lease.keeping import keep_slice
-from rackwright.effects.printed import tail
-from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout
-from rackwright.effects.steps.endpoint import NothingServesError, UnknownEndError, ask_all, await_earlier, with_more
-from rackwright.effects.steps.strangers import refuse_strangers
+from rackwright.concerns.lease.run_slice import keep_slice
 from rackwright.inspect.plan import plan_host
 from rackwright.messages import coded
 from rackwright.operations.group_turn import (
@@ -54,12 +59,7 @@ from rackwright.operations.group_turn import (
     refuse_unable,
     turn_name,
 )
-from rackwright.operations.steps import lacks
-from rackwright.operations.switch_queue import switch_queue_of
-from rackwright.plan.change import Change, DaemonRestart, HostRestart, Job, Proved, Refuse, Shell
-from rackwright.plan.concern import Concern, HostReading
-from rackwright.pyinfra_glue.declaring import declared_of, noted
-from rackwright.pyinfra_glue.hostrun import (
+from rackwright.operations.hostrun import (
     Commands,
     announce_changes,
     carry_out,
@@ -69,13 +69,18 @@ from rackwright.pyinfra_glue.hostrun import (
     mark_changed,
     reading_of,
     state_of,
-    this_host,
     unreadable,
 )
-from rackwright.pyinfra_glue.inventories import settings_of
+from rackwright.operations.steps import lacks
+from rackwright.operations.switch_queue import switch_queue_of
+from rackwright.plan.change import Change, Job, Refuse, Shell
+from rackwright.plan.concern import Concern, HostReading
 from rackwright.record.handover import received
 from rackwright.record.journal import note
 from rackwright.record.states import RunState
+from rackwright.remote.commands import command_of, complain, remote
+from rackwright.remote.errors import StepFailedError
+from rackwright.remote.jobs import run_job
 from rackwright.rollout.run_hosts import (
     RunHost,
     bake_rows,
@@ -139,7 +144,7 @@ def _after_earlier_switches(
 def _waited(host: Host, changes: Sequence[Change]) -> bool:
     """Wait for a switch under way to another release than these changes want. True when there was one."""
     steps = [step for change in changes for step in change.steps if isinstance(step, Proved | DaemonRestart)]
-    return any(await_earlier(host.state, host, step) for step in steps)
+    return any(await_earlier(host, step) for step in steps)
 
 
 def pending(steps: Collection[str], settings: HostSettings, seen: HostReading) -> list[Change]:
@@ -199,7 +204,7 @@ def queue_up(
         turn = HostTurn(own, before, member.serving, diff, moves and is_ours(seen), others, boot, welcomes)
         turns.gate.announce(node, lambda: _switch_host(host, turn))
         if in_rollout():
-            turns.keepers[host.name] = lambda: keep_slice(host.state, host)
+            turns.keepers[host.name] = lambda: keep_slice(host)
             turns.bake(host.name, lambda last: _bake_host(host, last))
         if together is not None:
             together.is_announced = True
@@ -258,7 +263,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         state_of(host).stale = True
         end_others(turn.others)
     note("host", host=host.name, state=RunState.SWITCHED)
-    keep_slice(host.state, host)
+    keep_slice(host)
     note_others(turn.others, RunState.SWITCHED)
     return Outcome()
 
@@ -281,7 +286,7 @@ def _begin_turn(host: Host, turn: HostTurn) -> None:
     told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
     told["boot"] = turn.boot or None
     note("host", host=host.name, state=RunState.SWITCHING, **told)
-    keep_slice(host.state, host)
+    keep_slice(host)
     begin_others(turn.others)
 
 
@@ -296,7 +301,7 @@ def _failed_turn(host: Host, turn: HostTurn, error: StepFailedError) -> Outcome:
     told: dict[str, Any] = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
     told["unseen"] = isinstance(error, UnknownEndError) or None
     note("host", host=host.name, state=state_after(error, turn.served), **told)
-    keep_slice(host.state, host)
+    keep_slice(host)
     note_others(turn.others, state_after(error, turn.served), **told)
     return outcome
 
@@ -312,7 +317,7 @@ def _knock_as_stranger(host: Host) -> None:
     """Nobody but the hosts of an endpoint may reach what connects them; nothing to ask of a host that serves alone."""
     settings = settings_of(host)
     if settings.group is not None:
-        refuse_strangers(host.state, host, settings.group, settings.all_endpoints[settings.group.endpoint].port)
+        refuse_strangers(host, settings.group, settings.all_endpoints[settings.group.endpoint].port)
 
 
 def _perform_in_turn(host: Host, turn: HostTurn) -> None:
@@ -368,11 +373,11 @@ def _bake_host(host: Host, last: bool) -> Outcome:
             continue
         rows = bake_rows(name, endpoint.proven, endpoint.spec, own.get(name) if last else None)
         try:
-            ask_all(host.state, host, name, rows, again=True)
+            ask_all(host, name, rows, again=True)
         except StepFailedError as error:
             complain(host, str(error))
             note("host", host=host.name, state=RunState.AFTERWARDS, text=str(error))
-            keep_slice(host.state, host)
+            keep_slice(host)
             return outcome_of(error, served=True)
     return Outcome()
 
@@ -410,7 +415,7 @@ def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
     """Waiting changes nothing, so it is no command; an endpoint that does not come up is an error."""
     for job in jobs:
         try:
-            run_job(host.state, host, job)
+            run_job(host, job)
         except StepFailedError as error:
             yield fail(str(error))
 
@@ -466,7 +471,7 @@ def line_up_back() -> Commands:
 def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     if seen[DRAINED].drained is not None:
         return []
-    ok, output = remote(host.state, host, command_of(Shell(read_script())))
+    ok, output = remote(host, command_of(Shell(read_script())))
     if not ok:
         raise StepFailedError(f"its kept releases could not be read: {tail(output)}", code="RW1101")
     endpoints = seen[ENDPOINT].endpoints

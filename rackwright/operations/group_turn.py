@@ -9,22 +9,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyinfra.api.host import Host
-
-from rackwright.concerns.endpoint.group import Stage, stage_of
+from rackwright.adapter.command_output import tail
+from rackwright.adapter.host import Host
+from rackwright.adapter.run.inventories import groups_of, settings_of
+from rackwright.adapter.run_context import part_of
+from rackwright.concerns.endpoint.group.members import Stage, stage_of
 from rackwright.concerns.endpoint.switch.job import can_start_script
-from rackwright.effects.lease.keeping import keep_slice
-from rackwright.effects.printed import tail
-from rackwright.effects.remote import StepFailedError, command_of, complain, remote
-from rackwright.effects.run_context import part_of
+from rackwright.concerns.endpoint.switch.steps import Proved
+from rackwright.concerns.lease.run_slice import keep_slice
 from rackwright.messages import coded
+from rackwright.operations.hostrun import announce_changes, carry_out, mark_changed, state_of
 from rackwright.paths import unit_name
-from rackwright.plan.change import Change, Proved, Shell
-from rackwright.pyinfra_glue.hostrun import announce_changes, carry_out, mark_changed, state_of
-from rackwright.pyinfra_glue.inventories import groups_of, settings_of
+from rackwright.plan.change import Change, Shell
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.journal import note
 from rackwright.record.states import RunState
+from rackwright.remote.commands import command_of, complain, remote
+from rackwright.remote.errors import StepFailedError
 from rackwright.settings.group import Group
 
 
@@ -112,7 +113,7 @@ def note_others(others: Iterable[MemberTurn], state: RunState, **told: Any) -> N
     """Note the same of the other members as of their head."""
     for one in others:
         note("host", host=one.host.name, state=state, **told)
-        keep_slice(one.host.state, one.host)
+        keep_slice(one.host)
 
 
 def begin_others(others: Iterable[MemberTurn]) -> None:
@@ -122,7 +123,7 @@ def begin_others(others: Iterable[MemberTurn]) -> None:
         sentences = [change.sentence for change in one.changes]
         told = {"before": dict(one.before), "changes": sentences, "diff": None, "boot": one.boot or None}
         note("host", host=one.host.name, state=RunState.SWITCHING, **told)
-        keep_slice(one.host.state, one.host)
+        keep_slice(one.host)
 
 
 def how_together(turn: GroupTurn) -> str:
@@ -160,7 +161,7 @@ def refuse_unable(others: Iterable[MemberTurn], changes: Iterable[Change]) -> No
             name = proof.endpoint
             releases = [(name, proof.release), (name, one.before.get(name))]
             asking = command_of(Shell(can_start_script(name, releases, publishes=False)))
-            ok, output = remote(one.host.state, one.host, asking, twice=True)
+            ok, output = remote(one.host, asking, twice=True)
             if not ok:
                 why = f"{one.host.name}: {tail(output)}"
                 text = f"endpoint {name} was not switched, the previous release still serves: {why}"

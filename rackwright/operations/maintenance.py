@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from pyinfra.api import operation
-from pyinfra.api.command import PyinfraCommand
-from pyinfra.api.host import Host
-
+from rackwright.adapter.host import Host, say, this_host
+from rackwright.adapter.operation import PyinfraCommand, operation
+from rackwright.adapter.run.inventories import settings_of
 from rackwright.concerns.drained import DRAINED, Drained
 from rackwright.concerns.endpoint.switch.maintenance import (
     drain_changes,
@@ -18,19 +17,16 @@ from rackwright.concerns.endpoint.switch.maintenance import (
     undrain_changes,
     wait_changes,
 )
-from rackwright.effects.remote import say
 from rackwright.operations.endpoints import left_drained, queue_up
-from rackwright.plan.change import Change
-from rackwright.plan.concern import HostReading
-from rackwright.pyinfra_glue.hostrun import (
+from rackwright.operations.hostrun import (
     Commands,
     decide_and_carry_out,
     fail,
     leased_changes,
     reading_of,
-    this_host,
 )
-from rackwright.pyinfra_glue.inventories import settings_of
+from rackwright.plan.change import Change
+from rackwright.plan.concern import HostReading
 from rackwright.record.handover import received
 from rackwright.record.journal import note
 from rackwright.record.states import RunState

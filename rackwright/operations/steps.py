@@ -6,28 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from pyinfra.api import State, operation
-from pyinfra.api.host import Host
-
+from rackwright.adapter.command_output import tail
+from rackwright.adapter.host import Host, State, say, this_host
+from rackwright.adapter.operation import operation
+from rackwright.adapter.run.declaring import declared_of, noted, ours
+from rackwright.adapter.run.inventories import settings_of
+from rackwright.adapter.run.options import is_dry, is_verbose
+from rackwright.adapter.run_context import part_of
 from rackwright.concerns.catalog import by_name, managed
 from rackwright.concerns.declared import Declared
 from rackwright.concerns.lease import LEASED
+from rackwright.concerns.lease.held import forget, hold_of
+from rackwright.concerns.lease.lease import clear_dead
 from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
-from rackwright.effects.downloads import under_way
-from rackwright.effects.held_leases import forget, hold_of
-from rackwright.effects.lease.taking import clear_dead
-from rackwright.effects.printed import tail
-from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say
-from rackwright.effects.run_context import part_of
 from rackwright.messages import RackwrightError, ReadingError, coded
-from rackwright.plan.change import Change, Owned, Refuse, Shell
-from rackwright.plan.concern import Concern, HostReading
-from rackwright.plan.ownership import RECORD
-from rackwright.pyinfra_glue.declaring import declared_of, noted, ours
-from rackwright.pyinfra_glue.hostrun import (
+from rackwright.operations.hostrun import (
     Commands,
     announce_changes,
     begun,
@@ -39,14 +35,17 @@ from rackwright.pyinfra_glue.hostrun import (
     mark_begun,
     mark_changed,
     reading_of,
-    this_host,
     unreadable,
     was_changed,
 )
-from rackwright.pyinfra_glue.inventories import settings_of
-from rackwright.pyinfra_glue.options import is_dry, is_verbose
+from rackwright.plan.change import Change, Owned, Refuse, Shell
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.ownership import RECORD
 from rackwright.record.journal import note
 from rackwright.record.masking import change_fields
+from rackwright.remote.commands import command_of, complain, remote
+from rackwright.remote.downloads import under_way
+from rackwright.remote.errors import StepFailedError
 from rackwright.sources.names import missing_of
 
 
@@ -109,7 +108,7 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
 def _must_wait(host: Host, changes: Sequence[Change]) -> bool:
     """Whether what an image is must be known first, which its download tells."""
     refuses = any(isinstance(step, Refuse) for change in changes for step in change.steps)
-    return refuses and bool(under_way(host.state, host))
+    return refuses and bool(under_way(host))
 
 
 def collect(name: str) -> None:
@@ -180,8 +179,8 @@ def converged() -> Commands:
     if not host.state.is_executing:
         return
     if not was_changed(host):
-        if (read := reading_of(host)) is not None and hold_of(host.state, host.name) is None:
-            clear_dead(host.state, host, read[LEASED])
+        if (read := reading_of(host)) is not None and hold_of(host) is None:
+            clear_dead(host, read[LEASED])
         return
     seen = reading_of(host, whole=True)
     if seen is None:
@@ -268,13 +267,13 @@ def tear_down(purge: bool = False) -> Commands:
     for change in changes:
         yield from commands(change)
     if host.state.is_executing:
-        forget(host.state, host.name)
+        forget(host)
         yield from _check_gone(host, plans[-1])
 
 
 def _read_marks(host: Host, record: Iterable[Owned]) -> Marks:
     script = read_script(record, settings_of(host).models.folder)
-    ok, output = remote(host.state, host, command_of(Shell(script)))
+    ok, output = remote(host, command_of(Shell(script)))
     try:
         if ok:
             return parse(output.stdout_lines)

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyinfra import logger
-from pyinfra.api.host import Host
-
-from rackwright.effects.run_context import part_of
+from rackwright.adapter.host import Host, logger
+from rackwright.adapter.run_context import part_of
 from rackwright.record.journal import current_record, note
 from rackwright.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
 from rackwright.rollout.run_hosts import BakeCheck, RunHost, baking, in_rollout, limits_of

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from rackwright.messages import coded
 from rackwright.settings.secret import Secret
 
-if TYPE_CHECKING:
-    from rackwright.plan.reach import Door
-    from rackwright.proof.basic import Question
+
+class Step:
+    """One step of a change; `rackwright.concerns.apply` carries each kind out."""
 
 
 @dataclass(frozen=True)
-class Shell:
+class Shell(Step):
     """A POSIX sh script, run as root. It must be safe to run twice.
 
     `stdin` is where secrets go; `timeout` (seconds) ends the script on the host itself.
@@ -29,7 +28,7 @@ class Shell:
 
 
 @dataclass(frozen=True)
-class WriteFile:
+class WriteFile(Step):
     """A whole file, replaced atomically; its content travels by standard input."""
 
     path: str
@@ -39,7 +38,7 @@ class WriteFile:
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Step):
     """A long script that the host runs by itself, as a transient systemd unit.
 
     It goes on when the connection or the control process dies, and the next run joins it instead of starting
@@ -71,7 +70,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Guarded:
+class Guarded(Step):
     """A script that could lock us out: the host runs `undo` by itself unless a new connection confirms in time."""
 
     name: str
@@ -83,78 +82,7 @@ class Guarded:
 
 
 @dataclass(frozen=True)
-class Proved:
-    """A switch that counts only when the endpoint then answers; otherwise the host rolls back, by itself.
-
-    `job` does all of it on the host, up to the basic proof and the commit. With the full gate it waits for the control
-    machine, which then asks `questions`.
-    """
-
-    endpoint: str
-    release: str
-    job: Job
-    serving: bool
-    """True when the endpoint serves now, so that switching it takes capacity away."""
-    takes_over: tuple[str, ...] = ()
-    """Endpoints of other names that it replaces: they serve again when it fails."""
-    restarts: bool = True
-    """False when what runs already is only to be proven."""
-    questions: tuple[Question, ...] = ()
-    """What the control machine asks besides the basic proof; nothing when the host commits alone."""
-    questions_before: tuple[Question, ...] = ()
-    """Asked before the switch, so that rows of the same name can be compared afterwards."""
-    listens: tuple[str, str, int] | None = None
-    """Network, address and port of a release that is rolled back to; None where the settings say it."""
-    door: Door | None = None
-    """Where clients come in; None when the endpoint listens on loopback only."""
-
-
-@dataclass(frozen=True)
-class DaemonRestart:
-    """A restart of dockerd that counts only when its endpoints then answer; otherwise the host rolls back, by itself.
-
-    `job` does all of it on the host, from the drain to the end.
-    """
-
-    endpoints: tuple[str, ...]
-    """Those that are stopped and started with it."""
-    configuration: str
-    """Short name of what is tried."""
-    job: Job
-    serving: bool
-    """True when any of them serves now."""
-
-
-@dataclass(frozen=True)
-class HostRestart:
-    """A restart of the whole host; `HostReturn` waits for its end.
-
-    `job` drains, stops and restarts on the host, which starts its endpoints again by itself.
-    """
-
-    job: Job
-    proofs: tuple[Proved, ...]
-    """What must answer afterwards: what it is compared by is asked before."""
-    serving: bool
-    """True when any endpoint serves now."""
-    boot: str
-    """The boot that is to end."""
-
-
-@dataclass(frozen=True)
-class HostReturn:
-    """The end of a host's restart, which counts only when the host is back in time and its endpoints then answer."""
-
-    proofs: tuple[Proved, ...]
-    """What must answer."""
-    boot: str
-    """The boot that is to end."""
-    seconds: int
-    """Within which the host must be back."""
-
-
-@dataclass(frozen=True)
-class Refuse:
+class Refuse(Step):
     """Nothing can be done here: what is wrong, where, and the next command to type.
 
     `final` is False when earlier steps of the same run may still fix it, so that looking ahead must not fail.
@@ -169,9 +97,6 @@ class Refuse:
     def message(self) -> str:
         """The text with its code, for people."""
         return coded(self.code, self.text)
-
-
-Step = Shell | WriteFile | Job | Guarded | Proved | DaemonRestart | HostRestart | HostReturn | Refuse
 
 
 @dataclass(frozen=True, order=True)

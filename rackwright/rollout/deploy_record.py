@@ -13,15 +13,15 @@ from types import TracebackType
 from typing import Any
 
 import click
-from pyinfra import logger
 
+from rackwright.adapter.host import logger
+from rackwright.adapter.run.current_run import current_state, has_executed, last_words
+from rackwright.adapter.run.inventories import settings_of
+from rackwright.concerns.endpoint.container import served_name
 from rackwright.exit_codes import ExitCode
 from rackwright.messages import NAMED, RackwrightError, coded, shortest
 from rackwright.plan.reach import in_url
-from rackwright.plan.spec import served_name
 from rackwright.processes import this_process
-from rackwright.pyinfra_glue.current_run import current_state, has_executed, last_words
-from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.record.ending import FIX
 from rackwright.record.handover import VARIABLE, received
 from rackwright.record.journal import new_record, note, read_record

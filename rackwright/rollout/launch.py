@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 import rackwright
+from rackwright.adapter.run.options import data_given, data_words
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import is_python
 from rackwright.loading.group import mates_of
@@ -19,7 +20,6 @@ from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import nested
 from rackwright.messages import RackwrightError, coded
 from rackwright.processes import ReportedInterrupt, module
-from rackwright.pyinfra_glue.options import data_given, data_words
 from rackwright.record.ending import Result, result
 from rackwright.record.handover import Handover
 from rackwright.record.journal import append, new_record, read_record

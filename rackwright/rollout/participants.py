@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rackwright.adapter.run.unreachable import offline
 from rackwright.concerns.drained import Drained
 from rackwright.messages import RackwrightError, counted
-from rackwright.pyinfra_glue.unreachable import offline
 from rackwright.record.quarantine import Quarantined
 from rackwright.record.states import RunState
 from rackwright.rollout.waves import amount

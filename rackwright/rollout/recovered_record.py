@@ -10,21 +10,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from rackwright.adapter.command_output import tail
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.concerns.lease import SeenLease, parse_seen, read_script, whose
-from rackwright.effects.lease.holder import is_gone
-from rackwright.effects.printed import tail
-from rackwright.effects.remote import StepFailedError, command_of, remote
+from rackwright.concerns.lease.holder import is_gone
 from rackwright.hostside import host_script
 from rackwright.inspect.read_hosts import in_parallel
 from rackwright.messages import RackwrightError, ReadingError
 from rackwright.paths import SLICE
 from rackwright.plan.change import Shell
 from rackwright.plan.reading import decode, pairs
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.record.journal import Event, adopt_record, folder_of, order_of, read_record, records
 from rackwright.record.on_hosts.merging import merged
 from rackwright.record.on_hosts.slices import MOST, Slice, parse_slice
 from rackwright.record.record import Record, record_of
+from rackwright.remote.commands import command_of, remote
+from rackwright.remote.errors import StepFailedError
 from rackwright.rollout.resumable_runs import chosen
 
 LIMITS = frozenset(
@@ -77,7 +78,7 @@ def _read_hosts(inventory: str) -> dict[str, FoundOnHost]:
 def _ask(one: Connected) -> FoundOnHost | None:
     script = f"{read_script()}\n{host_script('slice_read', slice=SLICE, most=MOST)}"
     try:
-        ok, output = remote(one.state, one.host, command_of(Shell(script, timeout=30)))
+        ok, output = remote(one.host, command_of(Shell(script, timeout=30)))
         if ok:
             text = decode(pairs("\n".join(output.stdout_lines)).get("slice", ""))
             return FoundOnHost(parse_slice(text, one.host.name), parse_seen(output.stdout_lines))

@@ -6,30 +6,35 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from pyinfra import logger
-
-from rackwright.concerns.endpoint import ENDPOINT, is_keyed, of_container
+from rackwright.adapter.concurrency import side_by_side, sleep
+from rackwright.adapter.host import logger
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.container import url_of
+from rackwright.concerns.endpoint.proof.asking import listener_script
+from rackwright.concerns.endpoint.proof.basic import Answer, Question, Verdict
+from rackwright.concerns.endpoint.proof.steps import engine_steps
+from rackwright.concerns.endpoint.questions import is_keyed, of_container
+from rackwright.concerns.endpoint.release.concern import binding_of, wanted_releases
+from rackwright.concerns.endpoint.release.files import Release
+from rackwright.concerns.endpoint.switch.follow import (
+    NotAdmittedError,
+    NothingServesError,
+    RolledBackError,
+    StoppedError,
+)
 from rackwright.concerns.gpus import GPUS
-from rackwright.concerns.release import binding_of, wanted_releases
-from rackwright.effects.remote import ConnectionLostError, StepFailedError
-from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesError, RolledBackError, StoppedError
 from rackwright.hostside import host_script
 from rackwright.paths import container_name, endpoint_dir, unit_name
-from rackwright.plan.asking import listener_script
 from rackwright.plan.concern import HostReading
-from rackwright.plan.release import Release
-from rackwright.plan.spec import url_of
-from rackwright.proof.basic import Answer, Question, Verdict
-from rackwright.proof.steps import engine_steps
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.handover import received
 from rackwright.record.journal import note
 from rackwright.record.progress import SELDOM
 from rackwright.record.states import RunState
+from rackwright.remote.errors import ConnectionLostError, StepFailedError
 from rackwright.rollout.turn_queue import Bake, Outcome
 from rackwright.rollout.waves import FIRST, LAST, Node, RunLimits, amount
 from rackwright.settings.model import EndpointSettings, HostSettings
@@ -200,7 +205,7 @@ def baking(seconds: int, checks: Mapping[str, BakeCheck]) -> Callable[[Bake], di
         told = time.monotonic()
         deadline, last = told + seconds, seconds <= 0
         while not last:
-            time.sleep(min(WATCH_SECONDS, max(0.0, deadline - time.monotonic())))
+            sleep(min(WATCH_SECONDS, max(0.0, deadline - time.monotonic())))
             last = time.monotonic() >= deadline
             failed = _failed_of(task.hosts, checks, last)
             if failed:
@@ -221,6 +226,5 @@ def _count_down(task: Bake, deadline: float, told: float) -> float:
 
 
 def _failed_of(hosts: Sequence[str], checks: Mapping[str, BakeCheck], last: bool) -> dict[str, Outcome]:
-    with ThreadPoolExecutor(WATCHED_AT_ONCE) as pool:
-        outcomes = zip(hosts, pool.map(lambda name: checks[name](last), hosts), strict=True)
-        return {name: outcome for name, outcome in outcomes if not outcome.is_well}
+    outcomes = side_by_side(lambda name: checks[name](last), hosts, WATCHED_AT_ONCE)
+    return {name: outcome for name, outcome in zip(hosts, outcomes, strict=True) if not outcome.is_well}

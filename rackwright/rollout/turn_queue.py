@@ -7,10 +7,10 @@ it came for. `waves` says which that is; this module only keeps the turns and wa
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from rackwright.adapter.concurrency import Condition, new_condition
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.fault import Failure, judged
 from rackwright.record.journal import note
@@ -75,7 +75,7 @@ class Begin:
 
 @dataclass
 class TurnQueue:
-    """The queue of one run. Its condition variable is gevent's under pyinfra, which patches threading.
+    """The queue of one run. Hosts wait for their turn on its condition.
 
     bake: watches the hosts of a finished wave and tells which of them failed, or None when there is no bake.
     """
@@ -95,7 +95,7 @@ class TurnQueue:
     beginning: bool = False
     held: str = ""
     """Why no further wave begins."""
-    changed: threading.Condition = field(default_factory=threading.Condition)
+    changed: Condition = field(default_factory=new_condition)
 
     def announce(self, node: Node, work: Work) -> None:
         """Put a host into the queue."""

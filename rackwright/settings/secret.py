@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
-from pyinfra.api.hiddenvalue import HiddenValue
 
+from rackwright.adapter.bases import HiddenValue
 from rackwright.masks import BEGINNINGS, KNOWN, LOGIN_IN_HEADER, MASK, PASSWORD_IN_URL, TOKEN_IN_URL, keep_hidden
 
 _NAME = (

@@ -6,17 +6,17 @@ server cannot be asked from this machine (a closed network), its hosts ask by th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from rackwright.adapter.concurrency import Lock, new_lock, spawn
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
 from rackwright.messages import waiting
 from rackwright.plan.concern import HostReading
-from rackwright.proof.references import registry_of
+from rackwright.settings.image_reference import registry_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
 from rackwright.sources.errors import NotThereError, SourceError, UnreachableError
@@ -70,8 +70,8 @@ class Names:
     def __init__(self) -> None:
         self._answers: dict[object, Answer] = {}
         self._lost: dict[object, UnreachableError] = {}
-        self._servers: dict[object, threading.Lock] = {}
-        self._lock = threading.Lock()
+        self._servers: dict[object, Lock] = {}
+        self._lock = new_lock()
 
     def complete(self, settings: HostSettings, reading: HostReading) -> HostReading:
         """The reading with what its host has no record of yet; unchanged where no step of its run fetches anything."""
@@ -101,9 +101,7 @@ class Names:
 
     def _answers_to(self, names: Sequence[Name]) -> dict[Name, Answer]:
         """Ask for names, side by side as far as they are different servers' to say."""
-        threads = [threading.Thread(target=self._once, args=(name,), daemon=True) for name in names[1:]]
-        for thread in threads:
-            thread.start()
+        threads = [spawn(partial(self._once, name)) for name in names[1:]]
         found = {name: self._once(name) for name in names[:1]}
         for thread in threads:
             thread.join()
@@ -111,7 +109,7 @@ class Names:
 
     def _once(self, name: Name) -> Answer:
         with self._lock:
-            server = self._servers.setdefault(name.way, threading.Lock())
+            server = self._servers.setdefault(name.way, new_lock())
         with server:
             if name.key not in self._answers:
                 with waiting(lambda: f"{host_of(name.way.server) or name.way.server} to say what {name.text} is"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from http.client import HTTPConnection, HTTPMessage, HTTPSConnection
 from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
+from rackwright.adapter.concurrency import spawn
 from rackwright.sources.errors import SourceError
 
 Result = TypeVar("Result")
@@ -134,9 +134,7 @@ def within(seconds: float, work: Callable[[], Result]) -> Result:
         except BaseException as error:
             ended.append(error)
 
-    # By its module: gevent has put its own there by now, where a command connects.
-    thread = threading.Thread(target=carry_out, daemon=True)
-    thread.start()
+    thread = spawn(carry_out)
     thread.join(seconds)
     if not ended:
         raise TimeoutError(f"no whole answer within {seconds:g} s")

@@ -10,7 +10,7 @@ import hashlib
 import re
 from urllib.parse import urlencode
 
-from rackwright.proof.references import HUB, HUB_HOST, registry_of, repository_of, tag_of
+from rackwright.settings.image_reference import HUB, HUB_HOST, registry_of, repository_of, tag_of
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry
 from rackwright.sources.errors import NotThereError, SourceError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from rackwright.concerns.models import name_of, sources_of
 from rackwright.messages import waiting
-from rackwright.proof.references import registry_of
+from rackwright.settings.image_reference import registry_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
 from rackwright.sources.http import Client

@@ -34,14 +34,14 @@ ANSWERS = {
     "What is the capital of France?": "Paris",
     "What is the weather in Paris now? Use the tool.": TOOL_CALL,
 }
-"""What the gate asks (rackwright.proof), and what `rackwright chat` is shown with."""
+"""What the gate asks (rackwright.concerns.endpoint.proof), and what `rackwright chat` is shown with."""
 PROSE = (
     "When the lamp went out, the keeper's daughter climbed the stairs with a lantern and rang the bell until morning, "
     "and every boat on the bay found its way home before the storm came in from the west."
 )
 BEGUN = "When the lamp went out, the keeper's daughter"
 CONTINUED = {f"{PROSE}\n\n{PROSE}\n\n{BEGUN}": PROSE.removeprefix(BEGUN)}
-"""Plain text that the gate has continued, to see drafts accepted (rackwright.proof.drafts)."""
+"""Plain text that the gate has continued, to see drafts accepted (rackwright.concerns.endpoint.proof.drafts)."""
 LOOP = "sea " * 60
 MOST_STEPS, ENOUGH = 600, 0.002
 """Steps of the optimiser at most, and the loss at which it ends: by then every answer comes word for word."""

@@ -100,8 +100,8 @@ done
 chmod 755 /run/shims/*
 """
 READING = """\
-from rackwright.effects.reader import reading_script
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.concerns.read_host import reading_script
+from rackwright.adapter.run.session import chosen_hosts
 print(reading_script(chosen_hosts("inventory/lab.py", ())[0].settings))
 """
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rackwright.effects.jobs import payload, start_script
 from rackwright.plan.change import Job
+from rackwright.remote.job_scripts import payload, start_script
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests import texts

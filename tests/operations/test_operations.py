@@ -22,12 +22,12 @@ from pyinfra.api.state import StateStage
 from pyinfra.connectors.fake import FakeConnector
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
+from rackwright.adapter.run.declaring import remember
 from rackwright.concerns.declared import Declared
-from rackwright.effects.downloads import under_way
-from rackwright.effects.held_leases import LOST
+from rackwright.concerns.lease.held import LOST
 from rackwright.operations.steps import apply_concern
 from rackwright.plan.reading import HEAD
-from rackwright.pyinfra_glue.declaring import remember
+from rackwright.remote.downloads import under_way
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*/*.yaml"))
@@ -82,7 +82,7 @@ def run_case(case: dict[str, Any], name: str, steps: tuple[str, ...] = (), **arg
         state.set_stage(StateStage.Execute)
         run_ops(state)
         # As release() does, before the run ends and its lease with it.
-        assert all(download.ended.wait(5) for host in inventory for download in under_way(state, host))
+        assert all(download.ended.wait(5) for host in inventory for download in under_way(host))
         state.set_stage(StateStage.Disconnect)
         disconnect_all(state)
     return state
@@ -132,5 +132,5 @@ def test_a_download_is_only_begun_where_that_is_asked_for_and_somebody_collects_
     case = yaml.safe_load((HERE / "cases/image/pulls.yaml").read_text())
     state = run_case(case, "h1", steps, wait=wait)
     (host,) = state.inventory
-    assert len(under_way(state, host)) == begun
+    assert len(under_way(host)) == begun
     assert [command for command in sent if "Start a job" in command], "the host was told in any case"

@@ -22,12 +22,12 @@ from typing import Any
 
 import pytest
 
-from rackwright.effects.jobs import MISTAKE
 from rackwright.hostside import store_functions
 from rackwright.hostside.fetch_model.cache import cached
 from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.hostside.fetch_model.hub import Hub as Repository
 from rackwright.hostside.packed import packed
+from rackwright.remote.job_scripts import MISTAKE
 from rackwright_lab import faults
 from rackwright_lab.hosts import share
 from rackwright_lab.machine import prerequisites

@@ -22,11 +22,12 @@ GRACE = 2
 CODE = """\
 import sys
 from rackwright.cli.main import main
-from rackwright.effects import line, remote
-from rackwright.pyinfra_glue import poll
-from rackwright.pyinfra_glue.ssh import client, limits
-line.MOST = 2 << 20  # a busy machine reads as much within these seconds too
-remote.GRACE, poll.SECONDS, client.LOGIN, limits.SLOW, limits.DEAD = {grace}, 5, 4, 1, 2
+from rackwright.adapter import connection_limits
+from rackwright.remote import commands
+from rackwright.adapter.run import poll
+from rackwright.adapter.ssh import client, limits
+connection_limits.MOST = 2 << 20  # a busy machine reads as much within these seconds too
+commands.GRACE, poll.SECONDS, client.LOGIN, limits.SLOW, limits.DEAD = {grace}, 5, 4, 1, 2
 sys.exit(main(sys.argv[1:]))
 """
 MEMORY = 3 << 30

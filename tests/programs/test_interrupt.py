@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from pyinfra.connectors import util
 
-from rackwright.effects import remote as effects  # noqa: F401 - it refuses passwords
-from rackwright.effects.login import PasswordWantedError
+from rackwright.adapter.ssh.passwords import PasswordWantedError, refuse_passwords
 from rackwright.exit_codes import ExitCode
-from rackwright.pyinfra_glue.ssh.passwords import refuse_passwords
+from rackwright.remote import commands as effects  # noqa: F401 - it refuses passwords
 
 PROGRAM = """\
 import pyinfra_cli
@@ -23,7 +22,7 @@ from types import SimpleNamespace
 from gevent.pool import Pool
 from pyinfra.api.state import StateStage
 from pyinfra.context import ctx_state
-from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
+from rackwright.adapter.run.interrupt import fail_on_interrupt
 
 def send():
     os.kill(os.getpid(), signal.NUMBER)
@@ -61,7 +60,7 @@ import gevent.monkey
 gevent.monkey.patch_all()
 from pyinfra.api.state import StateStage
 from pyinfra.context import ctx_state
-from rackwright.pyinfra_glue.interrupt import die_with_rollout, fail_on_interrupt
+from rackwright.adapter.run.interrupt import die_with_rollout, fail_on_interrupt
 
 fail_on_interrupt()
 die_with_rollout()

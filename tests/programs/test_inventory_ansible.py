@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
+from rackwright.adapter.run.current_run import Inventories, current_state
+from rackwright.adapter.run.inventories import load_inventory
+from rackwright.adapter.run_context import part_of
 from rackwright.cli import init
-from rackwright.effects.run_context import part_of
 from rackwright.inventory import NAMED
 from rackwright.loading.ansible import config
 from rackwright.loading.ansible.command import command
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.messages import SettingsError
-from rackwright.pyinfra_glue.current_run import Inventories, current_state
-from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.connection import login
 from tests.programs.fake_site import started
 from tests.refused import refused

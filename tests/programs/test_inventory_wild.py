@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.adapter.run.current_run import Inventories, current_state
+from rackwright.adapter.run.inventories import load_inventory
+from rackwright.adapter.run_context import part_of
 from rackwright.cli.main import main
-from rackwright.effects.run_context import part_of
 from rackwright.messages import SettingsError
-from rackwright.pyinfra_glue.current_run import Inventories, current_state
-from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.ssh.args import options
 from tests import texts
 from tests.programs.fake_site import make_site, started

@@ -27,14 +27,14 @@ from rackwright.concerns.image import SeenImages
 from rackwright.concerns.models import SeenModels
 from rackwright.inspect import read_hosts
 from rackwright.plan.concern import HostReading
-from rackwright.pyinfra_glue import session
+from rackwright.adapter.run import session
 from rackwright.sources.names import Names
 
 def connect(state):
     for host in state.inventory:
         host.connected = True
 
-def read(state, host, *_):
+def read(host, *_):
     seen = {"image": SeenImages(True, (), {}), "models": SeenModels((), frozenset())}
     return HostReading(seen, frozenset({"image", "models"})), {}
 
@@ -114,7 +114,7 @@ def stop(*_):
 gevent.monkey.patch_all = then
 modules = {}
 from rackwright.cli.main import main
-from rackwright.pyinfra_glue import session
+from rackwright.adapter.run import session
 session.use_patient_client = stop
 before = list(made)
 try:

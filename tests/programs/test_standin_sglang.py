@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from rackwright.proof.drafts import drafts_accepted
-from rackwright.proof.full import channels, refuses
-from rackwright.proof.sampling import sampled_answers
-from rackwright.proof.steps import engine_steps
+from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
+from rackwright.concerns.endpoint.proof.full import channels, refuses
+from rackwright.concerns.endpoint.proof.sampling import sampled_answers
+from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running, ask_row
 

@@ -11,11 +11,11 @@ import httpx2
 import pytest
 import yaml
 
-from rackwright.proof.basic import chat
-from rackwright.proof.drafts import drafts_accepted
-from rackwright.proof.full import no_loop, refuses, streams
-from rackwright.proof.sampling import sampled_answers
-from rackwright.proof.steps import engine_steps
+from rackwright.concerns.endpoint.proof.basic import chat
+from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
+from rackwright.concerns.endpoint.proof.full import no_loop, refuses, streams
+from rackwright.concerns.endpoint.proof.sampling import sampled_answers
+from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running, ask_row
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.proof.drafts import PROMPT, TOKENS
-from rackwright.proof.sampling import MILD_TEMPERATURE, part_followed
+from rackwright.concerns.endpoint.proof.drafts import PROMPT, TOKENS
+from rackwright.concerns.endpoint.proof.sampling import MILD_TEMPERATURE, part_followed
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.real.builds import NGRAM
 from tests.lab.conftest import BIN, Run, Site

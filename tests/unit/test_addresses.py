@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rackwright.addresses import is_loopback
-from rackwright.concerns.endpoint.group.strangers import listening
+from rackwright.concerns.endpoint.group.open_ports import listening
 from rackwright.loading.group import _resolved
 from rackwright.settings.model import EndpointSettings
 

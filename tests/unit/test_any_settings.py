@@ -11,9 +11,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from rackwright.cli.render import rendered_files
+from rackwright.concerns.endpoint.container import environment, server_command
 from rackwright.engines.host import check_endpoint
 from rackwright.loading.validate import validate
-from rackwright.plan.spec import environment, server_command
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright_engines.quick_yaml import load_yaml

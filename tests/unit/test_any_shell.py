@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.pyinfra_glue.ssh.any_shell import for_any_shell
+from rackwright.adapter.ssh.any_shell import for_any_shell
 
 SHELLS = [shell for shell in ("sh", "bash", "csh", "tcsh", "fish", "zsh", "ksh") if which(shell)]
 SCRIPTS = (

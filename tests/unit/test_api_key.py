@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.release.concern import WantedReleases, _added, changes, parse, read
-from rackwright.concerns.release.keys import SeenKeys
+from rackwright.concerns.endpoint.binding import Binding, key_digest, parse_binding
+from rackwright.concerns.endpoint.container import Resolved, endpoint_spec
+from rackwright.concerns.endpoint.release import files as releases
+from rackwright.concerns.endpoint.release.concern import WantedReleases, _added, changes, parse, read
+from rackwright.concerns.endpoint.release.files import Release, build_release
+from rackwright.concerns.endpoint.release.keys import SeenKeys
 from rackwright.engines.api_key import check_api_key, quiet_loggers
 from rackwright.engines.tables import table
 from rackwright.hostside import durable_script
 from rackwright.messages import SettingsError
-from rackwright.plan import release as releases
-from rackwright.plan.binding import Binding, key_digest, parse_binding
 from rackwright.plan.change import Shell, WriteFile
-from rackwright.plan.release import Release, build_release
-from rackwright.plan.spec import Resolved, endpoint_spec
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Hardware

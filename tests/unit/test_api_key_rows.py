@@ -12,11 +12,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.endpoint import questions
-from rackwright.concerns.endpoint.questions import questions_after, questions_before, tried_of
-from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.plan.binding import Binding, key_digest
-from rackwright.proof.basic import (
+from rackwright.concerns.endpoint.binding import Binding, key_digest
+from rackwright.concerns.endpoint.proof.basic import (
     Answer,
     Question,
     asks_for_key,
@@ -26,8 +23,10 @@ from rackwright.proof.basic import (
     parse_answer,
     threads,
 )
-from rackwright.proof.drafts import drafts_accepted
-from rackwright.proof.steps import engine_steps
+from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
+from rackwright.concerns.endpoint.proof.steps import engine_steps
+from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
+from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.rollout.run_hosts import bake_rows
 from tests.unit.test_api_key import KEY, OTHER, put_key, release, settings
 

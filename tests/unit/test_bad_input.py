@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rackwright.adapter.run import options as pyinfra_options
+from rackwright.adapter.run.inventories import load_inventory
 from rackwright.cli.main import main
 from rackwright.inventory import refuse_other_formats
 from rackwright.loading.ansible.command import environment
 from rackwright.loading.load import SIZE
 from rackwright.messages import SettingsError
 from rackwright.plan.render import render
-from rackwright.pyinfra_glue import options as pyinfra_options
-from rackwright.pyinfra_glue.inventories import load_inventory
 from tests.refused import refusal as coded_refusal
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"

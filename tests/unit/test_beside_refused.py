@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.adapter.run.inventories import load_inventory, refused_of
+from rackwright.adapter.run.session import chosen_hosts, hosts_named
 from rackwright.cli.main import main
 from rackwright.loading.ansible import jinja
 from rackwright.loading.choice import Choice
 from rackwright.loading.load import Listing, load
 from rackwright.messages import SettingsError
-from rackwright.pyinfra_glue.inventories import load_inventory, refused_of
-from rackwright.pyinfra_glue.session import chosen_hosts, hosts_named
 from rackwright.settings.inventory_groups import InventoryGroup, InventoryGroups
 from rackwright.settings.problems import InvalidSettingsError
 

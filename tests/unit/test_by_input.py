@@ -12,11 +12,14 @@ from pyinfra.api.command import StringCommand
 from pyinfra.api.util import get_kwargs_str
 from pyinfra.connectors.util import CommandOutput, OutputLine, write_stdin
 
-from rackwright.effects import remote as effects
-from rackwright.effects.by_input import MOST, Unshown, framed, receiver
-from rackwright.effects.reader import reading_command
-from rackwright.effects.remote import StepFailedError, TakenBackError, command_of, run_guarded
+from rackwright.adapter.connection import Unshown
+from rackwright.concerns.read_host import reading_command
 from rackwright.plan.change import Guarded, Shell
+from rackwright.remote import guards
+from rackwright.remote.commands import command_of
+from rackwright.remote.errors import StepFailedError, TakenBackError
+from rackwright.remote.guards import run_guarded
+from rackwright.remote.stdin_payload import MOST, framed, receiver
 from rackwright.settings.model import HostSettings
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/m"}
@@ -96,7 +99,7 @@ def test_many_networks_of_many_endpoints_are_read_and_guarded() -> None:
     assert len(line) < 1024
     long = "\n".join(f"echo {network}" for own in asked.all_endpoints.values() for network in own.networks * 20)
     step = Guarded("rules", long, "true", 30)
-    assert len(sent(command_of(Shell(effects._arm(step), stdin="true\n", unseen=True)))[0]) < 1024
+    assert len(sent(command_of(Shell(guards._arm(step), stdin="true\n", unseen=True)))[0]) < 1024
 
 
 class Host:
@@ -106,14 +109,14 @@ class Host:
 def guarded(monkeypatch: pytest.MonkeyPatch, *printed: str) -> str:
     """What is said of a guarded change that failed after the host had printed this."""
     lines = [OutputLine("stdout", line) for line in printed] + [OutputLine("stderr", "no such rule")]
-    monkeypatch.setattr(effects, "under_lease", lambda *_: (False, CommandOutput(lines)))
+    monkeypatch.setattr(guards, "under_lease", lambda *_: (False, CommandOutput(lines)))
     host: Any = Host()
     with pytest.raises(StepFailedError) as caught:
-        run_guarded(host, host, Guarded("rules", "false", "true", 30))
+        run_guarded(host, Guarded("rules", "false", "true", 30))
     assert isinstance(caught.value, TakenBackError) == bool(printed)
     return str(caught.value)
 
 
 def test_taken_back_is_said_only_when_something_had_begun_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "rules: could not begin, so nothing was changed: no such rule" in guarded(monkeypatch)
-    assert "rules: the change failed and was taken back: no such rule" in guarded(monkeypatch, effects.GUARD_BEGAN)
+    assert "rules: the change failed and was taken back: no such rule" in guarded(monkeypatch, guards.GUARD_BEGAN)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.follow import failure_of
 from rackwright.concerns.endpoint.switch.job import can_start_script
-from rackwright.effects.steps.endpoint import failure_of
 from rackwright.hostside import host_script
 from tests import texts
 

@@ -43,11 +43,11 @@ def test_the_limit_is_the_requests_and_the_commands(monkeypatch: pytest.MonkeyPa
     sent: list[Any] = []
 
     def remote(*words: Any) -> tuple[bool, Any]:
-        sent.append(words[2])
+        sent.append(words[1])
         return False, SimpleNamespace(stdout_lines=[])
 
     monkeypatch.setattr(chat, "remote", remote)
-    one: Any = SimpleNamespace(host=SimpleNamespace(name="h1"), state=None)
+    one: Any = SimpleNamespace(host=SimpleNamespace(name="h1"))
     endpoint: Any = SimpleNamespace()
     monkeypatch.setattr(chat, "command_of", lambda shell: shell)
     monkeypatch.setattr(chat, "served_name", lambda _: "m")

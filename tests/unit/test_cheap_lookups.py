@@ -16,7 +16,7 @@ from pyinfra.api.exceptions import ArgumentTypeError
 from pyinfra.connectors import base
 from pyinfra.connectors.ssh import ConnectorData
 
-from rackwright.pyinfra_glue.cheap_lookups import calling_frames, global_arguments, place_of, use_cheap_lookups
+from rackwright.adapter.cheap_lookups import calling_frames, global_arguments, place_of, use_cheap_lookups
 
 INSPECT: dict[str, Any] = {"stack": inspect.stack, "getframeinfo": inspect.getframeinfo}
 OWN_POP = arguments.pop_global_arguments

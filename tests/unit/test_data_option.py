@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from rackwright.adapter.run.inventories import load_inventory
+from rackwright.adapter.run.options import data_given, data_words, given
 from rackwright.cli import main
 from rackwright.cli.resume import typed_of
 from rackwright.cli.verbs import VERBS
-from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.pyinfra_glue.options import data_given, data_words, given
 from rackwright.rollout import launch
 from rackwright.settings.sections import Hooks
 

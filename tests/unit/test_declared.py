@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.adapter.run.declaring import check_steps, declare
 from rackwright.cli.rollback import own_operations
 from rackwright.concerns.catalog import ALL, managed
 from rackwright.concerns.declared import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
@@ -16,7 +17,6 @@ from rackwright.concerns.firewall.changes import OWNS
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError
 from rackwright.plan.change import Owned
-from rackwright.pyinfra_glue.declaring import check_steps, declare
 from tests import texts
 from tests.refused import refused
 from tests.unit.machines import settings

@@ -10,17 +10,14 @@ from typing import Any
 import pytest
 
 from rackwright.cli.rollout import add_parser, given
-from rackwright.concerns.endpoint import (
-    ENDPOINT,
-    Aim,
-    SeenEndpoints,
-    WantedEndpoints,
-    adopted_later,
-    changes,
-    why_switch,
-)
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, changes
+from rackwright.concerns.endpoint.release.concern import RELEASE, SeenReleases, binding_of, wanted_release
+from rackwright.concerns.endpoint.release.files import Release
+from rackwright.concerns.endpoint.seen import SeenEndpoints
+from rackwright.concerns.endpoint.wanted import WantedEndpoints
+from rackwright.concerns.endpoint.why_switch import Aim, why_switch
 from rackwright.concerns.gpus import GPUS
-from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
 from rackwright.inspect.drift import drift_of
 from rackwright.inspect.grouping import exit_code
 from rackwright.inspect.plan import plan_host
@@ -29,10 +26,8 @@ from rackwright.inspect.status.reading import Asked, parse
 from rackwright.inspect.status.rows import StatusRow, rows_of
 from rackwright.inspect.status.table import render
 from rackwright.loading.load import nested
-from rackwright.plan.binding import Binding
 from rackwright.plan.change import Shell
 from rackwright.plan.concern import HostReading
-from rackwright.plan.release import Release
 from rackwright.settings.model import HostSettings
 from tests import texts
 from tests.unit.machines import EVERYTHING

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.composite import composite
-from rackwright.effects import jobs, remote
 from rackwright.paths import DOCKER_HOST, DOCKER_MISLEADING
 from rackwright.plan.change import Guarded, Job, Shell
+from rackwright.remote import commands, guards, job_scripts
 from tests.unit.machines import settings
 from tests.unit.test_endpoint_changes import release
 
@@ -34,17 +34,17 @@ def said(words: list[str], login: dict[str, str]) -> str:
 
 
 def test_a_step_asks_the_socket(login: dict[str, str]) -> None:
-    command = remote.command_of(Shell(ASKED)).get_raw_value()
+    command = commands.command_of(Shell(ASKED)).get_raw_value()
     assert said(["sh", "-c", command], login) == f"DOCKER_HOST={DOCKER_HOST}\n"
 
 
 def test_a_job_asks_the_socket(login: dict[str, str]) -> None:
-    script = jobs.payload(Job("pull", "pull", ASKED)).split("\n")[0].split(" ")[2]
+    script = job_scripts.payload(Job("pull", "pull", ASKED)).split("\n")[0].split(" ")[2]
     assert said(["sh", "-c", base64.b64decode(script).decode()], login) == f"DOCKER_HOST={DOCKER_HOST}\n"
 
 
 def test_what_a_guard_takes_back_asks_the_socket(login: dict[str, str]) -> None:
-    undo = remote.undo_script(Guarded("docker", "true", ASKED, 60))
+    undo = guards.undo_script(Guarded("docker", "true", ASKED, 60))
     assert said(["sh", "-c", undo], login) == f"DOCKER_HOST={DOCKER_HOST}\n"
 
 

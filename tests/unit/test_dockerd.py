@@ -16,27 +16,29 @@ import pytest
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.docker.daemonjob import HOME, Scripts, joining_job, restart_job
-from rackwright.concerns.dockerd import DOCKERD, parse
-from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
+from rackwright.concerns.dockerd.concern import DOCKERD, parse
+from rackwright.concerns.dockerd.follow import ConfigurationBackError, ending
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.concern import ENDPOINT, takes_capacity
+from rackwright.concerns.endpoint.seen import Running, SeenEndpoint
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.follow import NotAdmittedError, NothingServesError, UnknownEndError
 from rackwright.concerns.endpoint.switch.job import in_turn
 from rackwright.concerns.endpoint.switch.proving import Tried
+from rackwright.concerns.endpoint.switch.steps import DaemonRestart
 from rackwright.concerns.endpoint.switch.transaction import Part
-from rackwright.effects.jobs import Ended
-from rackwright.effects.reader import parse_reading
-from rackwright.effects.remote import NotStartedError
-from rackwright.effects.steps.dockerd import ConfigurationBackError, ending
-from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesError, UnknownEndError
+from rackwright.concerns.read_host import parse_reading
 from rackwright.inspect.drift import drift_of
 from rackwright.inspect.plan import plan_host
 from rackwright.inspect.plan_text import summary
 from rackwright.operations.endpoints import pending
-from rackwright.plan.binding import Binding
-from rackwright.plan.change import Change, DaemonRestart, Job, Owned, Refuse
+from rackwright.plan.change import Change, Job, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.jobstream import Event, JobStream
 from rackwright.record.progress import DRAINING
 from rackwright.record.view.timeline_events import _phase_of
+from rackwright.remote.errors import NotStartedError
+from rackwright.remote.job_scripts import Ended
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.machines import EVERYTHING

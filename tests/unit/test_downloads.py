@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from rackwright.effects import downloads, remote
-from rackwright.effects.downloads import begin, collect, under_way
-from rackwright.effects.jobs import Ended
-from rackwright.effects.remote import ConnectionLostError
+from rackwright.adapter import connection
 from rackwright.plan.change import Job
+from rackwright.remote import downloads
+from rackwright.remote.downloads import begin, collect, under_way
+from rackwright.remote.errors import ConnectionLostError
+from rackwright.remote.job_scripts import Ended
 from tests.refused import refusal
 
 PULL = Job("pull-image", "pull image", "", code="RW2701")
@@ -33,12 +34,9 @@ class Host:
         self.may_end = {name: threading.Event() for name in self.status}
         self.starts = threading.Condition()
         self.lost: set[str] = set()
-        self.state: Any = SimpleNamespace()
-        self.host: Any = SimpleNamespace(name="h1", log=lambda _: None)
+        self.host: Any = SimpleNamespace(name="h1", log=lambda _: None, state=SimpleNamespace())
 
-    def show_job(
-        self, _state: Any, _host: Any, job: Job, show: Callable[[str], None], begun: Callable[[], None]
-    ) -> Ended:
+    def show_job(self, _host: Any, job: Job, show: Callable[[str], None], begun: Callable[[], None]) -> Ended:
         assert job.name != PULL.name or self.may_begin.wait(SECONDS)
         if job.name in self.lost:
             raise ConnectionLostError("the connection was lost (closed)")
@@ -51,7 +49,7 @@ class Host:
         return Ended(self.status[job.name])
 
     def begin(self, job: Job) -> None:
-        begin(self.state, self.host, job)
+        begin(self.host, job)
 
     def until_begun(self, *names: str) -> None:
         with self.starts:
@@ -59,14 +57,14 @@ class Host:
 
     def collect(self) -> dict[str, str]:
         """What was collected, with its failure."""
-        return {one.job.name: str(one.failure or "") for one in collect(self.state, self.host)}
+        return {one.job.name: str(one.failure or "") for one in collect(self.host)}
 
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     found = Host()
     monkeypatch.setattr(downloads, "show_job", found.show_job)
-    monkeypatch.setattr(remote, "_global_arguments", lambda *_: {})
+    monkeypatch.setattr(connection, "_arguments", lambda *_: {})
     return found
 
 
@@ -82,7 +80,7 @@ def test_what_is_begun_goes_on_while_the_next_begins(host: Host) -> None:
     for name in host.begun:
         host.may_end[name].set()
     assert host.collect() == {PULL.name: "", FETCH.name: ""}
-    assert under_way(host.state, host.host) == []
+    assert under_way(host.host) == []
     assert host.collect() == {}, "each is collected once"
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from rackwright.concerns.endpoint.container import Mount
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.models.concern import parse, read
 from rackwright.concerns.options.concern import WantedOptions, _misfits, changes, report
 from rackwright.plan.change import Refuse
 from rackwright.plan.reading import decode
-from rackwright.plan.spec import Mount
 from rackwright_engines.fit.draft_config import Misfit, misfits
 from rackwright_engines.fit.sizes import UNNAMED
 from tests.unit.test_plan import settings

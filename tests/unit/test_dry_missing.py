@@ -11,13 +11,13 @@ from typing import Any
 import click
 import pytest
 
+from rackwright.adapter.run.current_run import current_state
+from rackwright.adapter.run.options import Flags, is_dry, is_verbose, keep_flags
+from rackwright.adapter.run_context import part_of
 from rackwright.concerns.image import IMAGE
-from rackwright.effects.run_context import part_of
 from rackwright.operations import steps
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
-from rackwright.pyinfra_glue.current_run import current_state
-from rackwright.pyinfra_glue.options import Flags, is_dry, is_verbose, keep_flags
 from rackwright.sources.names import missing_of
 from tests.unit.test_plan import recorded, settings
 

@@ -19,6 +19,7 @@ from rackwright.concerns.composite import composite
 from rackwright.concerns.docker import SeenDocker, not_taken
 from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.docker.daemon import DAEMON_JSON
+from rackwright.concerns.endpoint.container import Resolved, endpoint_spec
 from rackwright.concerns.endpoint.edits import (
     SeenEdits,
     command_edits,
@@ -33,10 +34,9 @@ from rackwright.concerns.endpoint.edits import (
 from rackwright.concerns.firewall.kept import door_file
 from rackwright.hostside import host_script
 from rackwright.paths import OWN_DROP_INS, OWN_UNITS, UNITS, held_file
+from rackwright.concerns.endpoint.release.files import build_release
 from rackwright.plan.change import Change, Owned, Refuse
-from rackwright.plan.release import build_release
 from rackwright.plan.render import Expanded, systemd_command
-from rackwright.plan.spec import Resolved, endpoint_spec
 from rackwright.settings.model import NOWHERE, HostSettings
 
 UNIT = "rackwright-llm.service"

@@ -16,35 +16,25 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rackwright.concerns.endpoint import (
-    BOOT_UNITS,
-    Aim,
-    Running,
-    SeenEndpoint,
-    SeenEndpoints,
-    WantedEndpoint,
-    WantedEndpoints,
-    changes,
-    parse,
-    questions,
-    takes_capacity,
-    waits,
-    why_switch,
-)
-from rackwright.concerns.endpoint.seen import joined
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.concern import changes, takes_capacity, waits
+from rackwright.concerns.endpoint.container import EndpointSpec, Resolved, endpoint_spec
+from rackwright.concerns.endpoint.container_diff import reasons
+from rackwright.concerns.endpoint.proof.basic import RULES
+from rackwright.concerns.endpoint.questions import questions
+from rackwright.concerns.endpoint.release.concern import Unresolved, payload
+from rackwright.concerns.endpoint.release.files import SUMS, Release, build_release
+from rackwright.concerns.endpoint.seen import BOOT_UNITS, Running, SeenEndpoint, SeenEndpoints, joined, parse
 from rackwright.concerns.endpoint.switch.events import LastSwitch
-from rackwright.concerns.release import Unresolved, payload
+from rackwright.concerns.endpoint.switch.steps import Proved
+from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
+from rackwright.concerns.endpoint.why_switch import Aim, why_switch
 from rackwright.hostside import durable_script, host_script, host_text
 from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.plan import reading
 from rackwright.plan.answers import Answers, ListedContainer
-from rackwright.plan.binding import Binding
-from rackwright.plan.change import Change, Job, Owned, Proved, Refuse, Shell, WriteFile
-from rackwright.plan.release import SUMS, Release, build_release
+from rackwright.plan.change import Change, Job, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.render import render_own
-from rackwright.plan.spec import EndpointSpec, Resolved, endpoint_spec
-from rackwright.plan.specdiff import reasons
-from rackwright.proof.basic import RULES
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
 from tests import texts
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.concerns.endpoint.container import render_engine_yaml, server_command
 from rackwright.engines.host import check_endpoint, check_host
 from rackwright.loading.notes import notes
 from rackwright.loading.validate import validate
-from rackwright.plan.spec import render_engine_yaml, server_command
 from rackwright.settings.model import HostSettings
 from rackwright_engines.data import table
 from rackwright_engines.finding import Level

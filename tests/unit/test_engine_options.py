@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rackwright.plan.spec import render_engine_yaml
+from rackwright.concerns.endpoint.container import render_engine_yaml
 from rackwright_engines.finding import Level, refused
 from rackwright_engines.fit.sizes import EngineOptions
 from rackwright_engines.options.check import check_options

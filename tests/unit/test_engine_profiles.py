@@ -11,9 +11,9 @@ import click
 import pytest
 
 from rackwright.cli.render import rendered_files
+from rackwright.concerns.endpoint.container import server_command
 from rackwright.engines.host import check_host
 from rackwright.inventory import build
-from rackwright.plan.spec import server_command
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright_engines.finding import Level

@@ -8,9 +8,9 @@ import string
 
 import pytest
 
-from rackwright.proof.basic import Answer, Verdict, chat, judge_safely
-from rackwright.proof.full import no_loop
-from rackwright.proof.sense import loops, nonsense
+from rackwright.concerns.endpoint.proof.basic import Answer, Verdict, chat, judge_safely
+from rackwright.concerns.endpoint.proof.full import no_loop
+from rackwright.concerns.endpoint.proof.sense import loops, nonsense
 
 BASE = "http://127.0.0.1:8000"
 CHANCE = random.Random(17)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from rackwright.concerns.docker import DOCKER, SeenDocker
 from rackwright.concerns.docker.apt import OperatingSystem
+from rackwright.concerns.endpoint.container import FORMAT
 from rackwright.concerns.firewall import (
     FIREWALL,
     FIREWALL_AS_SERVED,
@@ -39,7 +40,6 @@ from rackwright.concerns.watch import KEPT_PORT
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.plan.spec import FORMAT
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import PRIVATE
 from tests.nft_model import Packet

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoints, parse
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.release.files import NEEDS
+from rackwright.concerns.endpoint.seen import SeenEndpoints, parse
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.retention import KeptRelease
 from rackwright.concerns.retention import parse as parse_kept
@@ -20,7 +22,6 @@ from rackwright.paths import OWNED
 from rackwright.plan.change import Owned, Refuse, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD, parse_record, render_record
-from rackwright.plan.release import NEEDS
 from tests.refused import refused
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, WANTED, block, line, pending, printed

@@ -8,24 +8,23 @@ from typing import Any
 
 import pytest
 
+from rackwright.adapter.run.inventories import load_inventory, refuse_half_groups
 from rackwright.cli.resume import still_there
 from rackwright.concerns.drained import Drained
-from rackwright.concerns.endpoint import SeenEndpoint
-from rackwright.concerns.endpoint.group import Stage, is_elsewhere, is_join, member_changes, stage_of
+from rackwright.concerns.endpoint.binding import Binding, parse_binding
+from rackwright.concerns.endpoint.group.members import Stage, is_elsewhere, is_join, member_changes, stage_of
+from rackwright.concerns.endpoint.release.concern import bound_to, release_of, unseen
+from rackwright.concerns.endpoint.release.files import Release
+from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
 from rackwright.concerns.firewall.drops import drops
 from rackwright.concerns.firewall.older import as_nft
 from rackwright.concerns.firewall.place import listeners
 from rackwright.concerns.firewall.rules import member_rules
-from rackwright.concerns.release import bound_to, release_of
-from rackwright.concerns.release.concern import unseen
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.messages import RackwrightError, SettingsError
-from rackwright.plan.binding import Binding, parse_binding
-from rackwright.plan.release import Release
-from rackwright.pyinfra_glue.inventories import load_inventory, refuse_half_groups
 from rackwright.record.record import record_of
 from rackwright.rollout.forward_and_back import of_all
 from rackwright.rollout.maintenance.capacity import HostCapacity, as_ones, heads, refuse_halves, too_many_down

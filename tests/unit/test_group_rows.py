@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.endpoint.group.strangers import Listening, listening
-from rackwright.effects.remote import StepFailedError
-from rackwright.effects.steps import strangers
-from rackwright.proof.basic import RULES, Answer, Verdict, is_refused, judge_safely, transport
+from rackwright.concerns.endpoint.group import port_isolation
+from rackwright.concerns.endpoint.group.open_ports import Listening, listening
+from rackwright.concerns.endpoint.proof.basic import RULES, Answer, Verdict, is_refused, judge_safely, transport
+from rackwright.remote.errors import StepFailedError
 from rackwright.settings.group import Group, GroupMember
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "nccl"
@@ -140,14 +140,13 @@ def test_a_port_that_answers_a_stranger_is_refused(monkeypatch: pytest.MonkeyPat
     rows: list[dict[str, str]] = []
     with socket.create_server(("127.0.0.2", 0)) as there:
         places = [Listening("h2", "127.0.0.2", there.getsockname()[1])]
-        monkeypatch.setattr(strangers, "_places", lambda _state, name, *_: places if name == "h2" else [])
-        monkeypatch.setattr(strangers, "_stranger", lambda *_: [])
-        monkeypatch.setattr(strangers, "say", lambda *_: None)
-        monkeypatch.setattr(strangers, "note", lambda _, **told: rows.append(told))
+        monkeypatch.setattr(port_isolation, "_places", lambda _state, name, *_: places if name == "h2" else [])
+        monkeypatch.setattr(port_isolation, "_outsider", lambda *_: [])
+        monkeypatch.setattr(port_isolation, "say", lambda *_: None)
+        monkeypatch.setattr(port_isolation, "note", lambda _, **told: rows.append(told))
         head: Any = SimpleNamespace(name="h1")
-        state: Any = None
         with pytest.raises(StepFailedError, match=r"h2 127\.0\.0\.2:\d+ answers ") as refused:
-            strangers.refuse_strangers(state, head, group, 8000)
+            port_isolation.refuse_strangers(head, group, 8000)
         assert refused.value.code == "RW2440"
-    strangers.refuse_strangers(state, head, group, 8000)
+    port_isolation.refuse_strangers(head, group, 8000)
     assert [row["mark"] for row in rows] == ["refused", "proved"]

@@ -14,11 +14,12 @@ from hypothesis import example, given
 from hypothesis import settings as times
 from hypothesis import strategies as st
 
+from rackwright.adapter.run.options import data_given
 from rackwright.cli.main import main
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.preflight.concern import PREFLIGHT
-from rackwright.effects.reader import parse_reading
+from rackwright.concerns.read_host import parse_reading
 from rackwright.hardware import allowed, newest_with_rows, write_bundle, writing
 from rackwright.hardware.bundle import BundledHost, bundle
 from rackwright.hardware.page import page, values
@@ -27,7 +28,6 @@ from rackwright.loading.host import InventoryHost
 from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
-from rackwright.pyinfra_glue.options import data_given
 from rackwright.record.journal import append, new_record
 from rackwright.record.view.timeline import HostTimeline, Timeline
 from rackwright.record.view.timeline_events import timeline_of

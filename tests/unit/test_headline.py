@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rackwright.cli.rollout import agreed, plan_headline
-from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.models import MODELS
 from rackwright.inspect.headline import headline, with_restart_notes
 from rackwright.inspect.plan import HostPlan, PlannedChange, plan_host

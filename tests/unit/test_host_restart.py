@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from rackwright.effects.remote import ConnectionLostError, LeaseLostError, StepFailedError
-from rackwright.effects.steps import host_restart
-from rackwright.plan.change import HostRestart, Job
+from rackwright.concerns.endpoint.switch import host_restart
+from rackwright.concerns.endpoint.switch.steps import HostRestart
+from rackwright.plan.change import Job
+from rackwright.remote.errors import ConnectionLostError, LeaseLostError, StepFailedError
 
 STEP = HostRestart(Job("restart-host", "drain and restart the host", "true", 60), (), serving=False, boot="before")
 
@@ -24,8 +24,7 @@ def restarted(monkeypatch: pytest.MonkeyPatch, error: Exception, boot: str) -> l
     monkeypatch.setattr(host_restart, "_restart", fails)
     monkeypatch.setattr(host_restart, "_boot", lambda *_: boot)
     monkeypatch.setattr(host_restart, "say", lambda _, text: said.append(text))
-    state: Any = SimpleNamespace()
-    host_restart.restart_host(state, SimpleNamespace(name="b1"), STEP)  # type: ignore[arg-type]
+    host_restart.restart_host(SimpleNamespace(name="b1", state=SimpleNamespace()), STEP)  # type: ignore[arg-type]
     return said
 
 

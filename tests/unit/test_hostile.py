@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from pyinfra import logger
 from pyinfra.api import output
 
+from rackwright.adapter.terminal import harmless, tame_output
+from rackwright.concerns.endpoint.container import FORMAT
 from rackwright.concerns.endpoint.formats import readable
 from rackwright.concerns.endpoint.switch.events import parse_row
 from rackwright.concerns.gpus import parse as parse_gpus
@@ -30,7 +32,6 @@ from rackwright.concerns.models import parse as parse_models
 from rackwright.concerns.models import read as read_models
 from rackwright.concerns.preflight.concern import parse as parse_machine
 from rackwright.concerns.teardown.marks import parse as parse_marks
-from rackwright.effects.jobs import parse_started, parse_update
 from rackwright.hostside import host_script, job_script
 from rackwright.inspect.run_script import HostOutput, show
 from rackwright.inspect.status.reading import parse as parse_glance
@@ -38,8 +39,7 @@ from rackwright.messages import LONGEST, RackwrightError, ReadingError, paragrap
 from rackwright.plan.concern import SHARED, parse_all
 from rackwright.plan.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame
 from rackwright.plan.reading import Section, files, lines_of, pairs, whole_number
-from rackwright.plan.spec import FORMAT
-from rackwright.pyinfra_glue.terminal import harmless, tame_output
+from rackwright.remote.job_scripts import parse_started, parse_update
 from tests.unit.machines import docker
 from tests.unit.machines import settings as machine_settings
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.adapter.ssh.client import line_to
+from rackwright.adapter.ssh.hostkeys import HostKey, accept, known, offered, without
 from rackwright.cli.rebuild import _compared, _new_keys
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
-from rackwright.pyinfra_glue.ssh.client import line_to
-from rackwright.pyinfra_glue.ssh.hostkeys import HostKey, accept, known, offered, without
 from rackwright.settings.ssh.known_hosts import HostKeyPlace, place_of
 from tests.unit.test_plan import settings
 

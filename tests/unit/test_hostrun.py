@@ -15,11 +15,11 @@ from pyinfra.context import ctx_host
 import rackwright
 from rackwright.concerns.catalog import ALL
 from rackwright.concerns.lease import LEASED
-from rackwright.effects.lease.taking import Taken
+from rackwright.concerns.lease.lease import Taken
+from rackwright.operations import hostrun
+from rackwright.operations.hostrun import lease_for_others, mark_changed, reading_of, was_changed
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.pyinfra_glue import hostrun
-from rackwright.pyinfra_glue.hostrun import lease_for_others, mark_changed, reading_of, was_changed
 from rackwright.settings.model import HostSettings
 
 
@@ -85,7 +85,7 @@ def test_a_host_that_takes_part_for_others_is_leased_once_and_read_anew_when_som
 
     monkeypatch.setattr(hostrun, "take", take)
     monkeypatch.setattr(hostrun, "real_host", lambda own: own)
-    monkeypatch.setattr(hostrun, "was_leased", lambda _state, _name: len(taken) == 2)
+    monkeypatch.setattr(hostrun, "was_leased", lambda _host: len(taken) == 2)
     reading_of(host)
     assert lease_for_others(host) is not None
     assert host.readings == 2, "somebody else had written"

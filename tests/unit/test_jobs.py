@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.effects import jobs
 from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
 from rackwright.plan.change import Job
+from rackwright.remote import job_scripts
 from rackwright.settings.secret import Secret
 
 JOB = Job("fetch", "fetch something", "echo working\n", secrets={"token": Secret("hf_known")})
@@ -29,7 +29,7 @@ def started(tmp_path: Path) -> Path:
 
 def start(tmp_path: Path, payload: str) -> subprocess.CompletedProcess[str]:
     places = {"folder": f"{tmp_path}/jobs/fetch", "secrets": f"{tmp_path}/secrets/fetch"}
-    script = host_script("job_start", unit="u.service", **places, digest="d", timeout=9, busy=jobs.BUSY)
+    script = host_script("job_start", unit="u.service", **places, digest="d", timeout=9, busy=job_scripts.BUSY)
     path = f"{tmp_path}/bin:/usr/bin:/bin"
     return subprocess.run(
         ["sh", "-c", script], input=payload, env={"PATH": path}, capture_output=True, text=True, check=False
@@ -37,9 +37,9 @@ def start(tmp_path: Path, payload: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_whole_job_is_started_with_its_secrets_in_files(tmp_path: Path, started: Path) -> None:
-    done = start(tmp_path, jobs.payload(JOB))
+    done = start(tmp_path, job_scripts.payload(JOB))
     nonce = (tmp_path / "jobs/fetch/nonce").read_text().strip()
-    assert jobs.parse_started(done.stdout.splitlines()) == jobs.Started(False, nonce)
+    assert job_scripts.parse_started(done.stdout.splitlines()) == job_scripts.Started(False, nonce)
     assert len(nonce) == 36
     assert nonce not in started.read_text(), "no command line and no environment has it"
     assert (tmp_path / "jobs/fetch/script").read_text() == DOCKER_ENVIRONMENT + JOB.script
@@ -50,7 +50,7 @@ def test_a_whole_job_is_started_with_its_secrets_in_files(tmp_path: Path, starte
 
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.6, 0.9])
 def test_a_job_that_was_cut_on_its_way_is_not_started(tmp_path: Path, started: Path, part: float) -> None:
-    whole = jobs.payload(JOB)
+    whole = job_scripts.payload(JOB)
     done = start(tmp_path, whole[: int(len(whole) * part)])
     assert done.returncode == 1
     assert "cut while the job arrived" in done.stderr
@@ -60,12 +60,12 @@ def test_a_job_that_was_cut_on_its_way_is_not_started(tmp_path: Path, started: P
 
 def test_a_job_that_systemd_refuses_leaves_no_secret(tmp_path: Path, started: Path) -> None:
     (tmp_path / "bin/systemd-run").write_text("#!/bin/sh\nexit 1\n")
-    assert start(tmp_path, jobs.payload(JOB)).returncode == 1
+    assert start(tmp_path, job_scripts.payload(JOB)).returncode == 1
     assert not (tmp_path / "secrets/fetch").exists()
 
 
 def test_a_job_is_joined_by_its_aim_or_else_by_its_script() -> None:
     other = Job("fetch", "fetch something", "echo changed\n")
-    assert jobs.start_script(JOB) != jobs.start_script(other)
-    assert jobs.start_script(replace(JOB, aim="x")) == jobs.start_script(replace(other, aim="x"))
-    assert jobs.start_script(replace(JOB, aim="x")) != jobs.start_script(replace(JOB, aim="y"))
+    assert job_scripts.start_script(JOB) != job_scripts.start_script(other)
+    assert job_scripts.start_script(replace(JOB, aim="x")) == job_scripts.start_script(replace(other, aim="x"))
+    assert job_scripts.start_script(replace(JOB, aim="x")) != job_scripts.start_script(replace(JOB, aim="y"))

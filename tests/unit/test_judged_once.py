@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from rackwright.adapter.run import declaring
+from rackwright.adapter.run.declaring import declare
+from rackwright.adapter.run.host_reads import reads_of
 from rackwright.engines import host as fit
 from rackwright.loading.ansible.foreign import without_a_model
 from rackwright.loading.load import Listing, load
 from rackwright.loading.validate import Known, validate
 from rackwright.messages import SettingsError
-from rackwright.pyinfra_glue import declaring
-from rackwright.pyinfra_glue.declaring import declare
-from rackwright.pyinfra_glue.host_reads import reads_of
 from rackwright.settings.group import Group
 from rackwright.settings.inventory_groups import InventoryGroup, InventoryGroups
 from rackwright.settings.secret import Secret
@@ -69,7 +69,7 @@ def test_a_deploy_file_says_by_which_data_it_decides(tmp_path: Path, line: str, 
         "from pyinfra.api.deploy import context\ncontext.host.name",
         "import pyinfra",
         "import pyinfra.context",
-        "from rackwright.pyinfra_glue.inventories import settings_of",
+        "from rackwright.adapter.run.inventories import settings_of",
         "from rackwright import inventory",
         "import yaml_that_nobody_has",
         "import importlib",

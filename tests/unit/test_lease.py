@@ -28,9 +28,9 @@ from rackwright.concerns.lease import (
     span,
     whose,
 )
-from rackwright.effects.held_leases import lease_checked, was_refused, why_lost
-from rackwright.effects.lease.holder import is_gone, purpose, run_word, this_holder
-from rackwright.effects.lease.taking import Taken, acquire_script, parse_acquired
+from rackwright.concerns.lease.held import lease_checked, was_refused, why_lost
+from rackwright.concerns.lease.holder import is_gone, purpose, run_word, this_holder
+from rackwright.concerns.lease.lease import Taken, acquire_script, parse_acquired
 from rackwright.hostside import host_script
 from rackwright.paths import RUN, STATE
 from rackwright.processes import started

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright import messages
-from rackwright.effects.line import A_LINE, GRACE, MOST, FloodError, Spent
-from rackwright.effects.remote import command_of
+from rackwright.adapter.connection_limits import A_LINE, GRACE, MOST, FloodError, Spent
+from rackwright.adapter.ssh.limits import lines_of
 from rackwright.messages import listed, waiting
 from rackwright.plan.change import Shell, WriteFile
-from rackwright.pyinfra_glue.ssh.limits import lines_of
+from rackwright.remote.commands import command_of
 
 
 @given(st.binary(), st.integers(1, 8))

@@ -17,13 +17,22 @@ from typing import Any, cast
 import pytest
 
 from rackwright.bench.endpoint_on_host import Measuree
-from rackwright.effects.steps.endpoint import TAKEN
+from rackwright.concerns.endpoint.proof.asking import asked, asking_script
+from rackwright.concerns.endpoint.proof.basic import (
+    Answer,
+    Verdict,
+    chat,
+    http,
+    is_refused,
+    judge_safely,
+    model_name,
+    parse_answer,
+)
+from rackwright.concerns.endpoint.proof.full import gpu_counters
+from rackwright.concerns.endpoint.proof.steps import engine_steps
+from rackwright.concerns.endpoint.switch.follow import TAKEN
 from rackwright.hostside import host_script
 from rackwright.messages import RackwrightError
-from rackwright.plan.asking import asked, asking_script
-from rackwright.proof.basic import Answer, Verdict, chat, http, is_refused, judge_safely, model_name, parse_answer
-from rackwright.proof.full import gpu_counters
-from rackwright.proof.steps import engine_steps
 from rackwright.rollout.run_hosts import still_serving
 from rackwright.settings.model import EndpointSettings
 

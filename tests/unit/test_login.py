@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rackwright.effects.login import why_refused, why_unread
 from rackwright.plan.reading import HEAD
+from rackwright.remote.sudo_errors import why_refused, why_unread
 from tests.refused import refusal
 
 READ = [f"{HEAD}3f1c", "3f1c begin units"]

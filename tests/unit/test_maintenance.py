@@ -14,8 +14,8 @@ from rackwright.cli.drain import new_mark
 from rackwright.cli.main import main
 from rackwright.cli.rebuild import refuse_drained
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, SeenDrained, parse_mark
-from rackwright.concerns.endpoint import ENDPOINT
-from rackwright.concerns.endpoint.group import Stage, stage_of
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.group.members import Stage, stage_of
 from rackwright.concerns.endpoint.switch.maintenance import (
     drain_changes,
     follow_to_rest,
@@ -24,9 +24,10 @@ from rackwright.concerns.endpoint.switch.maintenance import (
     undrain_changes,
     wait_changes,
 )
+from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn, Proved
 from rackwright.exit_codes import ExitCode
 from rackwright.messages import RackwrightError
-from rackwright.plan.change import HostRestart, HostReturn, Job, Proved, Shell, WriteFile
+from rackwright.plan.change import Job, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.record.ending import Result, end_of_drain, end_of_reboot, end_of_undrain
 from rackwright.record.states import RunState

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rackwright.adapter.terminal import _Harmless, rebuilt
 from rackwright.exit_codes import ExitCode
 from rackwright.messages import RackwrightError
-from rackwright.pyinfra_glue.terminal import _Harmless, rebuilt
 from rackwright.record.cause import Cause
 from rackwright.record.ending import end_of_rollout, result
 from rackwright.record.journal import Event

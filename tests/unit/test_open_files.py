@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.adapter.ssh.open_files import A_HOST, BESIDES, UNLIMITED, allow_open_files, room_for
 from rackwright.messages import RackwrightError
-from rackwright.pyinfra_glue.ssh.open_files import A_HOST, BESIDES, UNLIMITED, allow_open_files, room_for
 
 LIMITS = st.integers(64, 10**6)
 

@@ -10,13 +10,13 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from rackwright.adapter.run.declaring import check_steps, declare, overlay_arguments, says_something
+from rackwright.adapter.run.inventories import load_inventory
 from rackwright.cli.main import main
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load
 from rackwright.messages import SettingsError
 from rackwright.operations import arguments
-from rackwright.pyinfra_glue.declaring import check_steps, declare, overlay_arguments, says_something
-from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import origin_of
 
@@ -195,7 +195,7 @@ def test_a_wrong_argument_is_refused_once_where_deploy_py_counts(
 ) -> None:
     deploy(site, "docker(users='x')")
     warned: list[str] = []
-    monkeypatch.setattr("rackwright.pyinfra_glue.declaring.logger.warning", warned.append)
+    monkeypatch.setattr("rackwright.adapter.run.declaring.logger.warning", warned.append)
     assert main([words[0], str(site / "inventory/one.py"), *words[1:]]) == 1
     assert capsys.readouterr().err.count("docker.users: must be a list") == 1
     assert warned == [], "nothing goes on by the files alone"
@@ -204,6 +204,6 @@ def test_a_wrong_argument_is_refused_once_where_deploy_py_counts(
 def test_what_does_not_need_deploy_py_goes_on_by_the_files(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deploy(site, "docker(users='x')")
     warned: list[str] = []
-    monkeypatch.setattr("rackwright.pyinfra_glue.declaring.logger.warning", warned.append)
+    monkeypatch.setattr("rackwright.adapter.run.declaring.logger.warning", warned.append)
     assert [entry.settings.docker.users for entry in load_inventory(site / "inventory/one.py")] == [("ops",)]
     assert "files count alone" in warned[0]

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import rackwright_lab
 from rackwright.cli import in_image
-from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints
+from rackwright.concerns.endpoint.release.concern import Unresolved
+from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.options import (
     ImageVerdict,
     OptionRefusal,
@@ -30,7 +31,6 @@ from rackwright.concerns.options import (
     report,
 )
 from rackwright.concerns.options.concern import image_program
-from rackwright.concerns.release import Unresolved
 from rackwright.engines.host import NOT_ASKED
 from rackwright.hostside import helper_script, host_script
 from rackwright.plan.change import Change, Job, Refuse

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rackwright.effects.remote import TakenBackError
-from rackwright.effects.steps.perform import Batch, perform_all
+from rackwright.concerns.apply import Batch, perform_all
 from rackwright.paths import OWNED
 from rackwright.plan.change import Change, Guarded, Job, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.ownership import OwnershipRecord
+from rackwright.remote.errors import TakenBackError
 
 
 class CutError(Exception):

@@ -13,15 +13,15 @@ import pyinfra
 import pytest
 from pyinfra.connectors import util
 
-from rackwright.pyinfra_glue.patch import ChangedPackageError, held, patch, supported_version
+from rackwright.adapter.patch import ChangedPackageError, held, patch, supported_version
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("rackwright", "packages", "rackwright_lab", "tasks", "inventory", "bench", "scripts")
 OURS = {"rackwright", "rackwright_engines", "rackwright_lab", "tasks", "bench", "tests"}
 OWN = {
     "bench/peers/own_operations.py: config.SUDO",
-    "rackwright/pyinfra_glue/patch.py: setattr(owner, name, new)",
-    "rackwright/pyinfra_glue/ssh/limits.py: vars(within)['limited']",
+    "rackwright/adapter/patch.py: setattr(owner, name, new)",
+    "rackwright/adapter/ssh/limits.py: vars(within)['limited']",
     "rackwright/settings/model.py: vars(copied).pop(cached, None)",
     "rackwright/settings/model.py: vars(found)['judged']",
     "rackwright/settings/model.py: vars(found).pop(key, None)",
@@ -93,10 +93,10 @@ import paramiko, pyinfra_cli.main
 from rackwright.messages import RackwrightError
 
 def replace_all():
-    from rackwright.pyinfra_glue.cheap_lookups import use_cheap_lookups
-    from rackwright.pyinfra_glue.ssh.client import use_patient_client
-    from rackwright.pyinfra_glue.ssh.passwords import refuse_passwords
-    from rackwright.pyinfra_glue.terminal import say_when_nobody_answers
+    from rackwright.adapter.cheap_lookups import use_cheap_lookups
+    from rackwright.adapter.ssh.client import use_patient_client
+    from rackwright.adapter.ssh.passwords import refuse_passwords
+    from rackwright.adapter.terminal import say_when_nobody_answers
     for step in use_patient_client, refuse_passwords, use_cheap_lookups, say_when_nobody_answers:
         step()
 
@@ -222,7 +222,7 @@ def writes(call: ast.Call) -> bool:
 
 def test_only_patch_replaces_a_foreign_name() -> None:
     found = {f"{file}: {ast.unparse(node)}" for file, tree in sources() for node in patches(tree)}
-    assert found == OWN, "use rackwright.pyinfra_glue.patch"
+    assert found == OWN, "use rackwright.adapter.patch"
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, SeenEndpoints
-from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
-from rackwright.effects.reader import parse_reading
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.release.concern import RELEASE, SeenReleases, binding_of, wanted_release
+from rackwright.concerns.endpoint.release.files import Release
+from rackwright.concerns.endpoint.seen import Running, SeenEndpoint, SeenEndpoints
+from rackwright.concerns.read_host import parse_reading
 from rackwright.engines.host import NOT_ASKED
 from rackwright.inspect.grouping import download, exit_code, group
 from rackwright.inspect.plan import HostPlan, PlannedChange, endpoint_diff, plan_host
@@ -22,7 +24,6 @@ from rackwright.inspect.plan_text import bytes_text, plan_text, plan_values, sum
 from rackwright.masks import MASK
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
-from rackwright.plan.release import Release
 from rackwright.record.masking import change_fields, mask, secrets_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret

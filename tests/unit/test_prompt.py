@@ -9,7 +9,7 @@ import pytest
 
 CODE = """
 from rackwright.messages import RackwrightError
-from rackwright.pyinfra_glue.terminal import say_when_nobody_answers
+from rackwright.adapter.terminal import say_when_nobody_answers
 say_when_nobody_answers()
 from pyinfra_cli import cli
 assert "input" in cli._do_confirm.__code__.co_names

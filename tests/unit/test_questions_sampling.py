@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from rackwright.concerns.endpoint.full_gate import full_questions
-from rackwright.proof.basic import Answer, Verdict, judge_safely
-from rackwright.proof.codes import code_of
-from rackwright.proof.drafts import BEGUN, PROSE
-from rackwright.proof.full import refuses
-from rackwright.proof.sampling import MILD, OWN, sampled_answers
+from rackwright.concerns.endpoint.proof.basic import Answer, Verdict, judge_safely
+from rackwright.concerns.endpoint.proof.codes import code_of
+from rackwright.concerns.endpoint.proof.drafts import BEGUN, PROSE
+from rackwright.concerns.endpoint.proof.full import refuses
+from rackwright.concerns.endpoint.proof.sampling import MILD, OWN, sampled_answers
 from rackwright.settings.model import EndpointSettings
 
 ROW = sampled_answers("http://127.0.0.1:8000", "m", "ngram")

@@ -8,10 +8,10 @@ import subprocess
 
 import pytest
 
-from rackwright.proof.basic import Answer, Question, Verdict, judge_safely
-from rackwright.proof.full import compared, refuses
-from rackwright.proof.several import post_several
-from rackwright.proof.speed import BUDGET, LEAST, TRIES, speed
+from rackwright.concerns.endpoint.proof.basic import Answer, Question, Verdict, judge_safely
+from rackwright.concerns.endpoint.proof.full import compared, refuses
+from rackwright.concerns.endpoint.proof.several import post_several
+from rackwright.concerns.endpoint.proof.speed import BUDGET, LEAST, TRIES, speed
 
 ROW = speed("http://127.0.0.1:8000", "m")
 

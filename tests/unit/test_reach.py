@@ -16,9 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.effects import probing
-from rackwright.effects.local_probe import probe, source_to
-from rackwright.effects.probing import _Probe, reach_of
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.plan.reach import (
@@ -37,6 +34,8 @@ from rackwright.plan.reach import (
     unreachable,
     why_knock_failed,
 )
+from rackwright.remote.local_probe import probe, source_to
+from rackwright.remote.port_probe import _Probe, reach_of
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import PRIVATE
 from tests import texts
@@ -180,15 +179,14 @@ def test_a_peer_that_cannot_try_takes_nothing_from_what_this_machine_found(monke
 
 def told(monkeypatch: pytest.MonkeyPatch, here: Prober) -> str:
     """What is said where this machine gets no answer, and where the one peer has no bash."""
-    monkeypatch.setattr(probing, "probe", lambda *_: NO_ANSWER)
+    monkeypatch.setattr("rackwright.remote.port_probe.probe", lambda *_: NO_ANSWER)
     monkeypatch.setattr(_Probe, "_here", here)
     monkeypatch.setattr(_Probe, "_known_peers", [PEER])
     monkeypatch.setattr(_Probe, "_inside", "10.1.0.7")
     answers = iter([[PEER.address], ["bash: not found", "status=127"]])
     monkeypatch.setattr(_Probe, "_on", lambda *_: next(answers))
-    state: Any = None
     host: Any = SimpleNamespace(data={}, name="b200-01")
-    return reach_of(state, host, Door(8000, ()) if here.address else DOOR)
+    return reach_of(host, Door(8000, ()) if here.address else DOOR)
 
 
 # -- in words

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from rackwright.adapter.run.inventories import load_inventory
 from rackwright.cli.render import rendered_files
 from rackwright.engines.host import check_host
-from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright_engines.data import table
 from rackwright_engines.options.schema import line_for
 from rackwright_engines.quick_yaml import load_yaml

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from rackwright.cli.main import main, parsed, parser
+from rackwright.concerns.endpoint.proof import basic, full
+from rackwright.concerns.endpoint.proof.codes import CODES, OTHER, code_of
 from rackwright.concerns.preflight.concern import CHECKS
 from rackwright.messages import RackwrightError, coded
-from rackwright.proof import basic, full
-from rackwright.proof.codes import CODES, OTHER, code_of
 from rackwright.refusals import by_code, sections
 
 ROOT = Path(__file__).parents[2]

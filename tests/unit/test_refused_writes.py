@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.follow import ending, failure_of
 from rackwright.concerns.endpoint.switch.job import can_start_script
-from rackwright.effects.jobs import Ended
-from rackwright.effects.remote import NotStartedError
-from rackwright.effects.steps.endpoint import ending, failure_of
-from rackwright.effects.unwritable import FULL, IMMUTABLE, QUOTA, READ_ONLY, unwritable
 from rackwright.hostside import host_script
 from rackwright.record.cause import Cause
+from rackwright.remote.errors import NotStartedError
+from rackwright.remote.job_scripts import Ended
+from rackwright.remote.unwritable import FULL, IMMUTABLE, QUOTA, READ_ONLY, unwritable
 from tests.unit.test_switch import STEP
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import rackwright
+from rackwright.concerns.endpoint.binding import Binding, parse_binding
+from rackwright.concerns.endpoint.container import EndpointSpec, Mount
+from rackwright.concerns.endpoint.release import files as release_module
+from rackwright.concerns.endpoint.release.files import SELF, SUMS, Release, hash_of
 from rackwright.hostside import host_script
-from rackwright.plan import release as release_module
-from rackwright.plan.binding import Binding, parse_binding
-from rackwright.plan.release import SELF, SUMS, Release, hash_of
 from rackwright.plan.render import render
-from rackwright.plan.spec import EndpointSpec, Mount
 from tests.unit.test_endpoint_changes import WANTED, release, write
 
 BOUND = Binding(("GPU-1", "GPU-2"))

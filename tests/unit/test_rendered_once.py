@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
+from rackwright.adapter.run.inventories import load_inventory
+from rackwright.concerns.endpoint.release.concern import RELEASE
+from rackwright.concerns.endpoint.release.files import Release, build_release
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.image.concern import SeenImages
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.models.concern import SeenModels
-from rackwright.concerns.release import RELEASE
 from rackwright.plan.concern import HostReading
-from rackwright.plan.release import Release, build_release
-from rackwright.pyinfra_glue.inventories import load_inventory
 from tests.unit.machines import gpus
 
-MODULE = "rackwright.concerns.release.concern"
+MODULE = "rackwright.concerns.endpoint.release.concern"
 HOSTS = 50
 SETTINGS = f"""\
 model: {{repository: openai/gpt-oss-120b, mount: /config/models/m, revision: {"c" * 40}}}

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints, WantedEndpoint, WantedEndpoints, changes
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.concern import changes
+from rackwright.concerns.endpoint.release.files import Release
+from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.endpoint.switch.conflicts import Room, groups_of
+from rackwright.concerns.endpoint.switch.steps import Proved
+from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.hostside import durable_script, host_script, trial_of_several
-from rackwright.plan.binding import Binding
-from rackwright.plan.change import Change, Owned, Proved
-from rackwright.plan.release import Release
+from rackwright.plan.change import Change, Owned
 from tests import texts
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, OURS, assigned, wanting
 from tests.unit.test_trial import NEW, OLD, STAND_INS

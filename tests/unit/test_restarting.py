@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from rackwright.adapter.run.poll import Reply
 from rackwright.loading.host import InventoryHost
-from rackwright.pyinfra_glue.poll import Reply
 from rackwright.rollout.maintenance import restarting
 from rackwright.rollout.maintenance.restarting import await_restarts, under_way
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from rackwright.concerns.endpoint.container import endpoint_spec
+from rackwright.concerns.endpoint.release.concern import _added
 from rackwright.concerns.preflight.rights import RIGHTS
 from rackwright.concerns.preflight.row import CheckRow
-from rackwright.concerns.release.concern import _added
 from rackwright.engines.rights import check_rights, needs, rights
 from rackwright.engines.tables import table
-from rackwright.plan.spec import endpoint_spec
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
 from tests.unit.machines import case, machine

@@ -14,11 +14,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.concerns.endpoint import Running, SeenEndpoint, refusal
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.formats import refusal
+from rackwright.concerns.endpoint.seen import Running, SeenEndpoint
 from rackwright.concerns.endpoint.switch.rollback import LAST, WayBack, back_changes, parse_kept, target_of
+from rackwright.concerns.endpoint.switch.steps import Proved
 from rackwright.hostside import host_script
-from rackwright.plan.binding import Binding
-from rackwright.plan.change import Proved, Refuse
+from rackwright.plan.change import Refuse
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.model import HostSettings
 from tests.unit.test_endpoint_changes import assigned

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.concerns.endpoint.proof.codes import CODES, OTHER, code_of
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
-from rackwright.effects.steps.endpoint import RefusedError
+from rackwright.concerns.endpoint.switch.follow import RefusedError
 from rackwright.hardware.bundle import BundledHost, bundle
 from rackwright.hardware.page import page as hardware_page
 from rackwright.hardware.page import values
 from rackwright.plan.jobstream import Event as JobEvent
-from rackwright.proof.codes import CODES, OTHER, code_of
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.journal import Event
 from rackwright.record.view.report.figures import row_sums

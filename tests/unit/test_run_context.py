@@ -10,12 +10,12 @@ from pathlib import Path
 from pyinfra.api import State
 
 import rackwright
-from rackwright.effects.run_context import part_of, share
+from rackwright.adapter.run_context import part_of, share
 
 PACKAGE = Path(rackwright.__file__).parent
 OF_NO_RUN = {
-    ("proof/basic.py", "RULES"),  # filled while the module is imported
-    ("concerns/release/concern.py", "_rendered"),  # equal arguments, equal release
+    ("concerns/endpoint/proof/basic.py", "RULES"),  # filled while the module is imported
+    ("concerns/endpoint/release/concern.py", "_rendered"),  # equal arguments, equal release
     ("record/journal.py", "_failed"),  # what this process has complained of already
     ("messages.py", "_inventory"),  # one process works on one inventory
     ("masks.py", "_secrets"),  # a secret that was read once is masked in whatever this process prints

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.adapter.run.session import chosen_hosts
 from rackwright.cli.main import main
 from rackwright.messages import RackwrightError
-from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.record.journal import append, new_record
 
 INVENTORY = """\

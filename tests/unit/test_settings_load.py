@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.adapter.run.inventories import load_inventory
 from rackwright.concerns.docker.wanted import wanted
 from rackwright.loading.ansible.command import command
 from rackwright.loading.files import is_slip, site_root
 from rackwright.messages import SettingsError
 from rackwright.plan.concern import HostReading
-from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import HEADING
 from rackwright.settings.secret import Secret

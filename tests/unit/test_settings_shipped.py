@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from rackwright.adapter.run.inventories import load_inventory
 from rackwright.cli.render import rendered_files
 from rackwright.inventory import build
 from rackwright.loading.merge import merge
 from rackwright.loading.validate import leaves
-from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.model import HostSettings
 from rackwright.settings.schema import json_schema
 from rackwright_engines.quick_yaml import load_yaml

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rackwright.effects.slots import Slots
+from rackwright.remote.download_slots import Slots
 
 
 def test_never_more_than_allowed_and_all_get_their_turn() -> None:

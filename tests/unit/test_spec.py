@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.plan.release import build_release
+from rackwright.concerns.endpoint.container import EndpointSpec, Resolved, endpoint_spec, render_engine_yaml
+from rackwright.concerns.endpoint.release.files import build_release
 from rackwright.plan.render import systemd_word
-from rackwright.plan.spec import EndpointSpec, Resolved, endpoint_spec, render_engine_yaml
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
 from rackwright_engines.quick_yaml import load_yaml
 

@@ -19,10 +19,11 @@ from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.util import CommandOutput
 
-from rackwright.effects import remote as effects
-from rackwright.effects.remote import ConnectionLostError
-from rackwright.pyinfra_glue.ssh import client as own_client
-from rackwright.pyinfra_glue.ssh.client import Checking, HopRefusedError, PatientClient, checked_by, use_patient_client
+from rackwright.adapter import connection
+from rackwright.adapter.ssh import client as own_client
+from rackwright.adapter.ssh.client import Checking, HopRefusedError, PatientClient, checked_by, use_patient_client
+from rackwright.remote import commands
+from rackwright.remote.errors import ConnectionLostError
 
 AUTH_SUCCESSFUL = 0
 """Of paramiko.common, which has no types."""
@@ -78,7 +79,7 @@ def sshd(refuses: int = 0) -> Iterator[tuple[int, list[int]]]:
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_client, "PAUSES", (0.01, 0.01))
     monkeypatch.setattr(own_client, "TURNS", (0.01, 0.01))
-    monkeypatch.setattr(effects, "RECONNECT", (0.0, 0.0))
+    monkeypatch.setattr(connection, "RECONNECT", (0.0, 0.0))
     # Both are put back by monkeypatch, whatever the call below does to them.
     monkeypatch.setattr(client, "SSHClient", client.SSHClient)
     monkeypatch.setattr(ssh, "SSHClient", ssh.SSHClient)
@@ -249,14 +250,13 @@ def test_what_may_run_twice_is_asked_again_over_a_new_connection(
     monkeypatch: pytest.MonkeyPatch, twice: bool, comes_back: bool, asked: int
 ) -> None:
     host: Any = _Host(1, comes_back)
-    monkeypatch.setattr(effects, "_run", host.run)
+    monkeypatch.setattr(commands, "_run", host.run)
     command: Any = "true"
-    state: Any = None
     if asked == 2:
-        assert effects.remote(state, host, command, twice=twice)[0]
+        assert commands.remote(host, command, twice=twice)[0]
     else:
         with pytest.raises(ConnectionLostError):
-            effects.remote(state, host, command, twice=twice)
+            commands.remote(host, command, twice=twice)
     assert host.asked == asked
 
 
@@ -266,8 +266,8 @@ def test_a_command_while_another_thread_connects_anew_is_a_lost_connection(monke
         name="h1",
         connector=SimpleNamespace(client=client),
         run_shell_command=lambda command, **_: client.exec_command(str(command)),
+        state=SimpleNamespace(print_output=False, print_input=False),
     )
-    state: Any = SimpleNamespace(print_output=False, print_input=False)
-    monkeypatch.setattr(effects, "_global_arguments", lambda *_: {})
+    monkeypatch.setattr(connection, "_arguments", lambda *_: {})
     with pytest.raises(ConnectionLostError, match="closed"):
-        effects.remote(state, host, StringCommand("true"))
+        commands.remote(host, StringCommand("true"))

@@ -21,7 +21,7 @@ NEVER = (
     "pyinfra.facts",
     "pyinfra_cli",
     "rackwright.operations",
-    "rackwright.effects.steps",
+    "rackwright.concerns.apply",
     "rackwright.concerns.catalog",
     "rackwright.rollout.forward_and_back",
     "rich",
@@ -33,7 +33,7 @@ LATER = (
     "rackwright.concerns.endpoint",
     "rackwright.concerns.docker",
     "rackwright.concerns.firewall",
-    "rackwright.proof.full",
+    "rackwright.concerns.endpoint.proof.full",
 )
 """What only the replies need."""
 
@@ -88,7 +88,7 @@ def test_its_version_is_told_without_loading_a_verb() -> None:
 
 COOPERATING = """
 import threading
-from rackwright.pyinfra_glue.ssh.cooperation import cooperate
+from rackwright.adapter.ssh.cooperation import cooperate
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 cooperate()
 """
@@ -102,7 +102,7 @@ def test_a_thread_that_is_still_alive_does_not_stop_a_connection() -> None:
 ENDING = """
 import socket, threading, time
 import paramiko
-from rackwright.pyinfra_glue.ssh.cooperation import cooperate
+from rackwright.adapter.ssh.cooperation import cooperate
 
 sleep = time.sleep
 

@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import pytest
 
-from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.adapter.run.poll import Reply
+from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.switch.job import start_again_script
 from rackwright.concerns.endpoint.switch.maintenance import proofs
-from rackwright.effects.remote import StepFailedError
 from rackwright.operations import group_turn
 from rackwright.operations.group_turn import MemberTurn, refuse_unable
 from rackwright.plan.change import Change
-from rackwright.pyinfra_glue.poll import Reply
+from rackwright.remote.errors import StepFailedError
 from rackwright.rollout.maintenance import start_again
 from rackwright.rollout.maintenance.start_again import doubtful_starts
 from tests.unit.machines import settings
@@ -80,7 +80,7 @@ class Asked:
         monkeypatch.setattr(group_turn, "remote", self.remote)
         self.says = says
 
-    def remote(self, _: Any, __: Any, command: Any, twice: bool) -> tuple[bool, Any]:
+    def remote(self, _: Any, command: Any, twice: bool) -> tuple[bool, Any]:
         assert twice
         self.scripts.append(str(command))
         return not self.says, SimpleNamespace(stderr_lines=[], stdout_lines=[self.says])

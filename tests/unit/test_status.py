@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 
 from rackwright.cli.drift import exit_code, lines, summed_up
 from rackwright.concerns.docker import DOCKER
-from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.release.concern import RELEASE, SeenReleases
+from rackwright.concerns.endpoint.seen import Running, SeenEndpoint
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.firewall.changes import OWNS as FIREWALL_OWNS
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.lease import SeenLease
 from rackwright.concerns.models import MODELS
-from rackwright.concerns.release import RELEASE, SeenReleases
 from rackwright.inspect.drift import Drift, HostDrift, Verdict, _verdict, drift_of
 from rackwright.inspect.left_hosts import left_hosts
 from rackwright.inspect.status.last_runs import last_runs
@@ -31,7 +33,6 @@ from rackwright.inspect.status.reading import Asked, HostStatus, own_gpus, parse
 from rackwright.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
 from rackwright.inspect.status.table import duration, render
 from rackwright.messages import ReadingError
-from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD

@@ -19,25 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.concerns.endpoint.switch.events import SwitchProgress
-from rackwright.concerns.endpoint.switch.transaction import ALONE
-from rackwright.effects.jobs import Ended
-from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
-from rackwright.effects.steps import endpoint
-from rackwright.effects.steps.endpoint import (
-    LOG_BYTES,
-    NotAdmittedError,
-    NotCommittedError,
-    NothingServesError,
-    RefusedError,
-    RolledBackError,
-    StoppedError,
-    switch_and_prove,
-)
-from rackwright.messages import ReadingError
-from rackwright.plan.change import Job, Proved, Shell
-from rackwright.plan.jobstream import Event, Heard
-from rackwright.proof.basic import (
+from rackwright.concerns.endpoint.proof.basic import (
     Answer,
     Question,
     Severity,
@@ -52,10 +34,29 @@ from rackwright.proof.basic import (
     release_runs,
     version,
 )
-from rackwright.proof.sense import repeats_itself
+from rackwright.concerns.endpoint.proof.sense import repeats_itself
+from rackwright.concerns.endpoint.switch import follow
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.follow import (
+    LOG_BYTES,
+    NotAdmittedError,
+    NotCommittedError,
+    NothingServesError,
+    RefusedError,
+    RolledBackError,
+    StoppedError,
+    switch_and_prove,
+)
+from rackwright.concerns.endpoint.switch.steps import Proved
+from rackwright.concerns.endpoint.switch.transaction import ALONE
+from rackwright.messages import ReadingError
+from rackwright.plan.change import Job, Shell
+from rackwright.plan.jobstream import Event, Heard
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.handover import VARIABLE, Handover
 from rackwright.record.journal import read_record
+from rackwright.remote.errors import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
+from rackwright.remote.job_scripts import Ended
 from rackwright.rollout.run_hosts import outcome_of
 from rackwright.rollout.turn_queue import Outcome
 from tests import texts
@@ -77,24 +78,24 @@ class Host:
     said: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
 
-    def follow_job(self, _state: Any, _host: Any, _job: Job, heed: Callable[[Heard], None]) -> Ended:
+    def follow_job(self, _host: Any, _job: Job, heed: Callable[[Heard], None]) -> Ended:
         for line in self.lines:
             heed(line)
         if self.error:
             raise self.error
         return Ended(self.status, self.cut)
 
-    def ask(self, _state: Any, _host: Any, question: Question) -> Verdict:
+    def ask(self, _host: Any, question: Question) -> Verdict:
         if isinstance(self.error, ConnectionLostError):
             raise self.error
         return Verdict(question.name not in self.wrong, "seen")
 
-    def run_simple(self, _state: Any, _host: Any, step: Shell) -> None:
+    def run_simple(self, _host: Any, step: Shell) -> None:
         self.said.append(step.script)
         if self.word_error:
             raise self.word_error
 
-    def remote(self, _state: Any, _host: Any, _command: Any, **_more: Any) -> tuple[bool, Any]:
+    def remote(self, _host: Any, _command: Any, **_more: Any) -> tuple[bool, Any]:
         text = base64.b64encode(gzip.compress(self.log)).decode() if self.log is not None else ""
         return self.log is not None, SimpleNamespace(stdout_lines=[text])
 
@@ -119,8 +120,8 @@ STEP = Proved(
 def attempt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Host], None]:
     def run(host: Host) -> None:
         for name in ("follow_job", "run_simple", "ask", "remote", "say"):
-            monkeypatch.setattr(endpoint, name, getattr(host, name))
-        switch_and_prove(None, SimpleNamespace(name="h1"), STEP)  # type: ignore[arg-type]
+            monkeypatch.setattr(follow, name, getattr(host, name))
+        switch_and_prove(SimpleNamespace(name="h1"), STEP)  # type: ignore[arg-type]
 
     return run
 

@@ -114,7 +114,7 @@ def test_a_kind_of_a_newer_version_is_left_and_said() -> None:
 def test_a_broken_daemon_json_is_a_refusal_of_its_own() -> None:
     plan = planned(UNIT, Owned("daemon_key", "debug"), daemon_json="{")
     [broken] = [change for change in plan.changes if any(isinstance(step, Refuse) for step in change.steps)]
-    assert "is broken at line 1" in broken.steps[0].text  # type: ignore[union-attr]
+    assert "is broken at line 1" in broken.steps[0].text  # type: ignore[attr-defined]
     assert plan.changes[0].what == REMOVED.format("llm")
 
 

@@ -17,16 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.concerns.endpoint.switch.events import SwitchProgress
-from rackwright.concerns.endpoint.switch.hooks import ready_script
-from rackwright.concerns.endpoint.switch.job import started_script, wait_script
-from rackwright.concerns.endpoint.switch.proving import Tried, prove_script, rows_of
-from rackwright.effects.steps.endpoint import TAKEN as TAKEN_CAUSE
-from rackwright.hostside import host_script, job_script
-from rackwright.hostside.packed import packed
-from rackwright.plan.binding import Binding
-from rackwright.plan.jobstream import Event, Heard, JobStream, text_of
-from rackwright.proof.basic import (
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.proof.basic import (
     RELEASE,
     RULES,
     Answer,
@@ -41,6 +33,14 @@ from rackwright.proof.basic import (
     release_runs,
     version,
 )
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.follow import TAKEN as TAKEN_CAUSE
+from rackwright.concerns.endpoint.switch.hooks import ready_script
+from rackwright.concerns.endpoint.switch.job import started_script, wait_script
+from rackwright.concerns.endpoint.switch.proving import JUDGE, Tried, prove_script, rows_of
+from rackwright.hostside import host_script, job_script
+from rackwright.hostside.packed import packed
+from rackwright.plan.jobstream import Event, Heard, JobStream, text_of
 from rackwright.settings.model import EndpointSettings
 from tests import texts
 
@@ -707,9 +707,7 @@ def judged(folder: Path, answers: Sequence[Answer | str | None]) -> tuple[int, l
             (folder / str(number)).write_text(f"{answer.body}\n{answer.status} {answer.seconds}")
         elif isinstance(answer, str):
             (folder / f"{number}.error").write_text(answer)
-    (folder / "judge.pyz").write_bytes(
-        base64.b64decode(packed("proof/judge", "proof/basic", "proof/final_answer", "proof/sense"))
-    )
+    (folder / "judge.pyz").write_bytes(base64.b64decode(packed(*JUDGE)))
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-B", str(folder / "judge.pyz"), str(folder)],
         capture_output=True,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.concerns.endpoint.binding import Binding
 from rackwright.hostside import durable_script, job_script, trial_script
-from rackwright.plan.binding import Binding
 
 OLD, NEW = Binding(("GPU-1",)), Binding(("GPU-2",))
 UNIT = "rackwright-llm.service"

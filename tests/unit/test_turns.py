@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
-from rackwright.effects.steps.endpoint import (
+from rackwright.concerns.endpoint.proof.basic import GPU_ERRORS, Answer
+from rackwright.concerns.endpoint.proof.full import GPU_COUNTERS
+from rackwright.concerns.endpoint.switch.follow import (
     NotAdmittedError,
     NotCommittedError,
     NothingServesError,
@@ -18,12 +19,11 @@ from rackwright.effects.steps.endpoint import (
     RolledBackError,
     StoppedError,
 )
-from rackwright.proof.basic import GPU_ERRORS, Answer
-from rackwright.proof.full import GPU_COUNTERS
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.handover import VARIABLE, Handover
 from rackwright.record.states import RunState
 from rackwright.rollout import run_hosts
+from rackwright.remote.errors import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
 from rackwright.rollout.run_hosts import (
     RunHost,
     bake_rows,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from rackwright.bench.figures.figures import Drafting
-from rackwright.proof.drafts import VLLM_COUNTERS, drafted_by_vllm
+from rackwright.concerns.endpoint.proof.drafts import VLLM_COUNTERS, drafted_by_vllm
 
 LINE = re.compile(r"^([\w:]+?)(?:_total)?(?:\{(.*)\})? ([\d.e+-]+)$", re.MULTILINE)
 POSITION = re.compile(r'\bposition="(\d+)"')

@@ -16,7 +16,7 @@ from rackwright.bench.running import BenchPlan, Found, Say, measure_round, prepa
 from rackwright.bench.variants.naming import on_trial
 from rackwright.bench.variants.trial import Beat, TrialEndpoint
 from rackwright.concerns.lease import LEASED
-from rackwright.effects.lease.taking import take
+from rackwright.concerns.lease.lease import take
 from rackwright.messages import counted
 from rackwright.settings.model import HostSettings
 
@@ -39,7 +39,7 @@ class Comparison:
         first = next(iter(self.variants.values()))
         reading = self.place.read(first)
         self.place.refuse_unproven(reading)
-        take(self.place.one.state, self.place.one.host, reading[LEASED])
+        take(self.place.one.host, reading[LEASED])
         for name, settings in self.variants.items():
             self.say(f"{name}: staging its release; what serves is untouched")
             self.place.stage(settings)

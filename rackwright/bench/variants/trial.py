@@ -11,26 +11,30 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
+from rackwright.adapter.run.session import Connected
+from rackwright.concerns.apply import perform, perform_all
 from rackwright.concerns.encodings import ENCODINGS
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.release.concern import RELEASE
+from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.follow import ending
+from rackwright.concerns.endpoint.switch.steps import Proved
 from rackwright.concerns.endpoint.switch.transaction import word_script
 from rackwright.concerns.endpoint.switch.window import window
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.options import OPTIONS
-from rackwright.concerns.release import RELEASE
-from rackwright.effects.reader import read_host
-from rackwright.effects.remote import NotStartedError, StepFailedError, follow_job, run_simple
-from rackwright.effects.steps.endpoint import ending
-from rackwright.effects.steps.perform import perform, perform_all
+from rackwright.concerns.read_host import read_host
 from rackwright.messages import RackwrightError, ReadingError
 from rackwright.paths import endpoint_dir, failed_dir
-from rackwright.plan.change import Change, Proved, Refuse, Shell
+from rackwright.plan.change import Change, Refuse, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.jobstream import Heard, text_of
 from rackwright.plan.ownership import RECORD, OwnershipRecord
-from rackwright.pyinfra_glue.session import Connected
+from rackwright.remote.commands import run_simple
+from rackwright.remote.errors import NotStartedError, StepFailedError
+from rackwright.remote.jobs import follow_job
 from rackwright.settings.model import HostSettings
 from rackwright.sources.names import Names
 
@@ -70,7 +74,7 @@ class TrialEndpoint:
 
     def read(self, settings: HostSettings) -> HostReading:
         """The host as it is. Raises ReadingError."""
-        reading, _ = read_host(self.one.state, self.one.host, settings, steps=self.steps)
+        reading, _ = read_host(self.one.host, settings, steps=self.steps)
         return self.names.complete(settings, reading)
 
     def stage(self, settings: HostSettings) -> None:
@@ -84,7 +88,7 @@ class TrialEndpoint:
     def _carry_out(self, changes: Collection[Change], record: OwnershipRecord) -> None:
         for change in changes:
             self.say(f"  {change.sentence}")
-            perform_all(change, record, lambda batch: perform(self.one.state, self.one.host, batch))
+            perform_all(change, record, lambda batch: perform(self.one.host, batch))
 
     def seen(self, reading: HostReading) -> SeenEndpoint:
         """The endpoint as it is."""
@@ -136,7 +140,7 @@ class TrialEndpoint:
                 finally:
                     self._word(word)
 
-        ended = follow_job(self.one.state, self.one.host, _longer(step, budget).job, heed)
+        ended = follow_job(self.one.host, _longer(step, budget).job, heed)
         if ended.status == ROLLED_BACK and progress.waited and step.restarts:
             return
         if (error := ending(step, progress, ended)) is not None:
@@ -144,7 +148,7 @@ class TrialEndpoint:
 
     def _word(self, word: str) -> None:
         try:
-            run_simple(self.one.state, self.one.host, Shell(word_script(self.endpoint, word)))
+            run_simple(self.one.host, Shell(word_script(self.endpoint, word)))
         except NotStartedError:
             raise
         except StepFailedError as error:

@@ -9,7 +9,7 @@ from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.concerns.downloads import proxy_values
 from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
-from rackwright.proof.references import HUB, registry_of
+from rackwright.settings.image_reference import HUB, registry_of
 from rackwright.settings.model import HostSettings
 
 DROPIN = "/etc/systemd/system/docker.service.d/rackwright-proxy.conf"

@@ -2,13 +2,3 @@
 
 Decided from what the concerns docker and endpoint have read; its own reading tells how the last such restart ended.
 """
-
-from rackwright.concerns.dockerd.concern import (
-    DOCKERD,
-    parse,
-)
-
-__all__ = [
-    "DOCKERD",
-    "parse",
-]

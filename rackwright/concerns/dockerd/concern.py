@@ -14,14 +14,17 @@ from rackwright.concerns.docker.concern import TAKES as DOCKER_TAKES
 from rackwright.concerns.docker.concern import refusals
 from rackwright.concerns.docker.daemonjob import HOME, JOB, Scripts, joining_job, restart_job
 from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tried_of
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.questions import tried_of
+from rackwright.concerns.endpoint.release.concern import binding_of
+from rackwright.concerns.endpoint.seen import SeenEndpoint, last_switch
 from rackwright.concerns.endpoint.switch.events import LastSwitch
+from rackwright.concerns.endpoint.switch.steps import DaemonRestart
 from rackwright.concerns.endpoint.switch.transaction import Part
-from rackwright.concerns.release import binding_of
 from rackwright.hostside import host_script
 from rackwright.paths import job_unit, unit_name
-from rackwright.plan.binding import Binding
-from rackwright.plan.change import Change, DaemonRestart, Refuse
+from rackwright.plan.change import Change, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import pairs
 from rackwright.settings.model import HostSettings

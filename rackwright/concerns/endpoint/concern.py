@@ -8,8 +8,12 @@ from dataclasses import replace
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.edits import edit_changes
-from rackwright.concerns.endpoint.group import ask_members_script, is_elsewhere, member_changes
+from rackwright.concerns.endpoint.group.members import is_elsewhere, member_changes
+from rackwright.concerns.endpoint.group.scripts import ask_members_script
 from rackwright.concerns.endpoint.questions import questions_after, questions_before
+from rackwright.concerns.endpoint.release.concern import TAKES as RELEASE_TAKES
+from rackwright.concerns.endpoint.release.concern import Unresolved, binding_of, wanted_releases
+from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, as_meant, joined, parse, read
 from rackwright.concerns.endpoint.switch.conflicts import Exchange
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, kept_aside, refusal
@@ -24,6 +28,7 @@ from rackwright.concerns.endpoint.switch.job import (
     remove_script,
 )
 from rackwright.concerns.endpoint.switch.replacement_change import groups_among, previous, replacement, wanted_part
+from rackwright.concerns.endpoint.switch.steps import DaemonRestart, HostRestart, Proved
 from rackwright.concerns.endpoint.switch.transaction import endpoints_switch, start_time, switch_job
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.endpoint.why_switch import (
@@ -36,15 +41,12 @@ from rackwright.concerns.endpoint.why_switch import (
     why_switch,
 )
 from rackwright.concerns.gpus import GPUS
-from rackwright.concerns.release import TAKES as RELEASE_TAKES
-from rackwright.concerns.release import Unresolved, binding_of, wanted_releases
 from rackwright.hostside import host_script
 from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
-from rackwright.plan.change import Change, DaemonRestart, HostRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
+from rackwright.plan.change import Change, Job, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reach import door_of
-from rackwright.plan.release import Release
 from rackwright.plan.render import render_own
 from rackwright.settings.model import EndpointSettings, HostSettings
 

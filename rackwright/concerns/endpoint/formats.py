@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rackwright.concerns.endpoint.container import FORMAT
 from rackwright.plan.reading import whole_number
-from rackwright.plan.spec import FORMAT
 
 _KEYS = frozenset({"hash", "serving", "image", "address", "port", "mounts", "served_name"})
 WAY_OUT = "pip install --upgrade rackwright"

@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from rackwright.proof.acceptance import KEEPS, KEEPS_LOOSELY
-from rackwright.proof.basic import Question, Severity
-from rackwright.proof.drafts import drafts_accepted
-from rackwright.proof.full import (
+from rackwright.concerns.endpoint.proof.acceptance import KEEPS, KEEPS_LOOSELY
+from rackwright.concerns.endpoint.proof.basic import Question, Severity
+from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
+from rackwright.concerns.endpoint.proof.full import (
     HARMONY,
     TOOLS,
     calls_a_tool,
@@ -20,9 +20,9 @@ from rackwright.proof.full import (
     no_tools,
     streams,
 )
-from rackwright.proof.sampling import sampled_answers
-from rackwright.proof.speed import speed
-from rackwright.proof.steps import engine_steps
+from rackwright.concerns.endpoint.proof.sampling import sampled_answers
+from rackwright.concerns.endpoint.proof.speed import speed
+from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright.settings.model import EndpointSettings
 from rackwright_engines.fit.sizes import UNNAMED, plan_of
 

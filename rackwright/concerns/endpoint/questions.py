@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.container import served_name, url_of
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
-from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.concerns.endpoint.switch.proving import Tried
-from rackwright.paths import container_name, endpoint_dir, unit_name
-from rackwright.plan.asking import asked
-from rackwright.plan.binding import Binding
-from rackwright.plan.release import Release
-from rackwright.plan.spec import served_name, url_of
-from rackwright.proof.basic import (
+from rackwright.concerns.endpoint.proof.asking import asked
+from rackwright.concerns.endpoint.proof.basic import (
     Question,
     asks_for_key,
     chat,
@@ -25,7 +21,11 @@ from rackwright.proof.basic import (
     transport,
     version,
 )
-from rackwright.proof.full import gpu_counters
+from rackwright.concerns.endpoint.proof.full import gpu_counters
+from rackwright.concerns.endpoint.release.files import Release
+from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.concerns.endpoint.switch.proving import Tried
+from rackwright.paths import container_name, endpoint_dir, unit_name
 from rackwright.settings.model import EndpointSettings
 from rackwright_engines.version import bare
 

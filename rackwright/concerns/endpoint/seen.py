@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rackwright.concerns.endpoint.binding import Binding, parse_binding
+from rackwright.concerns.endpoint.container import FORMAT, local_url
 from rackwright.concerns.endpoint.edits import (
     LIMITS,
     SeenEdits,
@@ -35,9 +37,7 @@ from rackwright.paths import (
     unit_name,
 )
 from rackwright.plan.answers import Answers
-from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.reading import decode, files, pairs
-from rackwright.plan.spec import FORMAT, local_url
 from rackwright.settings.model import HostSettings
 
 FILES = ("started ", "unit ", "current_unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.release.concern import Unresolved
+from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.why_switch import Aim
-from rackwright.concerns.release import Unresolved
-from rackwright.plan.binding import Binding
 from rackwright.plan.change import Owned
-from rackwright.plan.release import Release
 from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings
 

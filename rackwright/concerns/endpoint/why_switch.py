@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.container_diff import reasons
+from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.plan.binding import Binding
-from rackwright.plan.release import Release
-from rackwright.plan.specdiff import reasons
 from rackwright.settings.model import EndpointSettings
 
 

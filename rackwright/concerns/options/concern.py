@@ -14,12 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.full_gate import drafting_of
+from rackwright.concerns.endpoint.group.words import first_member_words
+from rackwright.concerns.endpoint.release.concern import TAKES as RELEASE_TAKES
+from rackwright.concerns.endpoint.release.concern import binding_of, wanted_releases
+from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.models import MODELS, SeenModels
-from rackwright.concerns.release import TAKES as RELEASE_TAKES
-from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.engines.host import NOT_ASKED
+from rackwright.engines.launch import launch_port
 from rackwright.hostside import helper_script, host_program, host_script
 from rackwright.paths import (
     HELPER_LABEL,
@@ -33,9 +36,7 @@ from rackwright.paths import (
 )
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
-from rackwright.plan.group import first_member_words, launch_port
 from rackwright.plan.reading import decode, lines_of
-from rackwright.plan.release import Release
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright_engines.fit.draft_config import Misfit, misfits
 from rackwright_engines.fit.sizes import plan_of

@@ -9,10 +9,10 @@ from typing import Any
 
 from rackwright.addresses import bare_address
 from rackwright.concerns.docker import DOCKER
-from rackwright.concerns.dockerd import DOCKERD
+from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.downloads import proxy_values
 from rackwright.concerns.encodings import ENCODINGS
-from rackwright.concerns.endpoint import ENDPOINT, foreign_units
+from rackwright.concerns.endpoint.concern import ENDPOINT, foreign_units
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
@@ -47,7 +47,7 @@ from rackwright.plan.change import Change, Job, Refuse, Step
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import files, lines_of, pairs, whole_number
-from rackwright.proof.references import HUB, HUB_HOST, registry_of
+from rackwright.settings.image_reference import HUB, HUB_HOST, registry_of
 from rackwright.settings.model import HostSettings
 from rackwright.tables import shown_width
 

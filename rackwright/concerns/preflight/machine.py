@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rackwright.concerns.docker import WantedDocker, install_plan, was_cut
-from rackwright.concerns.endpoint import WAY_OUT, foreign
+from rackwright.concerns.endpoint.formats import WAY_OUT, foreign
 from rackwright.concerns.preflight.row import Case, Check, gib
 from rackwright.paths import STATE
 

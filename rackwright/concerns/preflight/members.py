@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.preflight.row import Case, Check, MemberSeen, SeenMachine
+from rackwright.engines.launch import launch_port
 from rackwright.hostside import host_script
-from rackwright.plan.group import launch_port
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 Verdicts = Iterator[tuple[bool, str, str]]

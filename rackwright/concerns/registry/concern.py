@@ -16,7 +16,7 @@ from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import pairs
-from rackwright.proof.references import login_key
+from rackwright.settings.image_reference import login_key
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry

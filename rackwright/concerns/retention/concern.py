@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from rackwright.concerns.endpoint.release.concern import TAKES as RELEASE_TAKES
+from rackwright.concerns.endpoint.release.concern import wanted_releases
+from rackwright.concerns.endpoint.release.files import NEEDS, Release
 from rackwright.concerns.image import IMAGE, LocalImage
 from rackwright.concerns.models import MODELS, SeenModel, remove_script
-from rackwright.concerns.release import TAKES as RELEASE_TAKES
-from rackwright.concerns.release import wanted_releases
 from rackwright.hostside import host_script
 from rackwright.paths import STATE
 from rackwright.plan.answers import Answers
@@ -20,8 +21,7 @@ from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import decode, lines_of
-from rackwright.plan.release import NEEDS, Release
-from rackwright.proof.references import repository_of, tag_of
+from rackwright.settings.image_reference import repository_of, tag_of
 from rackwright.settings.model import HostSettings
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from rackwright.adapter.run.poll import Reply
 from rackwright.inspect.left_hosts import left_hosts
 from rackwright.inspect.status.last_runs import last_runs
 from rackwright.inspect.status.reading import Asked, parse
 from rackwright.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
 from rackwright.inspect.status.table import render
 from rackwright.messages import ReadingError, paragraph
-from rackwright.pyinfra_glue.poll import Reply
 from rackwright.record.quarantine import load_quarantine
 from rackwright.settings.model import HostSettings
 from rackwright.tables import shown_width

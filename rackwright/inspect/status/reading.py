@@ -11,30 +11,21 @@ from typing import Any
 from rackwright.addresses import is_loopback
 from rackwright.concerns.docker.chains import gone as gone_chains
 from rackwright.concerns.drained import Drained, parse_mark
-from rackwright.concerns.endpoint import (
-    Aim,
-    SeenEndpoint,
-    binding_in,
-    command_edits,
-    exec_words,
-    foreign_drop_ins,
-    is_named,
-    last_switch,
-    readable,
-    running_of,
-    serves_the_same,
-)
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.container import Resolved
+from rackwright.concerns.endpoint.edits import command_edits, exec_words, foreign_drop_ins, is_named
+from rackwright.concerns.endpoint.formats import readable
+from rackwright.concerns.endpoint.release.concern import bound_to, release_of
+from rackwright.concerns.endpoint.release.files import Release
+from rackwright.concerns.endpoint.seen import SeenEndpoint, binding_in, last_switch, running_of
+from rackwright.concerns.endpoint.why_switch import Aim, serves_the_same
 from rackwright.concerns.lease import SeenLease, parse_lease
 from rackwright.concerns.models import host_path
-from rackwright.concerns.release import bound_to, release_of
 from rackwright.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.inspect.status.script import status_script
 from rackwright.messages import ReadingError, printable
 from rackwright.paths import BOOT_UNIT
-from rackwright.plan.binding import Binding
 from rackwright.plan.reading import decode
-from rackwright.plan.release import Release
-from rackwright.plan.spec import Resolved
 from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.sections import ModelSource

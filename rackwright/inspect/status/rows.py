@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from rackwright.concerns.endpoint import SeenEndpoint, is_deferred
+from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.events import CUT
+from rackwright.concerns.endpoint.why_switch import is_deferred
 from rackwright.concerns.lease import span, whose
 from rackwright.inspect.status.reading import (
     Asked,

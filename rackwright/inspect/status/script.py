@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackwright.concerns.drained import MARK
+from rackwright.concerns.endpoint.container import local_url
 from rackwright.concerns.image import PINS
 from rackwright.concerns.lease import LEASE
 from rackwright.concerns.watch import repairs_file
 from rackwright.hostside import host_script, host_text
 from rackwright.paths import DOCKER_SOCKET, FIREWALL_GUARD, FIREWALL_LEFT, FIREWALL_SCRIPT, RUN, STATE, UNITS
 from rackwright.plan.directives import RUNNING
-from rackwright.plan.spec import local_url
 from rackwright.settings.model import EndpointSettings
 
 

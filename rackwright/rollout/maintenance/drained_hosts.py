@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rackwright.adapter.run.poll import poll
 from rackwright.concerns.drained import MARK, Drained, parse_mark
 from rackwright.hostside import host_script
 from rackwright.loading.host import InventoryHost
-from rackwright.pyinfra_glue.poll import poll
 
 
 def drained_hosts(entries: Sequence[InventoryHost]) -> dict[str, Drained]:

@@ -9,7 +9,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from rackwright.pyinfra_glue.options import data_words
+from rackwright.adapter.run.options import data_words
 from rackwright.record.ending import end_of_drain, end_of_reboot, end_of_undrain
 from rackwright.record.record import DRAIN, REBOOT, UNDRAIN
 from rackwright.rollout.launch import Run, phase

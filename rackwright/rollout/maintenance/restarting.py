@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from rackwright.adapter.concurrency import sleep
+from rackwright.adapter.run.poll import Reply, poll
 from rackwright.concerns.endpoint.switch.maintenance import RESTART_JOB
 from rackwright.hostside import host_script
 from rackwright.loading.host import InventoryHost
 from rackwright.paths import job_unit
-from rackwright.pyinfra_glue.poll import Reply, poll
 from rackwright.record.progress import SELDOM
 
 PAUSE = 2
@@ -46,7 +47,7 @@ def await_restarts(
                     f"rackwright: {name} {text}; waiting for it, {round(seconds - told + began)} s at most", flush=True
                 )
         if left:
-            time.sleep(PAUSE)
+            sleep(PAUSE)
 
 
 def under_way(reply: Reply, boot: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rackwright.adapter.run.poll import poll
 from rackwright.concerns.endpoint.switch.job import start_again_script
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import printable
-from rackwright.pyinfra_glue.poll import poll
 
 LONGEST = 600
 """Characters of one host's reason."""

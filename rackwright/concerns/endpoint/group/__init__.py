@@ -3,15 +3,3 @@
 The head switches as any endpoint does. The others wait at their lifelines: they point at the release that the head
 serves, start when it says so, and count a release as proven when the head has committed it.
 """
-
-from rackwright.concerns.endpoint.group.members import (
-    Stage,
-    is_elsewhere,
-    is_join,
-    member_changes,
-    place_in_words,
-    stage_of,
-)
-from rackwright.concerns.endpoint.group.scripts import ask_members_script
-
-__all__ = ["Stage", "ask_members_script", "is_elsewhere", "is_join", "member_changes", "place_in_words", "stage_of"]

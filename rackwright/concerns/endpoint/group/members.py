@@ -6,13 +6,14 @@ from dataclasses import replace
 from enum import Enum
 
 from rackwright.concerns.endpoint.group.scripts import join_group_script, wait_followed_script
+from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.job import gpus_kept_script, point_script, tidy_script
+from rackwright.concerns.endpoint.switch.steps import HostReturn
 from rackwright.concerns.endpoint.switch.transaction import start_time
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
 from rackwright.paths import endpoint_job, unit_name
-from rackwright.plan.change import Change, HostReturn, Job, Owned, Shell
-from rackwright.plan.release import Release
+from rackwright.plan.change import Change, Job, Owned, Shell
 from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rackwright.concerns.endpoint.binding import Binding
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import UNITS, endpoint_dir, group_dir, held_file, unit_name
-from rackwright.plan.binding import Binding
 
 ASKING = 20
 """Seconds in which each member must have said that it has a release: it checks all sums of it meanwhile."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.proof.asking import stranger_script
 from rackwright.hostside import durable_script, host_script, host_text, job_script
 from rackwright.paths import (
     ENDPOINT_LABEL,
@@ -18,8 +20,6 @@ from rackwright.paths import (
     release_dir,
     unit_name,
 )
-from rackwright.plan.asking import stranger_script
-from rackwright.plan.binding import Binding
 
 ROOM = 16 * 1024
 """KiB on a file system of the host's, below which a failure is its fault."""

@@ -10,21 +10,22 @@ from collections.abc import Iterator
 
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, NO_BOOT_TEXT, Drained
 from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.container import url_of
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
 from rackwright.concerns.endpoint.group.members import follow_change
+from rackwright.concerns.endpoint.proof.basic import Question
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.hooks import drain_hook_script, ready_script
 from rackwright.concerns.endpoint.switch.job import drain_script, in_turn
+from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn, Proved
 from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, start_time, switch_job
 from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.messages import coded
 from rackwright.paths import endpoint_dir, endpoint_job, job_unit, unit_name
-from rackwright.plan.change import Change, HostRestart, HostReturn, Job, Proved, Shell, WriteFile
+from rackwright.plan.change import Change, Job, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reach import door_of
-from rackwright.plan.spec import url_of
-from rackwright.proof.basic import Question
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 UNKNOWN_DRAIN = 60

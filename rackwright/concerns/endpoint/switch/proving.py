@@ -7,15 +7,17 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.proof.asking import stranger_script
+from rackwright.concerns.endpoint.proof.basic import HARDWARE, Question
+from rackwright.concerns.endpoint.proof.full import COUNTERS
 from rackwright.concerns.endpoint.switch.job import ROOM
 from rackwright.hostside import helper_script, host_script
 from rackwright.hostside.packed import packed
 from rackwright.paths import helper_container
-from rackwright.plan.asking import stranger_script
-from rackwright.plan.binding import Binding
-from rackwright.proof.basic import HARDWARE, Question
-from rackwright.proof.full import COUNTERS
 
+JUDGE = tuple(f"concerns/endpoint/proof/{name}" for name in ("judge", "basic", "final_answer", "sense"))
+"""The program that judges, and the modules that it imports."""
 JUDGING = 120
 """Seconds that the judge may take, most of them for its container's start."""
 MEASURING = 120
@@ -55,7 +57,7 @@ def prove_script(endpoint: str, tried: Tried) -> str:
         helper_container(endpoint, "judge"),
         questions="\n".join(asked),
         rows=json.dumps([{**row, "endpoint": endpoint} for row in rows_of(tried.questions)]),
-        program=packed("proof/judge", "proof/basic", "proof/final_answer", "proof/sense"),
+        program=packed(*JUDGE),
         image=tried.image,
         seconds=JUDGING,
     )

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rackwright.concerns.endpoint.proof.basic import Question
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
+from rackwright.concerns.endpoint.release.concern import Unresolved
+from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.endpoint.switch.conflicts import Exchange, Room, groups_of, room_of
 from rackwright.concerns.endpoint.switch.proving import Tried
+from rackwright.concerns.endpoint.switch.steps import Proved
 from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, switch_job
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.endpoint.why_switch import why_switch
-from rackwright.concerns.release import Unresolved
 from rackwright.paths import unit_name
-from rackwright.plan.change import Change, Owned, Proved
+from rackwright.plan.change import Change, Owned
 from rackwright.plan.reach import door_of
-from rackwright.plan.release import Release
-from rackwright.proof.basic import Question
 from rackwright.settings.model import EndpointSettings
 
 

@@ -7,14 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, leaving_part, readable, refusal, tried_of
-from rackwright.concerns.endpoint.group import ask_members_script
+from rackwright.concerns.endpoint.binding import Binding, parse_binding
+from rackwright.concerns.endpoint.formats import foreign, format_of, readable, refusal
+from rackwright.concerns.endpoint.group.scripts import ask_members_script
+from rackwright.concerns.endpoint.questions import tried_of
+from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.job import in_turn, keep_log_script
+from rackwright.concerns.endpoint.switch.replacement_change import leaving_part
+from rackwright.concerns.endpoint.switch.steps import Proved
 from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, switch_job
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import STATE, endpoint_dir, unit_name
-from rackwright.plan.binding import Binding, parse_binding
-from rackwright.plan.change import Change, Owned, Proved, Refuse
+from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.reading import decode
 from rackwright.settings.model import HostSettings
 

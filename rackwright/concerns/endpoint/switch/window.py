@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.concerns.endpoint.switch.steps import Proved
 from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, switch_job
-from rackwright.plan.change import Proved
 from rackwright.settings.model import EndpointSettings
 
 

@@ -1,0 +1,1 @@
+"""The only rooms that touch pyinfra, paramiko and gevent: connections, what runs beside others, and what is patched."""

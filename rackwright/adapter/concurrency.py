@@ -1,0 +1,72 @@
+"""Threads, events, conditions and pauses. Under pyinfra they are gevent's, which replaces the standard library's names.
+
+So none is made before a run begins, and nothing else in Rackwright makes one: whoever moves to another library of
+concurrency changes this module (DECISIONS 56).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Condition, Event, Lock, Thread
+from typing import TypeVar
+
+__all__ = [
+    "Condition",
+    "Event",
+    "Lock",
+    "Thread",
+    "in_main_thread",
+    "new_condition",
+    "new_event",
+    "new_lock",
+    "side_by_side",
+    "sleep",
+    "spawn",
+]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def spawn(work: Callable[[], object], name: str | None = None) -> Thread:
+    """Begin work that goes on beside the caller's and ends with the process at the latest."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def new_event() -> Event:
+    """Return an event that is not set."""
+    return threading.Event()
+
+
+def new_condition() -> Condition:
+    """Return a condition variable with a lock of its own."""
+    return threading.Condition()
+
+
+def new_lock() -> Lock:
+    """Return a lock that nobody holds."""
+    return threading.Lock()
+
+
+def sleep(seconds: float) -> None:
+    """Pause this thread, and no other."""
+    time.sleep(seconds)
+
+
+def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> list[Result]:
+    """Do the same work for several items, `at_once` of them at a time; results in the items' order.
+
+    Raises what the work for the first of them raises.
+    """
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(work, items))
+
+
+def in_main_thread() -> bool:
+    """Return True in the process's first thread, the only one that may handle signals."""
+    return threading.current_thread() is threading.main_thread()

@@ -1,0 +1,88 @@
+"""The run that this process is at now: what it knows of its inventories, and what became of its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.host import Host
+from pyinfra.api.state import StateStage
+from pyinfra.context import ctx_state
+
+from rackwright.adapter.cheap_lookups import use_cheap_lookups
+from rackwright.adapter.run_context import share
+from rackwright.loading.choice import EVERYBODY, Choice
+from rackwright.loading.host import InventoryHost
+from rackwright.record.states import ENDED_WELL, RunState
+from rackwright.settings.model import HostSettings
+from rackwright.sources.lockfile import Lock
+
+BEFORE_PYINFRA = State()
+"""Stands for the run of a command that loads inventories while no pyinfra runs."""
+
+
+@dataclass
+class Inventories:
+    """The inventories of a run, by their files, and what is known of their hosts by name."""
+
+    hosts: dict[Path, list[InventoryHost]] = field(default_factory=dict)
+    refused: dict[Path, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Hosts that an inventory was not loaded for, and whose settings are not valid, each with its groups."""
+    choice: Choice = EVERYBODY
+    """The hosts that an inventory is being loaded for."""
+    settings: dict[str, HostSettings] = field(default_factory=dict)
+    """With `--data` and the lock file: those that are asked for while pyinfra runs."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """`--data` of a command of ours."""
+    locks: dict[str, Lock] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
+    """What was said already of what an Ansible inventory has and Rackwright leaves alone."""
+
+    def entry(self, host: str) -> InventoryHost | None:
+        """A host, of whichever inventory names it first."""
+        return next((one for hosts in self.hosts.values() for one in hosts if one.name == host), None)
+
+
+def current_state() -> State:
+    """The State of the run that this process is at."""
+    found = ctx_state.get()
+    return found if isinstance(found, State) else BEFORE_PYINFRA
+
+
+def inventory_of(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> Inventory:
+    """Return pyinfra's inventory of these hosts, by name and data; `use_cheap_lookups` counts from then on."""
+    use_cheap_lookups()
+    return Inventory(([(name, dict(data)) for name, data in hosts], {}))
+
+
+def state_beside(inventory: Inventory, config: Config, check_for_changes: bool = True) -> State:
+    """A State of its own that goes by the inventories of the current run."""
+    made = State(inventory, config, check_for_changes=check_for_changes)
+    share(Inventories, current_state(), made)
+    return made
+
+
+def has_executed(state: State) -> bool:
+    """Whether operations have begun to run on hosts."""
+    return state.current_stage >= StateStage.Execute
+
+
+def last_words(state: State, said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is still to say of hosts. said: what their switch has said of them."""
+    if not state.initialised:
+        return
+    finished = state.current_stage == StateStage.Disconnect
+    for host in state.inventory:
+        if state.is_host_in_limit(host) and (word := _last_word(host, said.get(host.name), finished)):
+            yield host.name, word
+
+
+def _last_word(host: Host, said: str | None, finished: bool) -> str | None:
+    if host in host.state.failed_hosts:
+        if host not in host.state.activated_hosts:
+            return RunState.UNREACHABLE
+        return RunState.NOT_STAGED if said is None else RunState.NOT_CONVERGED if said in ENDED_WELL else None
+    return RunState.DONE if said is None and finished else None

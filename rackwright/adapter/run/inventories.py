@@ -1,0 +1,193 @@
+"""The inventories of this run: their hosts with all settings, for whatever asks, within pyinfra or without."""
+
+from __future__ import annotations
+
+import os
+import runpy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyinfra import logger
+from pyinfra.api.host import Host
+
+from rackwright.adapter.run.current_run import Inventories, current_state
+from rackwright.adapter.run.declaring import declared_of, is_declaring, with_arguments
+from rackwright.adapter.run.importing import importing_from
+from rackwright.adapter.run.options import data_given
+from rackwright.adapter.run_context import part_of
+from rackwright.loading.ansible.listing import listing_of
+from rackwright.loading.choice import EVERYBODY, Choice, is_matched
+from rackwright.loading.files import is_python, refuse_no_file, site_root
+from rackwright.loading.group import left_out
+from rackwright.loading.host import InventoryHost
+from rackwright.loading.load import load, standalone
+from rackwright.messages import RackwrightError, SettingsError
+from rackwright.settings.model import HostSettings
+from rackwright.settings.origin import Origin
+from rackwright.sources.lockfile import Lock, Locks, pinned
+
+Refused = Mapping[str, tuple[str, ...]]
+"""Hosts whose settings are not valid, each with its groups."""
+
+
+def publish(inventory: Path, hosts: Sequence[InventoryHost], refused: Refused | None = None) -> None:
+    """Make the hosts of an inventory known, in place of what was known of it.
+
+    refused: those that were not chosen, and whose settings are not valid.
+    """
+    _inventories().hosts[inventory.resolve()] = list(hosts)
+    _inventories().refused[inventory.resolve()] = refused or {}
+
+
+def refused_of(inventory: str | Path) -> Refused:
+    """Hosts of an inventory that was loaded for others, whose settings are not valid."""
+    return _inventories().refused.get(Path(inventory).expanduser().resolve(), {})
+
+
+def pin(hosts: Sequence[InventoryHost], root: Path) -> None:
+    """Let the lock file of a site count for these hosts. root: the site's folder."""
+    locks = Locks(root)
+    _inventories().locks.update({host.name: locks.of(host.settings) for host in hosts})
+
+
+def load_inventory(path: str | Path, arguments: bool = True, choice: Choice = EVERYBODY) -> list[InventoryHost]:
+    """All hosts of an inventory with their settings, in its order, without pyinfra running.
+
+    path: a Python inventory that calls `build` or `from_ansible`, or an Ansible inventory (INI, YAML, directory).
+    arguments: with what deploy.py says; not for who asks deploy.py itself, and refuses one that is broken.
+    choice: the hosts whose settings must be valid; of the others, those that are not are left out, with a warning.
+    Raises SettingsError for whatever is wrong with it.
+    """
+    inventory = Path(path).expanduser()
+    if not inventory.exists():
+        raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}", code="RW1306")
+    refuse_no_file(inventory)
+    if not is_python(inventory):
+        loaded = load(listing_of(inventory), data_given(), choice)
+        tell(loaded.remarks(str(path)))
+        publish(inventory, loaded.hosts, {name: one.groups for name, one in loaded.refused.items()})
+        return with_arguments(site_root(inventory), loaded.hosts) if arguments else list(loaded.hosts)
+    with _choosing(choice):
+        _run(inventory)
+    found = _inventories().hosts.get(inventory.resolve())
+    if found is None:
+        raise SettingsError(
+            f"{path} names no hosts: it must say globals().update(build(__file__, {{...}})); next: write that, or, "
+            f"where it prints JSON for Ansible: chmod +x {path}",
+            code="RW1307",
+        )
+    return with_arguments(site_root(inventory), found) if arguments else list(found)
+
+
+def refuse_unreadable(path: Path) -> None:
+    """Refuse what pyinfra would wait for, take for an inventory without hosts, or end in a traceback at."""
+    refuse_no_file(path)
+    if os.path.lexists(path) and not path.exists():
+        raise SettingsError(f"{path}: this link leads to no file; next: ls -l {path}", code="RW1306")
+    if not (path.is_file() and is_python(path)):
+        return
+    try:
+        compile(path.read_bytes(), str(path), "exec")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise SettingsError(f"{path}: {type(error).__name__}: {error}", code="RW1308") from None
+
+
+@contextmanager
+def _choosing(choice: Choice) -> Iterator[None]:
+    """Let an inventory that runs now be loaded for these hosts."""
+    inventories = _inventories()
+    before, inventories.choice = inventories.choice, choice
+    try:
+        yield
+    finally:
+        inventories.choice = before
+
+
+def choice_of_run() -> Choice:
+    """Return the hosts that the inventory which runs now is loaded for."""
+    return _inventories().choice
+
+
+def limited(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str) -> list[InventoryHost]:
+    """The hosts that a `--limit` names, by group or by name pattern, in their order.
+
+    Raises RackwrightError when a pattern matches nothing.
+    """
+    for pattern in limit:
+        if not any(_matches(entry, pattern) for entry in hosts):
+            raise RackwrightError(
+                f"--limit {pattern}: no host and no group of {inventory} matches; nothing was done", code="RW1312"
+            )
+    return [entry for entry in hosts if not limit or any(_matches(entry, pattern) for pattern in limit)]
+
+
+def refuse_half_groups(hosts: Sequence[InventoryHost], chosen: Iterable[str]) -> None:
+    """Raises SettingsError, with the right --limit, when a run would touch some hosts of an endpoint and not others."""
+    told = [
+        f"{', '.join(group.hosts)} serve endpoint {group.endpoint} together, and {', '.join(missing)} is not chosen; "
+        f"next, the same command with {' '.join(f'--limit {host}' for host in group.hosts)}"
+        for group, missing in left_out(hosts, chosen).items()
+    ]
+    if told:
+        raise SettingsError("\n".join([*told, "nothing was done"]), code="RW1330")
+
+
+def _matches(entry: InventoryHost, pattern: str) -> bool:
+    return is_matched(entry.name, entry.groups, pattern)
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Say what was left out of an inventory, once a command however often it is loaded."""
+    said = _inventories().left_out
+    for line in lines:
+        if line not in said:
+            said.add(line)
+            logger.warning(line)
+
+
+def settings_of(host: Host) -> HostSettings:
+    """Typed settings of a host while pyinfra runs, `--data` and the site's lock file included.
+
+    Raises SettingsError when they are not valid.
+    """
+    known = part_of(host.state, Inventories)
+    if host.name in known.settings:  # by name: `pyinfra.host` is one object for all hosts
+        return known.settings[host.name]
+    found = pinned(_loaded_settings(host), known.locks.get(host.name, Lock()))
+    if not is_declaring(host):
+        known.settings[host.name] = found
+    return found
+
+
+def groups_of(host: Host) -> tuple[str, ...]:
+    """The groups that an inventory itself names for a host; pyinfra adds some of its own."""
+    known = part_of(host.state, Inventories).entry(host.name)
+    return known.groups if known else ()
+
+
+def _loaded_settings(host: Host) -> HostSettings:
+    """As `check` sees them; for a host of somebody else's inventory, what its deploy file says, and defaults."""
+    known = part_of(host.state, Inventories).entry(host.name)
+    if known:
+        return known.settings
+    if any(host.name in names for names in _inventories().refused.values()):
+        raise SettingsError(f"{host.name}: the settings are not valid; next: rackwright check INVENTORY", code="RW1325")
+    deploy = Path(host.state.current_deploy_filename or "deploy.py")
+    said = declared_of(host).arguments
+    return standalone(host.name, said, Origin(str(deploy)), deploy.resolve().parent).settings
+
+
+def _inventories() -> Inventories:
+    return part_of(current_state(), Inventories)
+
+
+def _run(inventory: Path) -> None:
+    """Run a Python inventory as pyinfra would, with the site's own modules importable."""
+    try:
+        with importing_from(site_root(inventory)):
+            runpy.run_path(str(inventory))
+    except RackwrightError:
+        raise
+    except Exception as error:
+        raise SettingsError(f"{inventory}: {type(error).__name__}: {error}", code="RW1308") from error

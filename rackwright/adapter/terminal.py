@@ -1,0 +1,84 @@
+"""What pyinfra itself shows of hosts (-v, failed facts), made harmless: colours of its own stay, nothing else.
+
+Its "Press enter" where nobody can press it is one line with the next command, in place of a traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+import click
+from pyinfra import logger
+from pyinfra.api.output import set_echo
+
+from rackwright.adapter.patch import patch
+from rackwright.adapter.prompt import answer_to
+from rackwright.masks import without_logins
+from rackwright.messages import RackwrightError, paragraph
+
+_REINSTALLED = "If it was reinstalled: rackwright rebuild INVENTORY --limit HOST compares the new key, and accepts it"
+_INSTEAD = {"If this is expected, you can remove the bad key using:": _REINSTALLED, "    ssh-keygen -R": ""}
+"""By how pyinfra's lines begin: what is said in their place, or nothing."""
+_COLOUR = re.compile(r"(\x1b\[(?:[01]|3[1-7]|9[0-7])m)")
+"""What pyinfra asks click for: bold, and letters that are not black."""
+
+
+def harmless(text: str) -> str:
+    """A text of several lines that may be coloured, and do nothing else to a terminal."""
+    return "".join(part if _COLOUR.fullmatch(part) else without_logins(paragraph(part)) for part in _COLOUR.split(text))
+
+
+class _Harmless(logging.Filter):
+    """Lets every record pass, with a harmless text; advice that would keep a host from `rackwright rebuild` is ours."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        text = next((ours for start, ours in _INSTEAD.items() if text.startswith(start)), text)
+        record.msg, record.args = harmless(text), ()
+        return bool(text)
+
+
+_FILTER = _Harmless()
+
+
+def _echo(message: Any = None, **more: Any) -> None:
+    click.echo(harmless(message) if isinstance(message, str) else message, **more)
+
+
+def tame_output() -> None:
+    """From now on whatever pyinfra prints and logs in this process is harmless. Safe to repeat."""
+    set_echo(_echo)
+    # A logger has each filter once.
+    logger.addFilter(_FILTER)
+    # It reports each lost connection as a traceback, beside the error that says so.
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+
+
+def rebuilt(error: str, host: str) -> str:
+    """What to do next where pyinfra says that a host shows another key than before; empty for another error."""
+    return (
+        f"; next, if it was reinstalled: rackwright rebuild INVENTORY --limit {host}"
+        if "host key error" in error
+        else ""
+    )
+
+
+def _ask(prompt: object = "") -> str:
+    try:
+        return answer_to(prompt)
+    except (EOFError, RuntimeError):  # RuntimeError: it was closed before the start (<&-)
+        raise RackwrightError(
+            "nobody answers, since standard input is closed: what the lines above ask for was not done; next: the same "
+            "command on a terminal, or with -y, which goes on without the hosts that failed",
+            code="RW1313",
+        ) from None
+
+
+def say_when_nobody_answers() -> None:
+    """From now on a question of pyinfra's to a closed standard input ends it with that line."""
+    # Imported here, since it patches the whole process for gevent: right in pyinfra's own command, wrong in ours.
+    from pyinfra_cli import cli  # noqa: PLC0415
+
+    patch(cli, "input", _ask, builtin=True)

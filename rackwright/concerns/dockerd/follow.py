@@ -1,0 +1,76 @@
+"""Danger zone: have a host restart dockerd under its endpoints and prove them. The host does it alone.
+
+Every way out is a typed error, the same as a release's.
+"""
+
+from __future__ import annotations
+
+from rackwright.adapter.host import Host
+from rackwright.concerns.docker.daemonjob import HOME
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.follow import (
+    LACKING,
+    NothingServesError,
+    RolledBackError,
+    UnknownEndError,
+    clock_of,
+    closed,
+    failure_of,
+    fetch_log,
+    tell,
+    with_more,
+)
+from rackwright.concerns.endpoint.switch.steps import DaemonRestart
+from rackwright.paths import failed_dir, unit_name
+from rackwright.remote.errors import NotStartedError, StepFailedError, TakenBackError
+from rackwright.remote.job_scripts import Ended
+from rackwright.remote.jobs import follow_job
+
+
+class ConfigurationBackError(RolledBackError, TakenBackError):
+    """The new configuration failed; dockerd and its endpoints run with the previous one."""
+
+    code = "RW0720"
+
+
+def restart_and_prove(host: Host, step: DaemonRestart) -> None:
+    """Have the host drain, restart dockerd, start its endpoints and prove them. Raises an error for each other way out.
+
+    A lost connection says nothing of how it ends: the host goes on by itself, and the next run joins it.
+    """
+    progress = SwitchProgress("dockerd", failed_dir(HOME), "configuration")
+    ended = follow_job(host, step.job, lambda heard: tell(host, progress, heard))
+    error = ending(step, progress, ended)
+    if error is not None:
+        log = fetch_log(host, progress, step.configuration)
+        raise with_more(error, f"dockerd's log of the failed try: {log}" if log else "")
+
+
+def ending(step: DaemonRestart, progress: SwitchProgress, ended: Ended) -> StepFailedError | None:
+    """What a restart that has ended so was; None when all is well. Its cause is chained to it."""
+    names = ", ".join(step.endpoints)
+    failure = failure_of(progress)
+    error: StepFailedError | None
+    match ended.status:
+        case 0:
+            error = None
+        case 3:
+            text = f"dockerd has its previous configuration, serving again: {names}{clock_of(progress)}"
+            error = ConfigurationBackError(f"{failure.text}\n{text}")
+        case 4:
+            error = NothingServesError(f"{failure.text}\nand rolling back failed too: {progress.lost}\n{_hands(step)}")
+        case 5:
+            error = NotStartedError(
+                f"dockerd was not restarted, still serving: {names}: {failure.text}",
+                failure.reasons,
+                code=LACKING if failure.code == LACKING else "RW0722",
+            )
+        case _:
+            text = f"{step.job.title}: {ended.text}; the host rolls back, and it is not known yet whether that serves"
+            error = UnknownEndError(f"{text}\n{_hands(step)}")
+    return closed(error, progress, failure, f"dockerd runs with its new configuration, proven: {names}")
+
+
+def _hands(step: DaemonRestart) -> str:
+    units = " ".join(f"-u {unit_name(name)}" for name in step.endpoints)
+    return f"manual action needed on this host; next: journalctl -u docker.service {units} --lines 100"

@@ -1,0 +1,350 @@
+"""Danger zone: have a host switch an endpoint and prove it. The host does it alone; here it is followed and told.
+
+Every way out is a typed error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rackwright.adapter.command_output import tail
+from rackwright.adapter.host import Host, say
+from rackwright.concerns.endpoint.proof.basic import (
+    Answer,
+    Question,
+    Verdict,
+    judge_safely,
+    mark_of,
+    parse_answer,
+    refusal,
+)
+from rackwright.concerns.endpoint.proof.codes import code_of, row_of
+from rackwright.concerns.endpoint.proof.full import HOST_ROWS, compared, refuses
+from rackwright.concerns.endpoint.switch.events import COLOURS, ShownLine, SwitchProgress, in_words
+from rackwright.concerns.endpoint.switch.steps import DaemonRestart, Proved
+from rackwright.concerns.endpoint.switch.transaction import ALONE, word_script
+from rackwright.concerns.inflate import inflate
+from rackwright.hostside import host_script
+from rackwright.messages import ReadingError, paragraph
+from rackwright.paths import endpoint_dir, failed_dir, unit_name
+from rackwright.plan.change import Shell
+from rackwright.plan.jobstream import Heard, text_of
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.journal import keep_beside, note
+from rackwright.remote.commands import command_of, remote, run_simple
+from rackwright.remote.errors import ConnectionLostError, NotStartedError, StepFailedError
+from rackwright.remote.job_scripts import Ended
+from rackwright.remote.jobs import follow_job, let_end
+from rackwright.remote.port_probe import reach_of
+from rackwright.remote.unwritable import IMMUTABLE, QUOTA, READ_ONLY
+from rackwright.settings.secret import without_secrets
+
+TAKEN = Reason(Cause.STRANGER, "another process on its port")
+LOG_BYTES = 256 * 1024
+"""Most that is fetched of a failed release's log: its end."""
+
+
+class RefusedError(StepFailedError):
+    """The endpoint runs, and its answers are not good enough; `rows` are the refused ones with what was seen."""
+
+    def __init__(self, rows: Mapping[str, str], reasons: tuple[Reason, ...] = ()) -> None:
+        super().__init__(refusal(rows), reasons or _reasons_of(rows), code=code_of(rows))
+        self.rows = rows
+
+
+def _reasons_of(rows: Iterable[str]) -> tuple[Reason, ...]:
+    rows = list(rows)
+    ours = tuple(Reason(Cause.GPU, row) for row in rows if row_of(row) in HOST_ROWS)
+    return ours or tuple(Reason(Cause.CHECK, row) for row in rows)
+
+
+class RolledBackError(StepFailedError):
+    """The new release failed and the proven one serves again."""
+
+
+class NothingServesError(StepFailedError):
+    """The new release failed and so did rolling back, or nobody knows: manual action needed."""
+
+    code = "RW0721"
+
+
+class UnknownEndError(NothingServesError):
+    """The switch's job was ended from outside: the host rolls back on its own, and nobody has seen how that ends."""
+
+    code = "RW0779"
+
+
+class StoppedError(StepFailedError):
+    """The new release failed and is stopped: there was no other proven one to roll back to."""
+
+    code = "RW0725"
+
+
+class NotCommittedError(StepFailedError):
+    """The new release answers, and is not committed: the next run proves it."""
+
+    code = "RW0727"
+    reasons = (Reason(Cause.COMMIT, "the commit"),)
+
+
+class NotAdmittedError(StepFailedError):
+    """A proven release serves, and the site's hook has not let clients in again."""
+
+    code = "RW0724"
+    reasons = (Reason(Cause.HOOK, "the ready hook"),)
+
+
+def switch_and_prove(host: Host, step: Proved, before: Mapping[str, Verdict] | None = None) -> None:
+    """Have the host switch, prove and commit. Raises an error for each other way out.
+
+    A lost connection says nothing of how the switch ends: the host goes on by itself, and the next run asks it.
+    before: what was answered to its earlier questions, where they had to be asked earlier still.
+    """
+    before = asked_before(host, step) if before is None else before
+    progress = SwitchProgress(step.endpoint, failed_dir(endpoint_dir(step.endpoint)))
+
+    def heed(heard: Heard) -> None:
+        tell(host, progress, heard)
+        if progress.waits:
+            progress.waits = False
+            _approve(host, step, before, progress)
+
+    ended = follow_job(host, step.job, heed)
+    if ended.status == 0 and not progress.waited:
+        # An earlier run's switch, which asked for less, was joined.
+        ask_all(host, step.endpoint, step.questions, before)
+    error = ending(step, progress, ended)
+    if error is not None:
+        log = fetch_log(host, progress, step.release)
+        raise with_more(error, f"the failed release's log: {log}" if log else "")
+    if step.door is not None:
+        say(host, f"  {reach_of(host, step.door)}")
+
+
+def await_earlier(host: Host, step: Proved | DaemonRestart) -> bool:
+    """Wait for a switch of the same endpoint to another release, which an earlier run has left under way.
+
+    Returns True when there was one: the host is no longer as it was read. Raises StepFailedError.
+    """
+    endpoint = step.endpoint if isinstance(step, Proved) else step.endpoints[0]
+    progress = SwitchProgress(endpoint, failed_dir(endpoint_dir(endpoint)))
+    return let_end(host, step.job, lambda heard: tell(host, progress, heard)) is not None
+
+
+def asked_before(host: Host, step: Proved) -> dict[str, Verdict]:
+    """What serves now, asked what the next one is compared by."""
+    return {question.name: ask(host, question) for question in step.questions_before}
+
+
+def with_more(error: StepFailedError, more: str) -> StepFailedError:
+    """An error with one more line of text."""
+    if more:
+        error.args = (f"{error.text}\n{more}",)
+    return error
+
+
+def tell(host: Host, progress: SwitchProgress, heard: Heard) -> None:
+    """Show what a switch says, and note the rows of its proof."""
+    try:
+        shown = progress.hear(heard)
+    except (ReadingError, ValueError):
+        shown = ShownLine(text_of(heard))
+    say(host, f"  {shown.text}", shown.colour)
+    if progress.row is not None:
+        row = progress.row
+        values = {"row": row.name, "mark": row.mark, "seen": row.seen, "figure": row.figure}
+        note("row", host=host.name, endpoint=row.endpoint or progress.endpoint, **values)
+
+
+def _approve(host: Host, step: Proved, before: Mapping[str, Verdict], progress: SwitchProgress) -> None:
+    """Ask the rest of the gate, and give the host that waits for it the word."""
+    try:
+        word = "commit"
+        try:
+            ask_all(host, step.endpoint, step.questions, before)
+        except RefusedError as error:
+            progress.refused.update(error.rows)
+            progress.taken = TAKEN in error.reasons
+            word = f"back {error.text}"
+        run_simple(host, Shell(word_script(step.endpoint, word)))
+    except ConnectionLostError as error:
+        raise ConnectionLostError(f"{step.job.title}: {error.text}: {ALONE}") from error
+    except NotStartedError:
+        raise
+    except StepFailedError as error:
+        say(host, f"  the word came too late: {error}", "yellow")
+
+
+def ending(step: Proved, progress: SwitchProgress, ended: Ended) -> StepFailedError | None:
+    """What a switch that has ended so was; None when all is well. Its cause is chained to it."""
+    name = step.endpoint
+    failure = failure_of(progress)
+    error: StepFailedError | None
+    match ended.status:
+        case 0:
+            error = None
+        case 3:
+            error = RolledBackError(f"{failure.text}\n{_back(step)}{clock_of(progress)}", code=failure.code)
+        case 4 if progress.lost is None:
+            text = f"endpoint {name} is stopped: there was no other proven release to roll back to"
+            error = StoppedError(f"{failure.text}\n{text}")
+        case 4:
+            error = NothingServesError(f"{failure.text}\n{_nothing_serves(name, progress)}")
+        case 5:
+            text = f"endpoint {name} was not switched, it serves what it served: {failure.text}"
+            error = NotStartedError(text, failure.reasons, code=failure.code if failure.code in BEFORE else "RW0726")
+        case 6:
+            text = f"endpoint {name} answers with release {step.release}, which is not committed"
+            error = NotCommittedError(f"{text}: {failure.text}; next: run the same command again", failure.reasons)
+        case _:
+            error = UnknownEndError(
+                f"{step.job.title}: {ended.text}; the host rolls back to what was proven, and it is not known yet "
+                "whether that serves; next: run the same command again, and if it fails: "
+                f"journalctl -u {unit_name(name)} --lines 100"
+            )
+    return closed(error, progress, failure, f"endpoint {name} serves release {step.release} and is proven")
+
+
+def _back(step: Proved) -> str:
+    if not step.takes_over:
+        return f"endpoint {step.endpoint} serves its last proven release again"
+    names = ", ".join(step.takes_over)
+    return f"endpoint {names} serves again, in whose place {step.endpoint} was to"
+
+
+def failure_of(progress: SwitchProgress) -> StepFailedError:
+    """What made the host stop or roll back: the rows that it refused, or its own words.
+
+    A fault that the host has measured of itself explains whatever else has failed.
+    """
+    reason = TAKEN if progress.taken else _SAID.get(progress.cause)
+    reasons = (reason,) if reason is not None else ()
+    if progress.refused:
+        return RefusedError(progress.refused, reasons if reason and reason.cause.is_hosts else ())
+    return StepFailedError(
+        progress.failure or "it ended without a word", reasons, code=_CODES.get(progress.cause, "RW0723")
+    )
+
+
+_SAID = {
+    "gpu": Reason(Cause.GPU, "the GPUs"),
+    "disk": Reason(Cause.DISK, "the disk"),
+    "immutable": Reason(Cause.DISK, "a file that is immutable"),
+    "readonly": Reason(Cause.DISK, "a file system that is read-only"),
+    "quota": Reason(Cause.DISK, "a disk quota"),
+    "docker": Reason(Cause.DOCKER, "Docker"),
+    "stranger": TAKEN,
+    "needs": Reason(Cause.DOCKER, "what a start needs"),
+    "hook": Reason(Cause.HOOK, "the drain hook"),
+    "start": Reason(Cause.CHECK, "the start"),
+    "check": Reason(Cause.CHECK, "the proof"),
+}
+"""What a host says of its own failure, in a word (concerns/endpoint/switch/host/transaction.sh)."""
+LACKING = "RW0772"
+BEFORE = frozenset({LACKING, IMMUTABLE, READ_ONLY, QUOTA})
+"""Codes of what is found before anything is stopped: what is not on the host, and what cannot be written there."""
+_CODES = {
+    "gpu": "RW0728",
+    "disk": "RW0729",
+    "hook": "RW0730",
+    "start": "RW0731",
+    "docker": "RW0732",
+    "stranger": "RW0753",
+    "needs": LACKING,
+    "immutable": IMMUTABLE,
+    "readonly": READ_ONLY,
+    "quota": QUOTA,
+}
+"""The codes of these words."""
+
+
+def clock_of(progress: SwitchProgress) -> str:
+    """How long rolling back took, to follow a sentence; nothing when the host did not say."""
+    return "" if progress.clocks is None else f": {in_words(progress.clocks)}"
+
+
+def closed(
+    error: StepFailedError | None, progress: SwitchProgress, failure: StepFailedError, well: str
+) -> StepFailedError | None:
+    """An ending with what the ready hooks said, chained to its cause. `well`: what serves when there is no error."""
+    if progress.not_admitted is not None and not isinstance(error, NothingServesError | StoppedError):
+        text = f"{error.text if error is not None else well}\n"
+        text += (
+            f"clients are not let in again: {progress.not_admitted}; next: fix the hook and run the same command again"
+        )
+        error = NotAdmittedError(text)
+    if error is not None:
+        error.__cause__ = failure
+    return error
+
+
+def _nothing_serves(endpoint: str, progress: SwitchProgress) -> str:
+    return (
+        f"and rolling back failed too: {progress.lost}\nendpoint {endpoint} does not answer as it should: "
+        f"manual action needed on this host; next: journalctl -u {unit_name(endpoint)} --lines 100"
+    )
+
+
+def fetch_log(host: Host, progress: SwitchProgress, release: str) -> str | None:
+    """Bring the failed try's last log into the run's record. Returns its file; None without a record or a log."""
+    if progress.kept is None:
+        return None
+    try:
+        script = host_script("print_log", folder=progress.logs, file=progress.kept, most=LOG_BYTES)
+        ok, output = remote(host, command_of(Shell(script, timeout=60)), twice=True)
+        if not ok or not output.stdout_lines:
+            return None
+        text = without_secrets(paragraph(inflate(output.stdout_lines[-1], LOG_BYTES).decode(errors="replace")))
+    except (ConnectionLostError, ReadingError):
+        return None
+    path = keep_beside(f"{host.name}-{progress.endpoint}-{release}.log", text.encode())
+    if path is not None:
+        note("log", host=host.name, endpoint=progress.endpoint, release=release, file=str(path))
+    return str(path) if path else None
+
+
+def ask_all(
+    host: Host,
+    endpoint: str,
+    questions: Sequence[Question],
+    before: Mapping[str, Verdict] | None = None,
+    again: bool = False,
+) -> None:
+    """Ask every question and print each answer. Raises RefusedError naming the refused rows.
+
+    before: what the release before answered, by row, for the rows that must be no worse.
+    again: asked every few seconds, so that only what is refused is worth a line of the record.
+    """
+    refused, strangers = {}, False
+    for question in questions:
+        earlier = (before or {}).get(question.name)
+        verdict = compared(question, earlier, ask(host, question))
+        refusing = refuses(question, earlier, verdict)
+        mark = mark_of(verdict, refusing)
+        say(host, f"  {mark}: {question.label}: {verdict.seen}", COLOURS[mark])
+        if refusing or not again:
+            own = {"endpoint": question.endpoint or endpoint, "row": question.name}
+            note("row", host=host.name, **own, mark=mark, **_values(verdict, earlier))
+        if refusing:
+            refused[question.label] = verdict.seen
+            strangers = strangers or verdict.stranger
+    if refused:
+        raise RefusedError(refused, (TAKEN,) if strangers else ())
+
+
+def _values(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:
+    before = {} if earlier is None else {"before": earlier.seen, "figure_before": earlier.figure}
+    return {"seen": verdict.seen, "figure": verdict.figure, **before}
+
+
+def ask(host: Host, question: Question) -> Verdict:
+    """One question, asked on the host over SSH."""
+    asking = Shell(question.before + question.script, stdin=question.stdin, timeout=question.timeout)
+    ok, output = remote(host, command_of(asking), twice=True)
+    if not ok or not output.stdout_lines:
+        return Verdict(False, f"could not be asked: {tail(output)}")
+    try:
+        answer: Answer = parse_answer(output.stdout_lines)
+    except ValueError:
+        return Verdict(False, f"answered something unreadable: {output.stdout_lines[-1][:100]}")
+    return judge_safely(question, answer)

@@ -1,0 +1,146 @@
+"""Danger zone: have a host drain itself and restart, wait until it is back, and have its endpoints proven.
+
+The host does all of it but the proof by itself: what was cut from here on comes back and serves what it served.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from rackwright.adapter.concurrency import sleep
+from rackwright.adapter.connection import LOST, close, command, connect
+from rackwright.adapter.host import Host, say
+from rackwright.adapter.run_context import part_of
+from rackwright.concerns.endpoint.proof.basic import Verdict
+from rackwright.concerns.endpoint.switch.follow import NothingServesError, StoppedError, asked_before, switch_and_prove
+from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn
+from rackwright.concerns.lease.held import forget
+from rackwright.concerns.lease.lease import take_again
+from rackwright.plan.change import Job
+from rackwright.plan.jobstream import Event, Heard, text_of
+from rackwright.record.cause import Cause, Reason
+from rackwright.record.progress import SELDOM
+from rackwright.remote.commands import remote
+from rackwright.remote.errors import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
+from rackwright.remote.jobs import follow_job
+
+RESTARTING = "restarting"
+"""The event after which the connection may go at any time."""
+PAUSE = 2
+"""Seconds between two tries to log in."""
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+class NotBackError(NothingServesError):
+    """The host was restarted, and cannot be reached: nobody knows what serves there."""
+
+    code = "RW0742"
+    reasons = (Reason(Cause.CONNECTION, "the restart"),)
+
+
+@dataclass
+class Restarted:
+    """What this run's restarted hosts answered before, by host and endpoint."""
+
+    answers: dict[str, dict[str, dict[str, Verdict]]] = field(default_factory=dict)
+
+
+def restart_host(host: Host, step: HostRestart) -> None:
+    """Have a host drain itself and restart. Raises StepFailedError when it does not."""
+    try:
+        answers = {proof.endpoint: asked_before(host, proof) for proof in step.proofs}
+        part_of(host.state, Restarted).answers[host.name] = answers
+        _restart(host, step.job)
+    except (*LOST, ConnectionLostError, LeaseLostError):
+        # An earlier run that was killed may have told it to restart, and it does so as late as now.
+        if not _is_in_another(host, step.boot):
+            raise
+        say(host, "  it has restarted meanwhile, as an earlier run had told it to")
+    forget(host)
+
+
+def return_and_prove(host: Host, step: HostReturn) -> None:
+    """Wait until a restarted host is back, then prove its endpoints. Raises NotBackError, or what a switch raises."""
+    began = time.monotonic()
+    _wait(host, step)
+    say(host, f"  it is back after {round(time.monotonic() - began)} s")
+    take_again(host)
+    answers = part_of(host.state, Restarted).answers.get(host.name, {})
+    try:
+        for proof in step.proofs:
+            switch_and_prove(host, proof, answers.get(proof.endpoint, {}))
+    except StepFailedError as error:
+        raise _not_the_releases(error) from None
+
+
+def _not_the_releases(error: StepFailedError) -> StepFailedError:
+    """What fails after a restart was proven before it, so that no release is at fault: the run stops and holds."""
+    reasons = tuple(
+        Reason(Cause.OTHER, reason.check) if reason.cause is Cause.CHECK else reason for reason in _reasons(error)
+    )
+    if isinstance(error, NothingServesError | StoppedError):
+        return NothingServesError(error.text, reasons, code=error.code)
+    return error if isinstance(error, NotStartedError) else StepFailedError(error.text, reasons, code=error.code)
+
+
+def _reasons(error: BaseException | None) -> tuple[Reason, ...]:
+    found = error.reasons if isinstance(error, StepFailedError) else ()
+    return tuple(dict.fromkeys((*found, *_reasons(error.__cause__)))) if error else ()
+
+
+def _restart(host: Host, job: Job) -> None:
+    """Follow the job until it says that it restarts; what becomes of the connection then says nothing."""
+    going = False
+
+    def heed(heard: Heard) -> None:
+        nonlocal going
+        if isinstance(heard, Event) and heard.word == RESTARTING:
+            going = True
+            say(host, "  drained: it restarts")
+        else:
+            say(host, f"  {text_of(heard)}")
+
+    try:
+        ended = follow_job(host, job, heed)
+    except ConnectionLostError:
+        return  # it goes on by itself, and the restart may have been what cut the line
+    except StepFailedError:
+        if going:
+            return
+        raise
+    if not going:
+        raise StepFailedError(
+            f"{job.title}: {ended.text}; its last lines are above; it was not restarted", code="RW0743"
+        )
+
+
+def _wait(host: Host, step: HostReturn) -> None:
+    """Log in again and again until the host is in another boot."""
+    began, told, why = time.monotonic(), time.monotonic(), "it did not go down"
+    while time.monotonic() - began < step.seconds:
+        sleep(PAUSE)
+        try:
+            if _is_in_another(host, step.boot):
+                return
+        except (*LOST, StepFailedError) as error:
+            why = str(error) or type(error).__name__
+        if time.monotonic() - told > SELDOM:
+            told = time.monotonic()
+            say(host, f"  not back yet, {round(told - began)} s: {why}")
+    raise NotBackError(
+        f"it is not back {step.seconds} s after its restart (--timeout): {why}; "
+        "next: its console (BMC), and when it is up: rackwright resume"
+    )
+
+
+def _is_in_another(host: Host, boot: str) -> bool:
+    return _boot(host) not in ("", boot)
+
+
+def _boot(host: Host) -> str:
+    """The host's boot now, by a login of its own; empty when it cannot be read."""
+    close(host)
+    connect(host)
+    ok, output = remote(host, command("cat", script=BOOT), timeout=PAUSE * 10, quiet=True)
+    return "\n".join(output.stdout_lines).strip() if ok else ""

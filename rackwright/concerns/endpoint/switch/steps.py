@@ -1,0 +1,80 @@
+"""The steps that take an endpoint out of service and count only when it then answers. Plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rackwright.concerns.endpoint.proof.basic import Question
+from rackwright.plan.change import Job, Step
+from rackwright.plan.reach import Door
+
+
+@dataclass(frozen=True)
+class Proved(Step):
+    """A switch that counts only when the endpoint then answers; otherwise the host rolls back, by itself.
+
+    `job` does all of it on the host, up to the basic proof and the commit. With the full gate it waits for the control
+    machine, which then asks `questions`.
+    """
+
+    endpoint: str
+    release: str
+    job: Job
+    serving: bool
+    """True when the endpoint serves now, so that switching it takes capacity away."""
+    takes_over: tuple[str, ...] = ()
+    """Endpoints of other names that it replaces: they serve again when it fails."""
+    restarts: bool = True
+    """False when what runs already is only to be proven."""
+    questions: tuple[Question, ...] = ()
+    """What the control machine asks besides the basic proof; nothing when the host commits alone."""
+    questions_before: tuple[Question, ...] = ()
+    """Asked before the switch, so that rows of the same name can be compared afterwards."""
+    listens: tuple[str, str, int] | None = None
+    """Network, address and port of a release that is rolled back to; None where the settings say it."""
+    door: Door | None = None
+    """Where clients come in; None when the endpoint listens on loopback only."""
+
+
+@dataclass(frozen=True)
+class DaemonRestart(Step):
+    """A restart of dockerd that counts only when its endpoints then answer; otherwise the host rolls back, by itself.
+
+    `job` does all of it on the host, from the drain to the end.
+    """
+
+    endpoints: tuple[str, ...]
+    """Those that are stopped and started with it."""
+    configuration: str
+    """Short name of what is tried."""
+    job: Job
+    serving: bool
+    """True when any of them serves now."""
+
+
+@dataclass(frozen=True)
+class HostRestart(Step):
+    """A restart of the whole host; `HostReturn` waits for its end.
+
+    `job` drains, stops and restarts on the host, which starts its endpoints again by itself.
+    """
+
+    job: Job
+    proofs: tuple[Proved, ...]
+    """What must answer afterwards: what it is compared by is asked before."""
+    serving: bool
+    """True when any endpoint serves now."""
+    boot: str
+    """The boot that is to end."""
+
+
+@dataclass(frozen=True)
+class HostReturn(Step):
+    """The end of a host's restart, which counts only when the host is back in time and its endpoints then answer."""
+
+    proofs: tuple[Proved, ...]
+    """What must answer."""
+    boot: str
+    """The boot that is to end."""
+    seconds: int
+    """Within which the host must be back."""

@@ -1,0 +1,113 @@
+"""The leases that a run holds, and the check that stands in front of every command that changes a host."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rackwright.adapter.concurrency import Event, new_event
+from rackwright.adapter.host import Host
+from rackwright.adapter.run_context import part_of
+from rackwright.concerns.lease import BREAKS, LEASE, TTL, parse_seen, span, whose
+from rackwright.hostside import host_script
+from rackwright.paths import RUN
+from rackwright.remote.commands import Writers
+from rackwright.remote.errors import LeaseLostError
+
+LOST = f"::rackwright-lease-lost:: {secrets.token_hex(8)}"
+"""What a refused command prints. A script may print anything but this process's own word."""
+
+
+@dataclass
+class Hold:
+    """A lease that this process has taken on a host."""
+
+    id: str
+    renewed: float = field(default_factory=time.monotonic)
+    """When it was renewed last, by this machine's monotonic clock."""
+    ended: Event = field(default_factory=new_event)
+    """Set when it was given back, or lost: nothing more may be changed by it."""
+
+    @property
+    def is_over(self) -> bool:
+        """True when it was given back, or lost."""
+        return self.ended.is_set()
+
+    def checked(self, script: str, writes: bool) -> str:
+        """Return a script behind the lease's check."""
+        return lease_checked(script, self.id, writes)
+
+    def heard(self, ok: bool, errors: Sequence[str]) -> None:
+        """Note that a checked script has renewed the lease. Raises LeaseLostError when the check refused it."""
+        if not ok and was_refused(errors):
+            self.ended.set()
+            raise LeaseLostError(why_lost(errors, datetime.now().astimezone()))
+        self.renewed = time.monotonic()
+
+
+@dataclass(frozen=True)
+class HeldLeases:
+    """The leases that a run has taken, by host name."""
+
+    by_host: dict[str, Hold] = field(default_factory=dict)
+
+
+def keep_hold(host: Host, hold: Hold) -> None:
+    """Note a lease that was taken on a host."""
+    part_of(host.state, HeldLeases).by_host[host.name] = hold
+    part_of(host.state, Writers).by_host[host.name] = hold
+
+
+def was_leased(host: Host) -> bool:
+    """Whether the run has taken a lease on a host, whatever became of it."""
+    return host.name in part_of(host.state, HeldLeases).by_host
+
+
+def hold_of(host: Host) -> Hold | None:
+    """The lease held on a host; None without one."""
+    hold = part_of(host.state, HeldLeases).by_host.get(host.name)
+    return None if hold is None or hold.is_over else hold
+
+
+def twin_of(host: Host, lease: str) -> str | None:
+    """Return the name by which this run itself holds this lease: another name of the same machine."""
+    held = part_of(host.state, HeldLeases).by_host
+    return next((name for name, hold in held.items() if name != host.name and hold.id == lease), None)
+
+
+def forget(host: Host) -> None:
+    """The lease of a host went with everything else there: nothing is to be renewed or given back."""
+    if hold := hold_of(host):
+        hold.ended.set()
+
+
+def lease_checked(script: str, lease_id: str, writes: bool = True) -> str:
+    """A script behind its check: refused when the lease is not this run's any more; otherwise it renews the lease.
+
+    writes: the next writer waits until the script has ended.
+    """
+    check = host_script("lease_check", lease=LEASE, id=lease_id, ttl=TTL, lost=LOST)
+    at_work = f"[ -d {RUN} ] && exec 8>>{LEASE}.writers && flock --shared --timeout 60 8\n" if writes else ""
+    return f"{at_work}(\n{check}) || exit $?\n{script}"
+
+
+def was_refused(errors: Iterable[str]) -> bool:
+    """Whether what a command printed as errors says that the check refused it."""
+    return LOST in errors
+
+
+def why_lost(errors: Iterable[str], now: datetime) -> str:
+    """The sentence for a refused command, from what it printed as errors."""
+    seen = parse_seen(errors)
+    if seen.lease is None:
+        why = "the lease of this run is gone: the host was restarted, or another run has had it since"
+    elif seen.lease.holder.purpose in BREAKS:
+        holder = seen.lease.holder
+        by = f"{holder.user}@{holder.machine} ({holder.purpose})"
+        why = f"the lease of this run was taken away by {by}, {span(seen.age)} ago"
+    else:
+        why = f"the lease of this run was taken over by {whose(seen, now)}"
+    return f"{why}; nothing more was changed here; next: run the same command again"

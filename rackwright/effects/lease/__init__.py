@@ -1,1 +1,0 @@
-"""One writer a host: taking, renewing and giving back its lease."""

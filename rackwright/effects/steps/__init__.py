@@ -1,1 +1,0 @@
-"""A switch as the control machine follows it."""

@@ -1,1 +1,0 @@
-"""Everything that leans on pyinfra's insides."""

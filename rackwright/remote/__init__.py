@@ -1,0 +1,1 @@
+"""What reaches a host: commands, files, and jobs that the host runs by itself."""

@@ -1,0 +1,161 @@
+"""Jobs on a host: started or joined, followed until they end. The host runs them by itself (job_scripts.py)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rackwright.adapter.command_output import Printed, tail
+from rackwright.adapter.host import Host, say
+from rackwright.adapter.run_context import RunningJobs, part_of
+from rackwright.messages import ReadingError, counted
+from rackwright.paths import job_unit
+from rackwright.plan.change import Job, Shell
+from rackwright.plan.jobstream import PROGRESS, Event, Heard, JobStream, text_of
+from rackwright.record.journal import note
+from rackwright.record.progress import Calm, Meter
+from rackwright.remote import job_scripts
+from rackwright.remote.commands import command_of, remote, under_lease
+from rackwright.remote.download_slots import Slots
+from rackwright.remote.errors import ConnectionLostError, NotStartedError, StepFailedError
+from rackwright.settings.secret import Secret
+
+
+def run_job(host: Host, job: Job) -> None:
+    """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
+    ended = show_job(host, job, lambda text: say(host, f"  {text}"))
+    if ended.status != 0:
+        raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above", code=job.code)
+
+
+def show_job(
+    host: Host, job: Job, show: Callable[[str], None], begun: Callable[[], None] = lambda: None
+) -> job_scripts.Ended:
+    """Start or join a job in its turn, show what is worth a line, and wait for its end. `begun` is called once it runs.
+
+    Raises NotStartedError, ConnectionLostError.
+    """
+
+    def tell(others: int) -> None:
+        say(host, f"  {job.title}: queued: {counted(others, 'host')} downloading (downloads.parallel)")
+
+    calm = Calm()
+
+    def heed(heard: Heard) -> None:
+        if calm.says(heard):
+            show(text_of(heard))
+
+    with part_of(host.state, Slots).one(host.name, job.at_once, tell):
+        ended = follow_job(host, job, heed, begun)
+    if ended.status == job_scripts.MISTAKE:
+        note("settings", host=host.name, text=job.title)
+    return ended
+
+
+def follow_job(
+    host: Host, job: Job, heed: Callable[[Heard], None], begun: Callable[[], None] = lambda: None
+) -> job_scripts.Ended:
+    """Start or join a job, hand on what it says, lines and events, and wait for its end. `begun`: called once it runs.
+
+    Raises NotStartedError, ConnectionLostError.
+    """
+    note("job", host=host.name, job=job.name, title=job.title, state="began", after=job.after or None)
+    ended: job_scripts.Ended | None = None
+    running = part_of(host.state, RunningJobs)
+    try:
+        nonce = _start(host, job)
+        running.add(host.name)
+        begun()
+        ended = _follow(host, job, JobStream(nonce), heed)
+        running.remove(host.name)
+    finally:
+        done = ended is not None and ended.status == 0
+        note("job", host=host.name, job=job.name, title=job.title, state="done" if done else "failed")
+    return ended
+
+
+def _start(host: Host, job: Job) -> str:
+    """Returns the job's nonce."""
+    ok, output = _begin(host, job)
+    # Before a switch the host is read again once another one has ended: line_up waits for that.
+    if not ok and not job.trial and let_end(host, job, lambda heard: say(host, f"  {text_of(heard)}")):
+        ok, output = _begin(host, job)
+    if not ok:
+        raise NotStartedError(f"{job.title}: could not be started: {tail(output)}", code="RW0715")
+    try:
+        started = job_scripts.parse_started(output.stdout_lines)
+    except ReadingError as error:
+        raise StepFailedError(f"{job.title}: {error.text}", code=error.code) from error
+    if started.joined:
+        say(host, f"{job.title}: already under way on the host, joining it")
+    return started.nonce
+
+
+def _begin(host: Host, job: Job) -> tuple[bool, Printed]:
+    start = Shell(job_scripts.start_script(job), stdin=Secret(job_scripts.payload(job)))
+    # One that has begun already is joined.
+    if job.waits:
+        return remote(host, command_of(start), twice=True)
+    return under_lease(host, start, twice=True)
+
+
+def let_end(host: Host, job: Job, heed: Callable[[Heard], None]) -> job_scripts.Ended | None:
+    """Wait for a job of the same name and another aim that an earlier run has begun: it outlives its lease.
+
+    Returns how it ended; None without one. Raises StepFailedError.
+    """
+    other = _other(host, job)
+    if other is None:
+        return None
+    say(host, f"waiting for {job_unit(job.name)}, {other.text}; Ctrl-C leaves it running", "yellow")
+    ended = _follow(host, job, JobStream(other.nonce), heed)
+    say(host, f"{job_unit(job.name)} {ended.text}; continuing", "yellow")
+    return ended
+
+
+def _other(host: Host, job: Job) -> job_scripts.OtherJob | None:
+    ok, output = remote(host, command_of(Shell(job_scripts.other_script(job), timeout=30)), twice=True)
+    try:
+        return job_scripts.parse_other(output.stdout_lines) if ok else None
+    except ReadingError as error:
+        raise StepFailedError(f"{job.title}: {error.text}", code=error.code) from error
+
+
+def _follow(host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> job_scripts.Ended:
+    meter, began = Meter(), time.monotonic()
+    while True:
+        update = _update(host, job, stream, time.monotonic() - began)
+        for heard in stream.take(update.log, update.events):
+            _hand_on(host, job, heard, meter, heed)
+        if not update.running:
+            for heard in stream.end():
+                _hand_on(host, job, heard, meter, heed)
+            return job_scripts.Ended(update.status, update.cut)
+
+
+def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[Heard], None]) -> None:
+    heed(heard)
+    if (
+        isinstance(heard, Event)
+        and heard.word == PROGRESS
+        and (told := meter.progress_fields(heard.text, time.monotonic()))
+    ):
+        note("progress", host=host.name, job=job.name, **told)
+
+
+def _update(host: Host, job: Job, stream: JobStream, seconds: float) -> job_scripts.JobUpdate:
+    script = job_scripts.follow_script(job.name, stream.nonce, stream.log_bytes, stream.event_bytes, seconds)
+    follow = Shell(script, timeout=60)
+    try:
+        if job.waits:
+            ok, output = remote(host, command_of(follow), twice=True)
+        else:
+            ok, output = under_lease(host, follow, writes=False, twice=True)
+    except ConnectionLostError as error:
+        raise ConnectionLostError(f"{job.title}: {error.text}: {job.alone}") from error
+    if not ok:
+        raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}", code="RW0706")
+    try:
+        return job_scripts.parse_update(output.stdout_lines)
+    except ReadingError as error:
+        raise StepFailedError(f"{job.title}: {error.text}", code=error.code) from error

@@ -1,0 +1,128 @@
+"""Ask by a real connection whether an endpoint's port is open to those who are let in.
+
+This machine tries, where it is let in; and where it is not, or does not get through, another host of the run does.
+Nothing is changed, and whatever comes of it is a sentence: the release does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from rackwright.adapter.command_output import tail
+from rackwright.adapter.connection_limits import is_direct
+from rackwright.adapter.host import Host
+from rackwright.hostside import host_script
+from rackwright.messages import ReadingError
+from rackwright.plan.change import Shell
+from rackwright.plan.reach import (
+    HERE,
+    SECONDS,
+    Door,
+    Knocked,
+    Prober,
+    first_let_in,
+    likely_first,
+    not_checked,
+    reachable,
+    unreachable,
+    why_knock_failed,
+)
+from rackwright.remote.commands import command_of, remote
+from rackwright.remote.errors import StepFailedError
+from rackwright.remote.local_probe import probe, source_to
+
+PEERS = 3
+"""Hosts that are asked whether they may try."""
+
+
+def reach_of(host: Host, door: Door) -> str:
+    """One sentence on whether those who are let in reach the port; never an error."""
+    try:
+        return _Probe(host, door).sentence()
+    except (StepFailedError, ReadingError, ValueError) as error:
+        return f"port {door.port} is not checked: {error}"
+
+
+@dataclass(frozen=True)
+class _Probe:
+    host: Host
+    door: Door
+
+    def sentence(self) -> str:
+        failed: list[Knocked] = []
+        try:
+            for prober in self._let_in():
+                knocked = self._knock(prober)
+                if not knocked.why:
+                    return reachable(self.door, prober, failed)
+                failed.append(knocked)
+        except (StepFailedError, ReadingError):
+            # A peer that cannot try takes nothing from what this machine has found.
+            if not failed:
+                raise
+        if not failed:
+            return not_checked(self.door, self._here, self._known_peers, self._inside)
+        return unreachable(self.door, failed, self._inside)
+
+    def _let_in(self) -> Iterator[Prober]:
+        """This machine and one peer, as far as they are let in; the peer is asked only when it is needed."""
+        for group in (iter([self._here]), self._peers()):
+            found = first_let_in(self.door, group)
+            if found is not None:
+                yield found
+
+    # -- who may try
+
+    @cached_property
+    def _asked(self) -> str:
+        """The host as this machine knows it."""
+        return str(self.host.data.get("ssh_hostname") or self.host.name)
+
+    @cached_property
+    def _seen(self) -> list[str]:
+        """Who came by SSH, from which port, and to which address, as the host says."""
+        ok, output = remote(self.host, command_of(Shell(host_script("seen_from"), timeout=30)))
+        words = output.stdout_lines[-1].split() if ok and output.stdout_lines else []
+        return words if len(words) == 4 else []
+
+    @property
+    def _inside(self) -> str:
+        """The host's address for its peers."""
+        return self.door.address or (self._seen[2] if self._seen else self._asked)
+
+    @cached_property
+    def _here(self) -> Prober:
+        """This machine, as the host sees it; with no address when it comes by a jump host."""
+        if not is_direct(self.host):
+            return Prober(HERE, "")
+        by_ssh = self._seen and self.door.address in ("", self._seen[2])
+        return Prober(HERE, self._seen[0] if by_ssh else source_to(self.door.address or self._asked))
+
+    @cached_property
+    def _known_peers(self) -> list[Prober]:
+        others = [one for one in self.host.state.inventory if one.connected and one.name != self.host.name]
+        known = [Prober(one.name, str(one.data.get("ssh_hostname") or one.name)) for one in others]
+        return likely_first(self.door, known)[:PEERS]
+
+    def _peers(self) -> Iterator[Prober]:
+        """Each by the address that it would really come from."""
+        for peer in self._known_peers:
+            lines = self._on(peer, host_script("source_to", address=self._inside))
+            yield Prober(peer.name, lines[-1] if lines else "")
+
+    # -- what they see
+
+    def _knock(self, prober: Prober) -> Knocked:
+        if prober.name == HERE:
+            return Knocked(prober, probe(self.door.address or self._asked, self.door.port))
+        script = host_script("knock", address=self._inside, port=self.door.port, seconds=SECONDS)
+        return Knocked(prober, why_knock_failed(self._on(prober, script)))
+
+    def _on(self, prober: Prober, script: str) -> list[str]:
+        peer = self.host.state.inventory.get_host(prober.name)
+        ok, output = remote(peer, command_of(Shell(script, timeout=30)))
+        if not ok:
+            raise StepFailedError(f"{prober.name} could not be asked: {tail(output)}", code="RW0709")
+        return list(output.stdout_lines)
