@@ -1,4 +1,4 @@
-"""Classes of pyinfra's that classes of ours inherit from, so that pyinfra shows an error as one, and never a secret."""
+"""Base classes from pyinfra, so that pyinfra prints Rackwright's errors as text and never prints a secret."""
 
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.hiddenvalue import HiddenValue

@@ -1,7 +1,7 @@
 """Threads, events, conditions and pauses. Under pyinfra they are gevent's, which replaces the standard library's names.
 
-So none is made before a run begins, and nothing else in Rackwright makes one: whoever moves to another library of
-concurrency changes this module (DECISIONS 56).
+So none is made before a run begins, and no other module makes one: a move to another library of concurrency changes
+this module (DECISIONS 56).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 def spawn(work: Callable[[], object], name: str | None = None) -> Thread:
-    """Begin work that goes on beside the caller's and ends with the process at the latest."""
+    """Begin work in a thread of its own, which ends with the process at the latest."""
     thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     return thread
@@ -49,7 +49,7 @@ def new_condition() -> Condition:
 
 
 def new_lock() -> Lock:
-    """Return a lock that nobody holds."""
+    """Return a free lock."""
     return threading.Lock()
 
 

@@ -24,10 +24,10 @@ Command = StringCommand
 LOST = (OSError, SSHException, EOFError, ConnectError)
 """What the transport raises when the connection is gone."""
 RECONNECT = (1.0, 3.0, 6.0)
-"""Seconds before each try to make a lost connection anew."""
+"""Seconds before each try to connect again."""
 
 _ARGUMENTS: ContextVar[dict[str, Any] | None] = ContextVar("_ARGUMENTS", default=None)
-"""How commands run that belong to no operation any more: as the operation that began them was told."""
+"""How commands run that outlive their operation: by the arguments of the operation that began them."""
 
 
 class GoneError(OSError):
@@ -111,7 +111,7 @@ def _chosen(host: Host, command: Command, seconds: int | None) -> dict[str, Any]
 
 
 def reconnected(host: Host) -> bool:
-    """Return True once a lost connection was made anew, within seconds."""
+    """Return True once a lost connection stands again, within seconds."""
     for pause in RECONNECT:
         sleep(pause)
         with suppress(*LOST):
@@ -161,11 +161,11 @@ def before_closing(host: Host, work: Callable[[], None]) -> None:
 
 
 def beside(host: Host, work: Callable[[], None]) -> Callable[[], None]:
-    """Return work on a host that goes on beside later operations, by the arguments of the one that runs there now."""
-    asked = _arguments(host)
+    """Return work on a host that outlasts the operation which runs there now, by that operation's arguments."""
+    current = _arguments(host)
 
     def carry_out() -> None:
-        _ARGUMENTS.set(asked)
+        _ARGUMENTS.set(current)
         work()
 
     return carry_out
@@ -173,8 +173,8 @@ def beside(host: Host, work: Callable[[], None]) -> Callable[[], None]:
 
 def _arguments(host: Host) -> dict[str, Any]:
     """Return how commands run on a host (`_sudo` and the like): by its data, or by the operation that runs there."""
-    if (asked := _ARGUMENTS.get()) is not None:
-        return dict(asked)
-    found, _ = arguments.pop_global_arguments(host.state, host, {})
-    asked = {**cast(dict[str, Any], found), **cast(dict[str, Any], host.current_op_global_arguments or {})}
-    return {key: asked[key] for key in arguments.CONNECTOR_ARGUMENT_KEYS if key in asked}
+    if (earlier := _ARGUMENTS.get()) is not None:
+        return dict(earlier)
+    of_host, _ = arguments.pop_global_arguments(host.state, host, {})
+    merged = {**cast(dict[str, Any], of_host), **cast(dict[str, Any], host.current_op_global_arguments or {})}
+    return {key: merged[key] for key in arguments.CONNECTOR_ARGUMENT_KEYS if key in merged}

@@ -23,8 +23,8 @@ def say(host: Host, text: str, colour: str = "") -> None:
 
 def shout(host: Host, text: str) -> None:
     """Print an error for a host, line by line."""
-    for line in paragraph(text.rstrip()).split("\n"):
-        host.log_styled(line, fg="red", log_func=logger.error)
+    for row in paragraph(text.rstrip()).split("\n"):
+        host.log_styled(row, fg="red", log_func=logger.error)
 
 
 def real_host(host: Host) -> Host:

@@ -24,7 +24,7 @@ from rackwright.concerns.lease.lease import LeaseHeldError, refusal
 from rackwright.messages import RackwrightError
 from rackwright.paths import ENCODINGS_MOUNT, container_name
 from rackwright.plan.change import Shell
-from rackwright.plan.reach import door_of, in_url
+from rackwright.plan.reach import client_port_of, in_url
 from rackwright.remote.commands import command_of, remote
 from rackwright.remote.errors import StepFailedError
 from rackwright.remote.local_probe import probe
@@ -87,23 +87,24 @@ class Measuree:
 
     def url(self) -> str:
         """Where this machine reaches it. Raises RackwrightError with the next step where it does not."""
-        door = door_of(self.endpoint)
+        client_port = client_port_of(self.endpoint)
         limit = f"--limit {self.host}"
-        if door is None:
+        if client_port is None:
             raise RackwrightError(
                 f"{self.host} {self.name}: it listens on {self.endpoint.address} alone, so this machine cannot measure "
                 f"it; next: set bind and allow_from in group_vars, roll out {limit}, then again",
                 code="RW1506",
             )
-        address = door.address or str(self.one.host.data.get("ssh_hostname") or self.host)
-        if why := probe(address, door.port):
+        address = client_port.address or str(self.one.host.data.get("ssh_hostname") or self.host)
+        if why := probe(address, client_port.port):
             raise RackwrightError(
-                f"{self.host} {self.name}: port {door.port} of {address} cannot be reached from this machine: {why}; "
+                f"{self.host} {self.name}: port {client_port.port} of {address} cannot be reached from this machine: "
+                f"{why}; "
                 f"next: rackwright status INVENTORY --limit {self.host}; allow_from must let this machine in",
                 code="RW1507",
             )
         self._refuse_another_listener()
-        return f"http://{in_url(address)}:{door.port}"
+        return f"http://{in_url(address)}:{client_port.port}"
 
     def _refuse_another_listener(self) -> None:
         """Raise RackwrightError unless its container has the port: the key must reach nobody else."""

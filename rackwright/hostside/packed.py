@@ -17,10 +17,10 @@ LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 @cache
 def packed(name: str, *modules: str) -> str:
-    """A package of ours as a zip file that Python runs, in base64.
+    """Return a package as a zip file that Python runs, in base64.
 
     name: its folder below `rackwright/`, as `hostside/fetch_model`.
-    modules: modules that it imports as well, as `concerns/endpoint/proof/basic`; they import nothing of ours.
+    modules: modules that it imports as well, as `concerns/endpoint/proof/basic`; they import nothing of Rackwright.
     """
     sources = {f"rackwright/{name}/{file.name}": file.read_text() for file in _modules(name)}
     # The packages above it are empty there, so that nothing else of Rackwright is needed.

@@ -13,7 +13,7 @@ from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import STATE
 from rackwright.plan.change import Shell
-from rackwright.plan.reach import door_of
+from rackwright.plan.reach import client_port_of
 from rackwright.plan.reading import decode
 from rackwright.remote.commands import command_of, remote
 from rackwright.remote.errors import StepFailedError
@@ -46,5 +46,5 @@ def _sentences(one: Connected, serving: dict[str, ListenAddress]) -> Iterator[st
         own = one.entry.settings.all_endpoints.get(name)
         if own is None:
             yield f"endpoint {name}: not checked: it is not in the settings, which say who may reach it"
-        elif door := door_of(place.put(own)):
-            yield f"endpoint {name}: {reach_of(one.host, door)}"
+        elif client_port := client_port_of(place.put(own)):
+            yield f"endpoint {name}: {reach_of(one.host, client_port)}"

@@ -24,7 +24,7 @@ CONNECT = ": connect: "
 
 
 @dataclass(frozen=True)
-class Door:
+class ClientPort:
     """Where clients come in: the port, and the networks that may (empty: everybody)."""
 
     port: int
@@ -75,12 +75,12 @@ def unreached_text(settings: EndpointSettings) -> str:
     )
 
 
-def door_of(settings: EndpointSettings) -> Door | None:
-    """The door of an endpoint; None when it listens on loopback only."""
+def client_port_of(settings: EndpointSettings) -> ClientPort | None:
+    """Return the port for an endpoint's clients; None when it listens on loopback only."""
     if settings.is_local:
         return None
     own = ipaddress.ip_address(settings.address)
-    return Door(settings.port, settings.networks, settings.network, "" if own.is_unspecified else str(own))
+    return ClientPort(settings.port, settings.networks, settings.network, "" if own.is_unspecified else str(own))
 
 
 @dataclass(frozen=True)
@@ -95,27 +95,27 @@ class Prober:
 
 
 @dataclass(frozen=True)
-class Knocked:
+class ProbeResult:
     """What came of a connection; `why` it was not made, or nothing."""
 
     by: Prober
     why: str = ""
 
 
-def first_let_in(door: Door, probers: Iterable[Prober]) -> Prober | None:
+def first_let_in(client_port: ClientPort, probers: Iterable[Prober]) -> Prober | None:
     """The first that the networks let in; the others are not even looked at."""
-    return next((one for one in probers if door.lets_in(one.address)), None)
+    return next((one for one in probers if client_port.lets_in(one.address)), None)
 
 
-def likely_first(door: Door, peers: Sequence[Prober]) -> list[Prober]:
+def likely_first(client_port: ClientPort, peers: Sequence[Prober]) -> list[Prober]:
     """Peers by their known addresses, those first that are let in; where they go out to the host is asked of them."""
-    return sorted(peers, key=lambda one: not door.lets_in(one.address))
+    return sorted(peers, key=lambda one: not client_port.lets_in(one.address))
 
 
 # -- from a peer
 
 
-def why_knock_failed(lines: Sequence[str]) -> str:
+def why_probe_failed(lines: Sequence[str]) -> str:
     """Why no connection was made, by what effects/host/knock.sh printed; nothing when one was.
 
     Raises ReadingError when it could not even be tried.
@@ -134,36 +134,38 @@ def why_knock_failed(lines: Sequence[str]) -> str:
 # -- in words
 
 
-def reachable(door: Door, by: Prober, failed: Sequence[Knocked]) -> str:
+def reachable(client_port: ClientPort, by: Prober, failed: Sequence[ProbeResult]) -> str:
     """The sentence when a connection was made; failed: those that were not, though they were let in."""
-    text = f"port {door.port} is reachable from {HERE if by.name == HERE else by}"
+    text = f"port {client_port.port} is reachable from {HERE if by.name == HERE else by}"
     if failed:
         return f"warning: {text}, and not from {_tried(failed)}: a firewall between them, or the network, may close it"
-    return text if by.name == HERE else f"{text}; {HERE} is not let in (allow_from: {who(door.networks)})"
+    return text if by.name == HERE else f"{text}; {HERE} is not let in (allow_from: {who(client_port.networks)})"
 
 
 LOOK = "next, on this host: sudo iptables-save; sudo nft list ruleset"
 
 
-def unreachable(door: Door, failed: Sequence[Knocked], address: str) -> str:
+def unreachable(client_port: ClientPort, failed: Sequence[ProbeResult], address: str) -> str:
     """Return the sentence for a port that no prober reaches although it is let in. address: the host's, for them."""
-    text = f"warning: port {door.port} is not reachable from {_tried(failed)} (allow_from: {who(door.networks)})"
+    allowed = f"(allow_from: {who(client_port.networks)})"
+    text = f"warning: port {client_port.port} is not reachable from {_tried(failed)} {allowed}"
     if all(one.why == REFUSED for one in failed):
         by_family = ', as bind 0.0.0.0 is IPv4 alone; next: set bind: "::", then rackwright check INVENTORY'
-        return f"{text}; nothing listens at {in_url(address)}:{door.port}" + (
+        return f"{text}; nothing listens at {in_url(address)}:{client_port.port}" + (
             by_family if ":" in address else f", or a rule of this host rejects it; {LOOK}; rackwright status INVENTORY"
         )
     between = f"a firewall between {failed[0].by} and {address}, or the network"
     return f"{text}; a rule of this host, {between}, drops it; {LOOK}"
 
 
-def not_checked(door: Door, here: Prober, peers: Sequence[Prober], address: str) -> str:
+def not_checked(client_port: ClientPort, here: Prober, peers: Sequence[Prober], address: str) -> str:
     """The sentence when nobody is let in who could try. peers: the other hosts that were asked."""
     asked = ", ".join(map(str, [here, *peers]))
     more = "" if peers else ", and no other host of this run is connected"
     return (
-        f"port {door.port} is not checked: allow_from ({who(door.networks)}) lets in none of {asked}{more}; "
-        f"next, from where clients are: curl http://{in_url(address)}:{door.port}/health"
+        f"port {client_port.port} is not checked: allow_from ({who(client_port.networks)}) lets in none of {asked}"
+        f"{more}; "
+        f"next, from where clients are: curl http://{in_url(address)}:{client_port.port}/health"
     )
 
 
@@ -172,5 +174,5 @@ def in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _tried(failed: Sequence[Knocked]) -> str:
+def _tried(failed: Sequence[ProbeResult]) -> str:
     return " nor from ".join(f"{one.by} [{one.why}]" for one in failed)

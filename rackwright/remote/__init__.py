@@ -1,1 +1,1 @@
-"""What reaches a host: commands, files, and jobs that the host runs by itself."""
+"""What reaches a host: commands, files, and jobs that the host runs alone."""

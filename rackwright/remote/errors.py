@@ -9,7 +9,7 @@ from rackwright.record.cause import Cause, Reason
 class StepFailedError(RackwrightError):
     """A step did not do what it should; the text says what and what to do next.
 
-    `reasons`: what kinds of things went wrong, as far as whoever raises it knows; by default its class's.
+    `reasons`: what kinds of things went wrong, as far as is known where it is raised; by default its class's.
     """
 
     reasons: tuple[Reason, ...] = ()
@@ -37,7 +37,7 @@ class TakenBackError(StepFailedError):
 
 
 class ConnectionLostError(StepFailedError):
-    """The connection is gone; what the host does by itself goes on."""
+    """The connection is gone; jobs on the host keep running."""
 
     code = "RW0712"
     reasons = (Reason(Cause.CONNECTION, "the connection"),)

@@ -1,4 +1,4 @@
-"""Changes that could lock us out: the host takes them back by itself unless a new connection confirms them in time."""
+"""Changes that could lock us out: the host undoes them unless a new connection confirms them in time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_guarded(host: Host, step: Guarded) -> None:
     if not _confirm(host, step):
         raise StepFailedError(
             f"{step.name}: no new SSH connection could confirm the change within {step.seconds} s; "
-            "the host takes it back by itself",
+            "the host undoes it on its own",
             code="RW0717",
         )
 
@@ -37,7 +37,7 @@ GUARD_BEGAN = "the change begins"
 
 
 def undo_script(step: Guarded) -> str:
-    """What the host runs to take a guarded change back, from a timer of systemd's."""
+    """Return what a timer of systemd runs on the host to undo a guarded change."""
     # pyinfra ends standard input with a line break, which counts for the digest.
     return f"{DOCKER_ENVIRONMENT}{step.undo.rstrip()}\n"
 

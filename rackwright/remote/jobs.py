@@ -1,4 +1,4 @@
-"""Jobs on a host: started or joined, followed until they end. The host runs them by itself (job_scripts.py)."""
+"""Jobs on a host: started or joined, followed until they end. The host runs them alone (job_scripts.py)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def follow_job(
 
 
 def _start(host: Host, job: Job) -> str:
-    """Returns the job's nonce."""
+    """Start a job, or join it. Returns its nonce."""
     ok, output = _begin(host, job)
     # Before a switch the host is read again once another one has ended: line_up waits for that.
     if not ok and not job.trial and let_end(host, job, lambda heard: say(host, f"  {text_of(heard)}")):
@@ -138,9 +138,9 @@ def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[H
     if (
         isinstance(heard, Event)
         and heard.word == PROGRESS
-        and (told := meter.progress_fields(heard.text, time.monotonic()))
+        and (fields := meter.progress_fields(heard.text, time.monotonic()))
     ):
-        note("progress", host=host.name, job=job.name, **told)
+        note("progress", host=host.name, job=job.name, **fields)
 
 
 def _update(host: Host, job: Job, stream: JobStream, seconds: float) -> job_scripts.JobUpdate:

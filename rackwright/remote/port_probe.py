@@ -19,15 +19,15 @@ from rackwright.plan.change import Shell
 from rackwright.plan.reach import (
     HERE,
     SECONDS,
-    Door,
-    Knocked,
+    ClientPort,
     Prober,
+    ProbeResult,
     first_let_in,
     likely_first,
     not_checked,
     reachable,
     unreachable,
-    why_knock_failed,
+    why_probe_failed,
 )
 from rackwright.remote.commands import command_of, remote
 from rackwright.remote.errors import StepFailedError
@@ -37,39 +37,39 @@ PEERS = 3
 """Hosts that are asked whether they may try."""
 
 
-def reach_of(host: Host, door: Door) -> str:
+def reach_of(host: Host, client_port: ClientPort) -> str:
     """One sentence on whether those who are let in reach the port; never an error."""
     try:
-        return _Probe(host, door).sentence()
+        return _Probe(host, client_port).sentence()
     except (StepFailedError, ReadingError, ValueError) as error:
-        return f"port {door.port} is not checked: {error}"
+        return f"port {client_port.port} is not checked: {error}"
 
 
 @dataclass(frozen=True)
 class _Probe:
     host: Host
-    door: Door
+    client_port: ClientPort
 
     def sentence(self) -> str:
-        failed: list[Knocked] = []
+        failed: list[ProbeResult] = []
         try:
             for prober in self._let_in():
-                knocked = self._knock(prober)
-                if not knocked.why:
-                    return reachable(self.door, prober, failed)
-                failed.append(knocked)
+                result = self._knock(prober)
+                if not result.why:
+                    return reachable(self.client_port, prober, failed)
+                failed.append(result)
         except (StepFailedError, ReadingError):
             # A peer that cannot try takes nothing from what this machine has found.
             if not failed:
                 raise
         if not failed:
-            return not_checked(self.door, self._here, self._known_peers, self._inside)
-        return unreachable(self.door, failed, self._inside)
+            return not_checked(self.client_port, self._here, self._known_peers, self._inside)
+        return unreachable(self.client_port, failed, self._inside)
 
     def _let_in(self) -> Iterator[Prober]:
         """This machine and one peer, as far as they are let in; the peer is asked only when it is needed."""
         for group in (iter([self._here]), self._peers()):
-            found = first_let_in(self.door, group)
+            found = first_let_in(self.client_port, group)
             if found is not None:
                 yield found
 
@@ -90,21 +90,21 @@ class _Probe:
     @property
     def _inside(self) -> str:
         """The host's address for its peers."""
-        return self.door.address or (self._seen[2] if self._seen else self._asked)
+        return self.client_port.address or (self._seen[2] if self._seen else self._asked)
 
     @cached_property
     def _here(self) -> Prober:
         """This machine, as the host sees it; with no address when it comes by a jump host."""
         if not is_direct(self.host):
             return Prober(HERE, "")
-        by_ssh = self._seen and self.door.address in ("", self._seen[2])
-        return Prober(HERE, self._seen[0] if by_ssh else source_to(self.door.address or self._asked))
+        by_ssh = self._seen and self.client_port.address in ("", self._seen[2])
+        return Prober(HERE, self._seen[0] if by_ssh else source_to(self.client_port.address or self._asked))
 
     @cached_property
     def _known_peers(self) -> list[Prober]:
         others = [one for one in self.host.state.inventory if one.connected and one.name != self.host.name]
         known = [Prober(one.name, str(one.data.get("ssh_hostname") or one.name)) for one in others]
-        return likely_first(self.door, known)[:PEERS]
+        return likely_first(self.client_port, known)[:PEERS]
 
     def _peers(self) -> Iterator[Prober]:
         """Each by the address that it would really come from."""
@@ -114,11 +114,11 @@ class _Probe:
 
     # -- what they see
 
-    def _knock(self, prober: Prober) -> Knocked:
+    def _knock(self, prober: Prober) -> ProbeResult:
         if prober.name == HERE:
-            return Knocked(prober, probe(self.door.address or self._asked, self.door.port))
-        script = host_script("knock", address=self._inside, port=self.door.port, seconds=SECONDS)
-        return Knocked(prober, why_knock_failed(self._on(prober, script)))
+            return ProbeResult(prober, probe(self.client_port.address or self._asked, self.client_port.port))
+        script = host_script("knock", address=self._inside, port=self.client_port.port, seconds=SECONDS)
+        return ProbeResult(prober, why_probe_failed(self._on(prober, script)))
 
     def _on(self, prober: Prober, script: str) -> list[str]:
         peer = self.host.state.inventory.get_host(prober.name)

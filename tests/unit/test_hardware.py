@@ -49,7 +49,7 @@ OWNER = (
     "hf_abcdefghijklmnop",
     "Passw0rd!",
 )
-"""What names an owner, or opens a door."""
+"""What names an owner, or opens a client_port."""
 
 
 def reading(name: str = "gb200") -> HostReading:

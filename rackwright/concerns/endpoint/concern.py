@@ -46,7 +46,7 @@ from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_
 from rackwright.plan.change import Change, Job, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.plan.reach import door_of
+from rackwright.plan.reach import client_port_of
 from rackwright.plan.render import render_own
 from rackwright.settings.model import EndpointSettings, HostSettings
 
@@ -300,7 +300,7 @@ def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due)
         restarts=due.restart,
         questions=questions_after(release, settings),
         questions_before=questions_before(settings, seen) if due.restart else (),
-        door=door_of(settings),
+        client_port=client_port_of(settings),
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"

@@ -13,7 +13,7 @@ from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import container_name, unit_name
 from rackwright.plan.change import Shell
-from rackwright.plan.reach import HERE, SECONDS, why_knock_failed
+from rackwright.plan.reach import HERE, SECONDS, why_probe_failed
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.journal import note
 from rackwright.remote.commands import command_of, remote
@@ -23,7 +23,7 @@ from rackwright.settings.group import Group
 
 ROW = "closed to strangers"
 AT_ONCE = 16
-"""Places that are knocked on side by side."""
+"""Places that are result on side by side."""
 CLOSE = (
     "let firewall() run on all of them, or give them a network of their own by fabric_address; then the same command"
 )
@@ -79,6 +79,6 @@ def _answering(head: Host, who: str, places: Sequence[Listening]) -> list[Listen
 def _lets_in(head: Host, who: str, place: Listening) -> bool:
     script = host_script("knock", address=place.address, port=place.port, seconds=SECONDS)
     try:
-        return not why_knock_failed(_on(head, who, script))
+        return not why_probe_failed(_on(head, who, script))
     except ReadingError as error:
         raise StepFailedError(f"{who} could not be asked: {error}", code="RW0709") from error

@@ -117,8 +117,8 @@ def switch_and_prove(host: Host, step: Proved, before: Mapping[str, Verdict] | N
     if error is not None:
         log = fetch_log(host, progress, step.release)
         raise with_more(error, f"the failed release's log: {log}" if log else "")
-    if step.door is not None:
-        say(host, f"  {reach_of(host, step.door)}")
+    if step.client_port is not None:
+        say(host, f"  {reach_of(host, step.client_port)}")
 
 
 def await_earlier(host: Host, step: Proved | DaemonRestart) -> bool:

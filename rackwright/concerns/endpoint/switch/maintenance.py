@@ -25,7 +25,7 @@ from rackwright.messages import coded
 from rackwright.paths import endpoint_dir, endpoint_job, job_unit, unit_name
 from rackwright.plan.change import Change, Job, Shell, WriteFile
 from rackwright.plan.concern import HostReading
-from rackwright.plan.reach import door_of
+from rackwright.plan.reach import client_port_of
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 UNKNOWN_DRAIN = 60
@@ -172,7 +172,7 @@ def _proof(name: str, settings: HostSettings, now: SeenEndpoint) -> Proved:
         serving=now.serving,
         questions=_asked(own, now),
         questions_before=_compared(own, now),
-        door=door_of(own),
+        client_port=client_port_of(own),
     )
 
 

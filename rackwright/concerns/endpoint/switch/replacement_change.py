@@ -17,7 +17,7 @@ from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.endpoint.why_switch import why_switch
 from rackwright.paths import unit_name
 from rackwright.plan.change import Change, Owned
-from rackwright.plan.reach import door_of
+from rackwright.plan.reach import client_port_of
 from rackwright.settings.model import EndpointSettings
 
 
@@ -54,7 +54,7 @@ def replacement(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) ->
         serving=True,
         questions=_questions(group, asked),
         questions_before=_before(group, first.settings, seen),
-        door=door_of(first.settings),
+        client_port=client_port_of(first.settings),
         takes_over=group.leaving,
     )
     return Change(

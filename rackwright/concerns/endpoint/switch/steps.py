@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from rackwright.concerns.endpoint.proof.basic import Question
 from rackwright.plan.change import Job, Step
-from rackwright.plan.reach import Door
+from rackwright.plan.reach import ClientPort
 
 
 @dataclass(frozen=True)
 class Proved(Step):
-    """A switch that counts only when the endpoint then answers; otherwise the host rolls back, by itself.
+    """A switch that counts only when the endpoint then answers; otherwise the host rolls back alone.
 
     `job` does all of it on the host, up to the basic proof and the commit. With the full gate it waits for the control
     machine, which then asks `questions`.
@@ -27,18 +27,18 @@ class Proved(Step):
     restarts: bool = True
     """False when what runs already is only to be proven."""
     questions: tuple[Question, ...] = ()
-    """What the control machine asks besides the basic proof; nothing when the host commits alone."""
+    """What the control machine asks after the basic proof; nothing when the host commits alone."""
     questions_before: tuple[Question, ...] = ()
     """Asked before the switch, so that rows of the same name can be compared afterwards."""
     listens: tuple[str, str, int] | None = None
     """Network, address and port of a release that is rolled back to; None where the settings say it."""
-    door: Door | None = None
+    client_port: ClientPort | None = None
     """Where clients come in; None when the endpoint listens on loopback only."""
 
 
 @dataclass(frozen=True)
 class DaemonRestart(Step):
-    """A restart of dockerd that counts only when its endpoints then answer; otherwise the host rolls back, by itself.
+    """A restart of dockerd that counts only when its endpoints then answer; otherwise the host rolls back alone.
 
     `job` does all of it on the host, from the drain to the end.
     """
@@ -56,7 +56,7 @@ class DaemonRestart(Step):
 class HostRestart(Step):
     """A restart of the whole host; `HostReturn` waits for its end.
 
-    `job` drains, stops and restarts on the host, which starts its endpoints again by itself.
+    `job` drains, stops and restarts on the host, which then starts its endpoints again.
     """
 
     job: Job
