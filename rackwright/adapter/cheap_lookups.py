@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, cast, get_type_hints
 
 from pyinfra.api import arguments, util
 from pyinfra.api.host import Host, extract_callable_datas
+from pyinfra.api.state import State
 from pyinfra.connectors import base
 
 from rackwright.adapter.patch import patch
@@ -62,9 +63,9 @@ def place_of(frame: FrameType) -> Place:
     return Place(frame.f_code.co_filename, frame.f_lineno)
 
 
-def global_arguments(host: Host, kwargs: dict[str, Any]) -> tuple[arguments.AllArguments, list[str]]:
+def global_arguments(state: State, host: Host, kwargs: dict[str, Any]) -> tuple[arguments.AllArguments, list[str]]:
     """What pyinfra's `pop_global_arguments` returns; it gets the host's data already looked up, each layer once."""
     layers = list(extract_callable_datas(cast(list[Any], host.data.datas)))
     known = {key: copy(layer[key]) for layer in reversed(layers) for key in arguments.all_argument_meta if key in layer}
     looked_up = SimpleNamespace(current_deploy_kwargs=host.current_deploy_kwargs, data=SimpleNamespace(**known))
-    return cast(tuple[arguments.AllArguments, list[str]], _asked_slowly(host.state, looked_up, kwargs))
+    return cast(tuple[arguments.AllArguments, list[str]], _asked_slowly(state, looked_up, kwargs))
