@@ -183,7 +183,7 @@ def _not_known(
             "release", "asked", f"endpoint {name}: the settings ask for what is not on the host yet: {missing}"
         )
     images, served = reading[IMAGE], str(own.spec.get("image", "")).partition("@")[2]
-    if digest_of(wanted, images):
+    if digest_of(wanted, reading):
         return Drift("release", "moved", f"endpoint {name}: no longer known on the host: {missing}")
     if served in images.pins.values():
         return Drift("release", "asked", f"endpoint {name}: the settings ask for another image: {wanted.image}")

@@ -27,7 +27,6 @@ from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.record.masking import mask, secrets_of
 from rackwright.settings.model import HostSettings
-from rackwright.sources.names import missing_of
 
 State = Literal["pending", "converged", "refused", "unreadable", "unreachable"]
 _UUID = re.compile(r"GPU-[0-9a-fA-F-]{36}")
@@ -119,7 +118,7 @@ def _of_images(settings: HostSettings, reading: HostReading) -> list[str]:
 
 def absent(reading: HostReading) -> list[str]:
     """What registry and hub say that they do not have, or do not show: a deploy would fail when it fetches it."""
-    said = [text for seen in (reading.seen.get(IMAGE.name), reading.seen.get(MODELS.name)) for text in missing_of(seen)]
+    said = [text for concern in (IMAGE, MODELS) for text in reading.names_of(concern).absent.values()]
     return list(dict.fromkeys(said))
 
 

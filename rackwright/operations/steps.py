@@ -46,7 +46,6 @@ from rackwright.record.masking import change_fields
 from rackwright.remote.commands import command_of, complain, remote
 from rackwright.remote.downloads import under_way
 from rackwright.remote.errors import StepFailedError
-from rackwright.sources.names import missing_of
 
 
 def apply_concern(concern: str, name: str, wait: bool = True) -> None:
@@ -77,7 +76,7 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
 
     def decide(seen: HostReading) -> Sequence[Change]:
         nonlocal wanted, missing
-        wanted, missing = concern.wanted(settings, seen), missing_of(seen[concern])
+        wanted, missing = concern.wanted(settings, seen), list(seen.names_of(concern).absent.values())
         return concern.changes(wanted, seen[concern])
 
     if lacks(host.state, host.name):

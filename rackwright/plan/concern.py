@@ -66,18 +66,36 @@ class Concern(Generic[Wanted, Seen]):
 
 
 @dataclass(frozen=True)
+class ResolvedNames:
+    """What registry or hub said in this run of the tags or branches that settings, lock and host do not resolve."""
+
+    resolved: Mapping[str, str] = field(default_factory=dict)
+    """Digest or commit by name."""
+    unresolved: Mapping[str, str] = field(default_factory=dict)
+    """By name, why this machine got no answer."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Of these, what its server says that it does not have, or does not show."""
+
+
+@dataclass(frozen=True)
 class HostReading:
-    """All concerns' readings of one host, taken by one command, and the concerns that deploy.py calls for it."""
+    """What a run knows of one host: its own words, by concern, and beside them what this machine learned elsewhere."""
 
     seen: Mapping[str, Any]
     managed: frozenset[str] | None = None
     """None where no deploy.py decides: a rollback, a teardown, a lock."""
     others: Mapping[str, HostReading] = field(default_factory=dict)
     """Readings of the other hosts that serve its endpoint with it, as far as this run has them."""
+    names: Mapping[str, ResolvedNames] = field(default_factory=dict)
+    """By concern, what this machine asked of registry and hub; no word of the host's."""
 
     def manages(self, concern: Concern[Any, Any]) -> bool:
         """Whether a deploy changes anything in this concern."""
         return self.managed is None or concern.name in self.managed
+
+    def names_of(self, concern: Concern[Any, Any]) -> ResolvedNames:
+        """Return the names that a concern goes by, as resolved in this run."""
+        return self.names.get(concern.name, ResolvedNames())
 
     def __getitem__(self, concern: Concern[Any, Seen]) -> Seen:
         return cast(Seen, self.seen[concern.name])

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from rackwright.concerns.image import IMAGE, digest_of
-from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
+from rackwright.concerns.models import MODELS, SeenModel, commit_of, name_of, sources_of
 from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.messages import SettingsError, writing
 from rackwright.plan.concern import HostReading
@@ -233,16 +233,15 @@ def recorded(settings: HostSettings, reading: HostReading) -> Lock:
     images = {
         endpoint.image: digest
         for endpoint in settings.all_endpoints.values()
-        if (digest := digest_of(endpoint, reading[IMAGE])) and reading[IMAGE].has(endpoint.image, digest)
+        if (digest := digest_of(endpoint, reading)) and reading[IMAGE].has(endpoint.image, digest)
     }
-    seen = reading[MODELS]
-    models = {name_of(source): model for source in sources_of(settings) if (model := _locked(source, seen))}
+    models = {name_of(source): model for source in sources_of(settings) if (model := _locked(source, reading))}
     return Lock(images, models)
 
 
-def _locked(source: ModelSource, seen: SeenModels) -> LockedModel | None:
-    commit = commit_of(source, seen)
-    model = next((one for one in seen.models if (one.repository, one.commit) == (source.repository, commit)), None)
+def _locked(source: ModelSource, reading: HostReading) -> LockedModel | None:
+    commit, models = commit_of(source, reading), reading[MODELS].models
+    model = next((one for one in models if (one.repository, one.commit) == (source.repository, commit)), None)
     return _from_host(model) if model and not model.changed else None
 
 

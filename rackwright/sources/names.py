@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rackwright.adapter.concurrency import Lock, new_lock, spawn
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
 from rackwright.messages import waiting
-from rackwright.plan.concern import HostReading
+from rackwright.plan.concern import HostReading, ResolvedNames
 from rackwright.settings.image_reference import registry_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
@@ -26,19 +26,6 @@ from rackwright.sources.opener import host_of
 from rackwright.sources.registry import digest_of_tag
 
 Answer = str | SourceError
-
-
-class ResolvedNames(NamedTuple):
-    """What was resolved by name, why the rest was not, and which of it does not exist."""
-
-    known: dict[str, str]
-    unasked: dict[str, str]
-    absent: dict[str, str]
-
-
-def missing_of(seen: Any) -> list[str]:
-    """Return what registry and hub say that they do not have, or do not show, of what a concern has read."""
-    return list(getattr(seen, "absent", {}).values())
 
 
 class Way(NamedTuple):
@@ -74,27 +61,23 @@ class Names:
         self._lock = new_lock()
 
     def complete(self, settings: HostSettings, reading: HostReading) -> HostReading:
-        """The reading with what its host has no record of yet; unchanged where no step of its run fetches anything."""
-        seen, managed = dict(reading.seen), reading.managed is not None
-        images = self._images(settings, reading) if managed and reading.manages(IMAGE) else None
-        models = self._models(settings, reading) if managed and reading.manages(MODELS) else None
-        answers = self._answers_to([*(images or ()), *(models or ())])
-        if images is not None:
-            found = _resolved(images, answers)
-            seen[IMAGE.name] = replace(reading[IMAGE], asked=found.known, unasked=found.unasked, absent=found.absent)
-        if models is not None:
-            found = _resolved(models, answers)
-            seen[MODELS.name] = replace(reading[MODELS], asked=found.known, unasked=found.unasked, absent=found.absent)
-        return replace(reading, seen=seen)
+        """Return the reading with the names that its host has no record of yet, where a step of its run fetches any."""
+        if reading.managed is None:
+            return reading
+        images = self._images(settings, reading) if reading.manages(IMAGE) else []
+        models = self._models(settings, reading) if reading.manages(MODELS) else []
+        answers = self._answers_to([*images, *models])
+        names = {IMAGE.name: _resolved(images, answers), MODELS.name: _resolved(models, answers)}
+        return replace(reading, names=names)
 
     def _images(self, settings: HostSettings, reading: HostReading) -> list[Name]:
         endpoints = settings.all_endpoints.values()
-        images = dict.fromkeys(own.image for own in endpoints if not digest_of(own, reading[IMAGE]))
+        images = dict.fromkeys(own.image for own in endpoints if not digest_of(own, reading))
         ways = {image: _way(settings, settings.registry, registry_of(image)) for image in images}
         return [Name(ways[image], image, partial(self._digest, settings, image)) for image in images]
 
     def _models(self, settings: HostSettings, reading: HostReading) -> list[Name]:
-        sources = [source for source in sources_of(settings) if not commit_of(source, reading[MODELS])]
+        sources = [source for source in sources_of(settings) if not commit_of(source, reading)]
         way = _way(settings, settings.models.hub_token, settings.mirrors.hub)
         named = {name_of(source): source for source in sources}
         return [Name(way, name, partial(self._commit, settings, source)) for name, source in named.items()]
@@ -140,8 +123,8 @@ def _way(settings: HostSettings, login: Hashable, server: str) -> Way:
 
 
 def _resolved(names: Iterable[Name], answers: Mapping[Name, Answer]) -> ResolvedNames:
-    found = {name.text: answers[name] for name in names}
-    known = {name: answer for name, answer in found.items() if isinstance(answer, str)}
-    unasked = {name: str(answer) for name, answer in found.items() if isinstance(answer, SourceError)}
-    absent = {name: unasked[name] for name in unasked if isinstance(found[name], NotThereError)}
-    return ResolvedNames(known, unasked, absent)
+    by_name = {name.text: answers[name] for name in names}
+    resolved = {name: answer for name, answer in by_name.items() if isinstance(answer, str)}
+    unresolved = {name: str(answer) for name, answer in by_name.items() if isinstance(answer, SourceError)}
+    absent = {name: unresolved[name] for name in unresolved if isinstance(by_name[name], NotThereError)}
+    return ResolvedNames(resolved, unresolved, absent)

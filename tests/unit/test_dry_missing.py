@@ -17,8 +17,7 @@ from rackwright.adapter.run_context import part_of
 from rackwright.concerns.image import IMAGE
 from rackwright.operations import steps
 from rackwright.plan.change import Change
-from rackwright.plan.concern import HostReading
-from rackwright.sources.names import missing_of
+from rackwright.plan.concern import HostReading, ResolvedNames
 from tests.unit.test_plan import recorded, settings
 
 GONE = "RW0914: nvcr.io has no r:9.9.9 (404)"
@@ -36,11 +35,12 @@ def run(host: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     printed: list[str] = []
 
     reading = recorded("converged")
-    images = replace(reading[IMAGE], images=(), pins={}, absent={"r:9.9.9": GONE})
+    images = replace(reading[IMAGE], images=(), pins={})
+    names = {IMAGE.name: ResolvedNames(absent={"r:9.9.9": GONE})}
 
     def changes(_: Any, decide: Callable[[HostReading], list[Change]]) -> Generator[Any, None, list[Change]]:
         yield from ()
-        return decide(HostReading({**reading.seen, IMAGE.name: images}))
+        return decide(HostReading({**reading.seen, IMAGE.name: images}, names=names))
 
     monkeypatch.setattr(steps, "leased_changes", changes)
     monkeypatch.setattr(steps, "settings_of", lambda _: settings(image="r:9.9.9"))
@@ -79,8 +79,3 @@ def test_flags_hold_where_click_knows_no_command() -> None:
         context.params = {}
         keep_flags()
     assert found == [(True, True)]
-
-
-def test_a_reading_says_what_is_missing() -> None:
-    assert missing_of(SimpleNamespace(absent={"r:9.9.9": GONE})) == [GONE]
-    assert missing_of(None) == missing_of(SimpleNamespace()) == []

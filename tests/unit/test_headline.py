@@ -16,7 +16,7 @@ from rackwright.concerns.models import MODELS
 from rackwright.inspect.headline import headline, with_restart_notes
 from rackwright.inspect.plan import HostPlan, PlannedChange, plan_host
 from rackwright.inspect.plan_text import plan_text, plan_values
-from rackwright.plan.concern import HostReading
+from rackwright.plan.concern import ResolvedNames
 from rackwright.record.durations import typical_switch
 from rackwright.sources.errors import NotThereError, SourceError
 from rackwright.sources.names import Names
@@ -103,8 +103,8 @@ def test_a_switch_takes_as_long_as_it_took() -> None:
 def test_a_repository_that_there_is_not_is_found_by_the_plan() -> None:
     reading = recorded("bare")
     said = "RW0910: openai/gpt-oss-120 was not found on the hub (401): check its name"
-    seen = replace(reading[MODELS], absent={"openai/gpt-oss-120": said})
-    plan = plan_host("a", settings(), HostReading({**reading.seen, MODELS.name: seen}), EVERYTHING)
+    names = {MODELS.name: ResolvedNames(absent={"openai/gpt-oss-120": said})}
+    plan = plan_host("a", settings(), replace(reading, names=names), EVERYTHING)
     assert plan.state == "refused"
     assert said in plan.refusals
     assert ENDPOINT.name in {one.concern for one in plan.changes}
@@ -166,8 +166,8 @@ def test_only_what_a_server_does_not_have_is_absent(error: type[SourceError], is
     """One that limits how often it is asked, or fails, may give it to the host later."""
     reading = replace(recorded("bare"), managed=frozenset({"image", "models"}))
     found = Closed(error("so it is", code="RW0910")).complete(settings(), reading)
-    assert bool(found[MODELS].absent) == is_absent
-    assert set(found[MODELS].unasked.values()) == {"RW0910: so it is"}
+    assert bool(found.names_of(MODELS).absent) == is_absent
+    assert set(found.names_of(MODELS).unresolved.values()) == {"RW0910: so it is"}
 
 
 def test_the_text_of_a_rename_is_a_replacement() -> None:

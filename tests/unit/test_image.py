@@ -59,7 +59,7 @@ def test_an_image_that_is_there_gets_its_digest_recorded_once() -> None:
 def test_a_moved_tag_is_reported_and_changes_nothing() -> None:
     output = f"pin {REFERENCE} {ONE}\nknown\nimage {REPOSITORY} <none> {ONE}\nimage {REPOSITORY} 1.1.0rc0 {OTHER}"
     assert pending(host(), output) == []
-    assert digest_of(host(), parse(output)) == ONE
+    assert digest_of(host(), reading(output)) == ONE
     assert IMAGE.report is not None
     assert "has moved on this host" in IMAGE.report(IMAGE.wanted(host(), reading(output)), parse(output))
 

@@ -25,7 +25,7 @@ from rackwright.concerns.models import concern as models_module
 from rackwright.hostside import store_functions
 from rackwright.plan import reading
 from rackwright.plan.change import Job, Owned, Refuse
-from rackwright.plan.concern import HostReading, parse_all
+from rackwright.plan.concern import HostReading, ResolvedNames, parse_all
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 
@@ -123,7 +123,7 @@ def test_a_complete_model_needs_nothing(models: Path) -> None:
     settings = host(models)
     assert pending(settings) == []
     assert settings.model is not None
-    assert commit_of(settings.model, look(settings)[MODELS]) == COMMIT
+    assert commit_of(settings.model, look(settings)) == COMMIT
     assert host_path(settings, settings.model, COMMIT) == str(path)
 
 
@@ -184,7 +184,7 @@ def test_a_branch_stays_where_it_was_last_asked_for(models: Path) -> None:
     place(models, NEWER, fetched=2)
     settings = host(models)
     assert settings.model is not None
-    assert commit_of(settings.model, look(settings)[MODELS]) == NEWER
+    assert commit_of(settings.model, look(settings)) == NEWER
 
 
 def test_a_taken_folder_is_not_touched(models: Path) -> None:
@@ -230,6 +230,10 @@ def test_teardown_removes_only_what_has_our_manifest(models: Path) -> None:
     assert theirs.exists()
 
 
+AT_HUB = {"models": ResolvedNames({"openai/gpt-oss-120b@main": COMMIT})}
+"""What the hub says that the branch is."""
+
+
 def test_an_empty_host_is_read_as_empty(models: Path) -> None:
     assert look(host(models))[MODELS] == SeenModels((), frozenset())
 
@@ -238,8 +242,7 @@ def test_a_folder_that_is_there_by_its_commit_gets_the_revision_that_leads_to_it
     place(models, revisions=[COMMIT])
     settings = host(models)
     reading = look(settings)
-    asked = replace(reading[MODELS], asked={"openai/gpt-oss-120b@main": COMMIT})
-    [change] = MODELS.pending(settings, HostReading({**reading.seen, "models": asked}))
+    [change] = MODELS.pending(settings, replace(reading, names=AT_HUB))
     assert change.what.startswith(f"record that main is {COMMIT[:12]}")
     assert change.owns == ()
 
@@ -346,7 +349,7 @@ def test_other_bytes_than_the_locks_are_put_right_and_verified_deep_by_the_lock_
 def test_a_read_only_folder_is_verified_and_never_ours_to_remove_text(models: Path) -> None:
     settings = host(models)
     read_only = SeenModels((), frozenset({f"{models}/openai--gpt-oss-120b--{COMMIT[:12]}"}), read_only=True)
-    reading = HostReading({"models": replace(read_only, asked={"openai/gpt-oss-120b@main": COMMIT}), **IMAGES})
+    reading = HostReading({"models": read_only, **IMAGES}, names=AT_HUB)
     (change,) = MODELS.pending(settings, reading)
     assert change.what.startswith("verify openai/gpt-oss-120b at main")
     assert change.why == f"{models} is read-only, and not verified by this host yet"

@@ -280,10 +280,10 @@ def test_all_fresh_hosts_of_a_run_get_what_the_names_were_when_first_asked(
     asked = len(registry.asked)
     registry.answer = lambda request, login: request.reply(200, b"{}")  # the tag moves between two hosts
     other = names.complete(settings, fresh())
-    assert digest_of(settings, one[IMAGE]) == digest_of(settings, other[IMAGE]) == DIGEST
+    assert digest_of(settings, one) == digest_of(settings, other) == DIGEST
     repository = REPOSITORIES["openai/gpt-oss-120b"]
     assert settings.model is not None
-    assert commit_of(settings.model, other[MODELS]) == repository.commit(repository.refs()["main"])
+    assert commit_of(settings.model, other) == repository.commit(repository.refs()["main"])
     assert len(registry.asked) == asked
 
 
@@ -351,7 +351,7 @@ def test_registry_and_hub_are_asked_side_by_side(
     monkeypatch.setattr(Names, "_digest", staticmethod(waits))
     monkeypatch.setattr(Names, "_commit", staticmethod(waits))
     reading = Names().complete(host(pair[0], registry, hub), fresh())
-    assert (len(reading[IMAGE].asked), len(reading[MODELS].asked)) == (1, 1)
+    assert (len(reading.names_of(IMAGE).resolved), len(reading.names_of(MODELS).resolved)) == (1, 1)
 
 
 LOST = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0"
@@ -369,8 +369,8 @@ def test_a_registry_that_is_lost_says_nothing_of_another(
     monkeypatch.setattr(Names, "_commit", staticmethod(lambda *_: 40 * "b"))
     endpoints = {"llm": {"gpus": [0], "image": LOST}, "other": {"gpus": [1], "port": 8001}}
     settings = host(pair[0], registry, hub, endpoints=endpoints, hardware={"gpu_count": 2})
-    reading = Names().complete(settings, fresh())[IMAGE]
-    assert (list(reading.asked), list(reading.unasked)) == ([settings.image], [LOST])
+    images = Names().complete(settings, fresh()).names_of(IMAGE)
+    assert (list(images.resolved), list(images.unresolved)) == ([settings.image], [LOST])
 
 
 def test_a_name_that_no_resolver_answers_for_and_a_server_that_takes_no_connection_end_within_their_limits(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rackwright.concerns.downloads import proxy_values
 from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
@@ -43,12 +43,6 @@ class SeenImages:
     images: tuple[LocalImage, ...]
     pins: Mapping[str, str]
     """Digest by reference, as recorded at the first pull."""
-    asked: Mapping[str, str] = field(default_factory=dict)
-    """Digest by reference, as the control machine resolved it in this run, for all hosts that know none."""
-    unasked: Mapping[str, str] = field(default_factory=dict)
-    """By reference, why the control machine was not told."""
-    absent: Mapping[str, str] = field(default_factory=dict)
-    """Of these, what its server says that it does not have, or does not show."""
 
     def has(self, reference: str, digest: str) -> bool:
         """Whether the image of that digest is there."""
@@ -72,16 +66,21 @@ class WantedImage:
     pinned: bool
     """True when the lock file or the profile gives the digest."""
     pull: Job
+    unresolved: str = ""
+    """Why the control machine could not ask for an unknown digest, so that the host does."""
 
 
 WantedImages = tuple[WantedImage, ...]
 
 
-def digest_of(endpoint: EndpointSettings, seen: SeenImages) -> str | None:
-    """The image's digest: the lock file's or the profile's, else the recorded one, else what the tag names here, else
-    what it names at its registry in this run."""
-    image = endpoint.image
-    return endpoint.image_digest or seen.pins.get(image) or seen.tagged(image) or seen.asked.get(image)
+def digest_of(endpoint: EndpointSettings, reading: HostReading) -> str | None:
+    """Return the image's digest: the lock file's or the profile's, or the first that knows it.
+
+    They are the host's record, what the tag names there, and what it names at its registry in this run.
+    """
+    image, seen = endpoint.image, reading[IMAGE]
+    at_registry = reading.names_of(IMAGE).resolved
+    return endpoint.image_digest or seen.pins.get(image) or seen.tagged(image) or at_registry.get(image)
 
 
 def read(_: HostSettings) -> str:
@@ -113,12 +112,12 @@ def _given(word: str) -> str | None:
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedImages:
     """Each image once, in the order of the endpoints."""
-    seen = reading[IMAGE]
     found: dict[tuple[str, str | None], WantedImage] = {}
     for endpoint in settings.all_endpoints.values():
-        digest = digest_of(endpoint, seen)
+        digest = digest_of(endpoint, reading)
         pull = _pull(settings, endpoint, digest, at_rest(settings.registry, reading[REGISTRY]))
-        image = WantedImage(endpoint.image, digest, endpoint.image_digest is not None, pull)
+        why = "" if digest else reading.names_of(IMAGE).unresolved.get(endpoint.image, "")
+        image = WantedImage(endpoint.image, digest, endpoint.image_digest is not None, pull, why)
         found.setdefault((endpoint.image, digest), image)
     return tuple(found.values())
 
@@ -193,11 +192,7 @@ def _owned(image: WantedImage, seen: SeenImages) -> tuple[Owned, ...]:
 
 def report(wanted: WantedImages, seen: SeenImages) -> str:
     """Say which tags name something else on this host than what is pinned; nothing is restarted for it."""
-    lines = [
-        not_asked(image.reference, seen.unasked[image.reference])
-        for image in wanted
-        if image.digest is None and image.reference in seen.unasked
-    ]
+    lines = [not_asked(image.reference, image.unresolved) for image in wanted if image.unresolved]
     for image in wanted:
         there = seen.tagged(image.reference)
         if there and image.digest and there != image.digest:

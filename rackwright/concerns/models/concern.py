@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.concerns.downloads import proxy_values
-from rackwright.concerns.image import IMAGE, digest_of, not_asked, pull_job
+from rackwright.concerns.image import digest_of, not_asked, pull_job
 from rackwright.hostside import helper_script, host_script, store_functions
 from rackwright.hostside.packed import packed
 from rackwright.paths import MANIFESTS, job_container
@@ -68,12 +68,6 @@ class SeenModels:
 
     models: tuple[SeenModel, ...]
     foreign: frozenset[str]
-    asked: Mapping[str, str] = field(default_factory=dict)
-    """Commit by `name_of`, as the control machine resolved it in this run, for all hosts that know none."""
-    unasked: Mapping[str, str] = field(default_factory=dict)
-    """By `name_of`, why the control machine was not told."""
-    absent: Mapping[str, str] = field(default_factory=dict)
-    """Of these, what its server says that it does not have, or does not show."""
     read_only: bool = False
     """True when the folder of all models cannot be written to: a store that others fill."""
     hangs: bool = False
@@ -95,6 +89,8 @@ class WantedModel:
     fetch: Job | None
     """None as long as the image is unknown, in which the download runs."""
     image: str
+    unresolved: str = ""
+    """Why the control machine could not ask for an unknown commit, so that the host does."""
 
 
 WantedModels = tuple[WantedModel, ...]
@@ -110,12 +106,13 @@ def folder_name(source: ModelSource) -> str:
     return source.repository.replace("/", "--")
 
 
-def commit_of(source: ModelSource, seen: SeenModels) -> str | None:
-    """The commit at which the host has, or must have, this model; None: the first download will tell."""
+def commit_of(source: ModelSource, reading: HostReading) -> str | None:
+    """Return the commit at which the host has, or must have, this model; None: the first download will tell."""
     if source.commit:
         return source.commit
-    found = [model for model in seen.models if _is_of(source, model) and source.revision in model.revisions]
-    return max(found, key=lambda model: model.fetched).commit if found else seen.asked.get(name_of(source))
+    found = [model for model in reading[MODELS].models if _is_of(source, model) and source.revision in model.revisions]
+    at_hub = reading.names_of(MODELS).resolved
+    return max(found, key=lambda model: model.fetched).commit if found else at_hub.get(name_of(source))
 
 
 def name_of(source: ModelSource) -> str:
@@ -309,7 +306,7 @@ def _model(folder: _Folder, text: str, entries: Mapping[str, Known]) -> SeenMode
 def wanted(settings: HostSettings, reading: HostReading) -> WantedModels:
     """Each model folder with the job that completes it."""
     image = _image(settings, reading)
-    return tuple(_wanted(settings, source, image, reading[MODELS]) for source in sources_of(settings))
+    return tuple(_wanted(settings, source, image, reading) for source in sources_of(settings))
 
 
 @dataclass(frozen=True)
@@ -322,19 +319,20 @@ class _Fetcher:
 
 def _image(settings: HostSettings, reading: HostReading) -> _Fetcher | None:
     for endpoint in settings.all_endpoints.values():
-        digest = digest_of(endpoint, reading[IMAGE])
+        digest = digest_of(endpoint, reading)
         if digest:
             return _Fetcher(f"{repository_of(endpoint.image)}@{digest}", pull_job(endpoint.image))
     return None
 
 
-def _wanted(settings: HostSettings, source: ModelSource, image: _Fetcher | None, seen: SeenModels) -> WantedModel:
-    commit = commit_of(source, seen)
+def _wanted(settings: HostSettings, source: ModelSource, image: _Fetcher | None, reading: HostReading) -> WantedModel:
+    commit = commit_of(source, reading)
     place = host_path(settings, source, commit or "*")
     pinned = source.model_copy(update={"revision": commit}) if commit else source
     fetch = fetch_job(settings, source, pinned.revision, image) if image else None
     named = image.image if image else next(iter(settings.all_endpoints.values())).image
-    return WantedModel(source, commit, place, fetch, named)
+    why = "" if commit else reading.names_of(MODELS).unresolved.get(name_of(source), "")
+    return WantedModel(source, commit, place, fetch, named, why)
 
 
 def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher: _Fetcher) -> Job:
@@ -490,10 +488,9 @@ def _taken(wanted: WantedModel, there: SeenModel) -> Change:
     )
 
 
-def report(wanted: WantedModels, seen: SeenModels) -> str:
-    """Say which revisions this host asks for by itself."""
-    names = [name_of(model.source) for model in wanted if model.commit is None]
-    return "\n".join(not_asked(name, seen.unasked[name]) for name in names if name in seen.unasked)
+def report(wanted: WantedModels, _: SeenModels) -> str:
+    """Say which revisions this host resolves on its own."""
+    return "\n".join(not_asked(name_of(model.source), model.unresolved) for model in wanted if model.unresolved)
 
 
 TAKES = frozenset({ENDPOINTS, "models", "mirrors", "downloads", "proxy"})

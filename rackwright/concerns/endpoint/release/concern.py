@@ -13,8 +13,8 @@ from rackwright.concerns.endpoint.group.words import HEADLESS
 from rackwright.concerns.endpoint.release.files import SUMS, Release, build_release
 from rackwright.concerns.endpoint.release.keys import KEY_LINES, SeenKeys, key_changes, parse_keys, read_keys
 from rackwright.concerns.gpus import GPUS
-from rackwright.concerns.image import IMAGE, digest_of
-from rackwright.concerns.models import MODELS, commit_of, host_path
+from rackwright.concerns.image import digest_of
+from rackwright.concerns.models import commit_of, host_path
 from rackwright.engines.api_key import key_option, quiet
 from rackwright.engines.rights import pids_limit, rights
 from rackwright.hostside import durable_script
@@ -62,7 +62,7 @@ def wanted_release(
     name: str, endpoint: EndpointSettings, settings: HostSettings, reading: HostReading
 ) -> Release | Unresolved:
     """One endpoint's release, or what is missing to know it."""
-    digest = digest_of(endpoint, reading[IMAGE])
+    digest = digest_of(endpoint, reading)
     model, draft = _located(endpoint.model, settings, reading), _located(endpoint.draft, settings, reading)
     missing = [
         text
@@ -132,7 +132,7 @@ def _key(endpoint: EndpointSettings) -> str:
 
 
 def _located(source: ModelSource | None, settings: HostSettings, reading: HostReading) -> tuple[str, str] | None:
-    commit = commit_of(source, reading[MODELS]) if source else None
+    commit = commit_of(source, reading) if source else None
     return (commit, host_path(settings, source, commit)) if source and commit else None
 
 
