@@ -31,10 +31,10 @@ from rackwright.concerns.endpoint.edits import (
     is_meant,
     limit_edits,
 )
+from rackwright.concerns.endpoint.release.files import build_release
 from rackwright.concerns.firewall.kept import door_file
 from rackwright.hostside import host_script
 from rackwright.paths import OWN_DROP_INS, OWN_UNITS, UNITS, held_file
-from rackwright.concerns.endpoint.release.files import build_release
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.render import Expanded, systemd_command
 from rackwright.settings.model import NOWHERE, HostSettings

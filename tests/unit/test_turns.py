@@ -22,8 +22,8 @@ from rackwright.concerns.endpoint.switch.follow import (
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.handover import VARIABLE, Handover
 from rackwright.record.states import RunState
-from rackwright.rollout import run_hosts
 from rackwright.remote.errors import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
+from rackwright.rollout import run_hosts
 from rackwright.rollout.run_hosts import (
     RunHost,
     bake_rows,
