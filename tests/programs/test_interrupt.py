@@ -13,7 +13,6 @@ from pyinfra.connectors import util
 
 from rackwright.adapter.ssh.passwords import PasswordWantedError, refuse_passwords
 from rackwright.exit_codes import ExitCode
-from rackwright.remote import commands as effects  # noqa: F401 - it refuses passwords
 
 PROGRAM = """\
 import pyinfra_cli
