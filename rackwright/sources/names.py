@@ -66,6 +66,8 @@ class Names:
             return reading
         images = self._images(settings, reading) if reading.manages(IMAGE) else []
         models = self._models(settings, reading) if reading.manages(MODELS) else []
+        if not (images or models):
+            return reading
         answers = self._answers_to([*images, *models])
         names = {IMAGE.name: _resolved(images, answers), MODELS.name: _resolved(models, answers)}
         return replace(reading, names=names)

@@ -8,7 +8,7 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -16,8 +16,8 @@ from rackwright.concerns.composite import folders_of
 from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.gpus import parse as parse_gpus
-from rackwright.concerns.image import SeenImages
-from rackwright.concerns.models import MODELS, SeenModels
+from rackwright.concerns.image import IMAGE, SeenImages
+from rackwright.concerns.models import MODELS
 from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, parse
 from rackwright.concerns.preflight.docker import DAEMON_JSON
 from rackwright.concerns.preflight.row import Above, Case, Fetch, Reach
@@ -130,21 +130,12 @@ def test_a_share_that_hangs_stops_the_host_and_nothing_is_said_of_its_models() -
     assert stops(found) == {"hanging file system"}
     assert "findmnt --target /srv/models" in seen_of(found, "hanging file system")
     seen = MODELS.parse("hangs=yes\n")
-    (change,) = MODELS.changes(MODELS.wanted(found.settings, cast(HostReading, Reading(seen))), seen)
+    reading = HostReading({IMAGE.name: SeenImages(True, (), {}), MODELS.name: seen})
+    (change,) = MODELS.changes(MODELS.wanted(found.settings, reading), seen)
     (step,) = change.steps
     assert isinstance(step, Refuse)
     assert step.final
     assert "/srv/models does not answer" in step.text
-
-
-class Reading:
-    """A host's reading as far as models look at it."""
-
-    def __init__(self, models: SeenModels) -> None:
-        self.models = models
-
-    def __getitem__(self, concern: object) -> Any:
-        return self.models if concern is MODELS else SeenImages(True, (), {})
 
 
 def test_the_folders_that_may_hang_are_those_of_the_settings() -> None:

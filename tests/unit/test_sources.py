@@ -9,15 +9,16 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rackwright.concerns.image import IMAGE, SeenImages, WantedImage, digest_of
+from rackwright.concerns.image import IMAGE, SeenImages, digest_of
 from rackwright.concerns.models import MODELS, SeenModels, commit_of
-from rackwright.plan.change import Job
+from rackwright.concerns.registry import REGISTRY
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import Paths
@@ -313,13 +314,13 @@ def test_a_registry_that_cannot_be_asked_from_here_is_said_and_asked_once(
 ) -> None:
     registry.answer = lambda request, login: request.reply(503, b"")
     settings, names = host(pair[0], registry, hub), Names()
-    one = names.complete(settings, fresh())
+    one = names.complete(settings, replace(fresh(), seen={**fresh().seen, REGISTRY.name: REGISTRY.parse("salt=a\n")}))
     asked = len(registry.asked)
     names.complete(settings, fresh())
     assert len(registry.asked) == asked
     said = IMAGE.report
     assert said is not None
-    text = said((WantedImage(settings.image, None, False, Job("n", "t", "s")),), one[IMAGE])
+    text = said(IMAGE.wanted(settings, one), one[IMAGE])
     assert "resolved by this host itself" in text
     assert "answers 503" in text
 

@@ -30,7 +30,9 @@ NEVER = (
 )
 """What a deploy needs, and a look never does."""
 LATER = (
-    "rackwright.concerns.endpoint",
+    "rackwright.concerns.endpoint.concern",
+    "rackwright.concerns.endpoint.seen",
+    "rackwright.concerns.endpoint.switch",
     "rackwright.concerns.docker",
     "rackwright.concerns.firewall",
     "rackwright.concerns.endpoint.proof.full",
