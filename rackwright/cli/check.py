@@ -13,7 +13,7 @@ from typing import Any
 from rackwright.cli.inventories import add_hosts, add_inventory, add_shared
 from rackwright.cli.judging import Judged, judge
 from rackwright.cli.version_change import refuse_no_version, version_changes
-from rackwright.concerns.declared import Declared
+from rackwright.concerns.deploy_steps import Declared
 from rackwright.engines.problems import engine_notes
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.choice import Choice

@@ -10,7 +10,7 @@ from rackwright.adapter.run.declaring import alike_hosts, declared_by, overlay_a
 from rackwright.adapter.run.inventories import limited, load_inventory
 from rackwright.cli.inventories import refuse_unknown
 from rackwright.concerns.catalog import refuse_broken_templates
-from rackwright.concerns.declared import Declared
+from rackwright.concerns.deploy_steps import Declared
 from rackwright.loading.choice import Choice
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rackwright.concerns.catalog import managed
-from rackwright.concerns.declared import Declared
+from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.docker import DOCKER, lost_programs, not_taken
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
@@ -33,7 +33,7 @@ from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.record.masking import mask, secrets_of
+from rackwright.record.masked_changes import mask, secrets_of
 from rackwright.settings.image_reference import repository_of
 from rackwright.settings.model import EndpointSettings, HostSettings
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rackwright.concerns.catalog import managed
-from rackwright.concerns.declared import Declared, left_behind
+from rackwright.concerns.deploy_steps import Declared, left_behind
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, deferred_releases
 from rackwright.concerns.endpoint.release.concern import RELEASE, Unresolved, wanted_releases
@@ -25,7 +25,7 @@ from rackwright.paths import endpoint_of, unit_name
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.record.masking import mask, secrets_of
+from rackwright.record.masked_changes import mask, secrets_of
 from rackwright.settings.model import HostSettings
 
 State = Literal["pending", "converged", "refused", "unreadable", "unreachable"]

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rackwright.adapter.run.declaring import declared_by, overlay_all
 from rackwright.adapter.run.session import Connected, chosen_hosts, connected
-from rackwright.concerns.declared import Declared
+from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.read_host import read_host
 from rackwright.loading.files import site_root
 from rackwright.messages import ReadingError, listed, waiting

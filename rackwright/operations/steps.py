@@ -14,7 +14,7 @@ from rackwright.adapter.run.inventories import settings_of
 from rackwright.adapter.run.options import is_dry, is_verbose
 from rackwright.adapter.run_context import part_of
 from rackwright.concerns.catalog import by_name, managed
-from rackwright.concerns.declared import Declared
+from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.held import forget, hold_of
 from rackwright.concerns.lease.lease import clear_dead
@@ -42,7 +42,7 @@ from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.record.journal import note
-from rackwright.record.masking import change_fields
+from rackwright.record.masked_changes import change_fields
 from rackwright.remote.commands import command_of, complain, remote
 from rackwright.remote.downloads import under_way
 from rackwright.remote.errors import StepFailedError

@@ -10,7 +10,7 @@ from typing import Any
 
 from rackwright.masks import MASK
 from rackwright.processes import this_process
-from rackwright.record.masking import mask
+from rackwright.record.masked_changes import mask
 
 
 def beginning(

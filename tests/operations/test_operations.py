@@ -23,7 +23,7 @@ from pyinfra.connectors.fake import FakeConnector
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
 from rackwright.adapter.run.declaring import remember
-from rackwright.concerns.declared import Declared
+from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.lease.held import LOST
 from rackwright.operations.steps import apply_concern
 from rackwright.plan.reading import HEAD

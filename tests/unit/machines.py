@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from rackwright.concerns.catalog import ALL
-from rackwright.concerns.declared import Declared
+from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.docker import Package, SeenDocker
 from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.gpus import SeenGpus, parse

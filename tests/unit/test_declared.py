@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rackwright.adapter.run.declaring import check_steps, declare
 from rackwright.cli.rollback import own_operations
 from rackwright.concerns.catalog import ALL, managed
-from rackwright.concerns.declared import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
+from rackwright.concerns.deploy_steps import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
 from rackwright.concerns.firewall.changes import OWNS
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError

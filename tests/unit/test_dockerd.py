@@ -15,9 +15,9 @@ import pytest
 
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.docker.daemon import DAEMON_JSON
-from rackwright.concerns.docker.daemonjob import HOME, Scripts, joining_job, restart_job
 from rackwright.concerns.dockerd.concern import DOCKERD, parse
 from rackwright.concerns.dockerd.follow import ConfigurationBackError, ending
+from rackwright.concerns.dockerd.restart_job import HOME, Scripts, joining_job, restart_job
 from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.concern import ENDPOINT, takes_capacity
 from rackwright.concerns.endpoint.seen import Running, SeenEndpoint

@@ -24,7 +24,7 @@ from rackwright.inspect.plan_text import bytes_text, plan_text, plan_values, sum
 from rackwright.masks import MASK
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
-from rackwright.record.masking import change_fields, mask, secrets_of
+from rackwright.record.masked_changes import change_fields, mask, secrets_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright_engines.quick_yaml import load_yaml

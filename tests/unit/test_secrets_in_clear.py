@@ -9,7 +9,7 @@ import pytest
 
 from rackwright.engines.in_clear import check_secrets
 from rackwright.masks import MASK
-from rackwright.record.masking import mask
+from rackwright.record.masked_changes import mask
 from rackwright.settings.secret import looks_secret
 from tests.unit.test_api_key import settings
 

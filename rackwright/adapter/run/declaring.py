@@ -28,7 +28,7 @@ from rackwright.adapter.patch import patch
 from rackwright.adapter.run.current_run import current_state, inventory_of, state_beside
 from rackwright.adapter.run.importing import importing_from
 from rackwright.adapter.run_context import part_of
-from rackwright.concerns.declared import Declared, StepProblem, problems_of
+from rackwright.concerns.deploy_steps import Declared, StepProblem, problems_of
 from rackwright.loading.files import refuse_no_file
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import overlaid, standalone

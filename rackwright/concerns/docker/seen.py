@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rackwright.concerns.docker.apt import PROGRAMS, OperatingSystem
-from rackwright.concerns.docker.daemonjob import JOB
+from rackwright.concerns.dockerd.restart_job import JOB
 from rackwright.paths import endpoint_of, job_unit
 from rackwright.plan.answers import Answers
 from rackwright.plan.reading import decode, files, lines_of, pairs, whole_number

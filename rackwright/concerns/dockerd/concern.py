@@ -12,8 +12,8 @@ from typing import Any
 from rackwright.concerns.docker import DOCKER, SeenDocker, WantedDocker
 from rackwright.concerns.docker.concern import TAKES as DOCKER_TAKES
 from rackwright.concerns.docker.concern import refusals
-from rackwright.concerns.docker.daemonjob import HOME, JOB, Scripts, joining_job, restart_job
 from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
+from rackwright.concerns.dockerd.restart_job import HOME, JOB, Scripts, joining_job, restart_job
 from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.questions import tried_of

@@ -6,7 +6,7 @@ Every way out is a typed error, the same as a release's.
 from __future__ import annotations
 
 from rackwright.adapter.host import Host
-from rackwright.concerns.docker.daemonjob import HOME
+from rackwright.concerns.dockerd.restart_job import HOME
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import (
     LACKING,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from rackwright.concerns.declared import Declared, left_of
+from rackwright.concerns.deploy_steps import Declared, left_of
 from rackwright.concerns.docker.apt import ENGINES
-from rackwright.concerns.docker.daemonjob import HOME as DOCKERD_HOME
+from rackwright.concerns.dockerd.restart_job import HOME as DOCKERD_HOME
 from rackwright.concerns.drained import MARK
 from rackwright.concerns.lease import LAST_NUMBER, LEASED, SeenLease
 from rackwright.concerns.teardown.marks import Marks
