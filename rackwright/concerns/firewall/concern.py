@@ -1,7 +1,7 @@
 """Firewall: the seeds' rules for containers, and who may reach each endpoint's port, IPv4 and IPv6.
 
 Two lines of defence. Drops before address translation keep everybody out who may not come in (drops.py); rules of the
-filter table let in who may, behind whatever other tools close (rules.py). A unit puts both back at boot, an endpoint
+filter table let in who may, behind whatever other tools close (accepts.py). A unit puts both back at boot, an endpoint
 does not start without the drops, and a timer looks after both.
 """
 
