@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rackwright.adapter.command_output import tail
@@ -62,11 +64,10 @@ from rackwright.operations.group_turn import (
 from rackwright.operations.hostrun import (
     Commands,
     announce_changes,
-    carry_out,
+    carry_out_all,
     fail,
     lease_for_others,
     leased_changes,
-    mark_changed,
     reading_of,
     state_of,
     unreadable,
@@ -202,7 +203,7 @@ def queue_up(
         own = _welcome(settings, seen) if welcomes else changes
         node = node_of(member, shape_of(settings, seen), takes_capacity(own, seen[ENDPOINT]) or cut)
         turn = HostTurn(own, before, member.serving, diff, moves and is_ours(seen), others, boot, welcomes)
-        turns.gate.announce(node, lambda: _switch_host(host, turn))
+        turns.gate.announce(node, partial(_switch_host, host, turn))
         if in_rollout():
             turns.keepers[host.name] = lambda: keep_slice(host)
             turns.bake(host.name, lambda last: _bake_host(host, last))
@@ -250,10 +251,11 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         _begin_turn(host, turn)
         refuse_unable(turn.others, turn.changes)
         restart, rest = _restart_first(turn)
-        _perform(host, restart)
+        carry_out_all(host, restart)
         perform_others(turn.others, Stage.BEFORE)
         perform_others(turn.others, Stage.BACK)
-        _perform_in_turn(host, rest)
+        with _rules_of_what_serves(host, turn):
+            _switch_all(host, rest.changes)
         perform_others(turn.others, Stage.AFTER)
         _knock_as_stranger(host)
     except StepFailedError as error:
@@ -320,10 +322,11 @@ def _knock_as_stranger(host: Host) -> None:
         refuse_strangers(host, settings.group, settings.all_endpoints[settings.group.endpoint].port)
 
 
-def _perform_in_turn(host: Host, turn: HostTurn) -> None:
-    """Carry out a host's changes; whatever came of them, the rules are then those of what serves."""
+@contextmanager
+def _rules_of_what_serves(host: Host, turn: HostTurn) -> Iterator[None]:
+    """Whatever comes of a host's changes, its rules are then those of what serves."""
     try:
-        _switch_all(host, turn.changes)
+        yield
     finally:
         if turn.moves:
             _let_rules_follow(host)
@@ -336,7 +339,7 @@ def _let_rules_follow(host: Host) -> None:
     try:
         changes = FIREWALL_AS_SERVED.pending(settings_of(host), seen) if seen is not None else []
         announce_changes(host, changes)
-        _perform(host, changes)
+        carry_out_all(host, changes)
     except StepFailedError as error:
         text = f"the rules of a port that nothing listens on any more could not be taken away: {error.text}"
         complain(host, coded(error.code, text))
@@ -345,7 +348,7 @@ def _let_rules_follow(host: Host) -> None:
 def _switch_all(host: Host, changes: Sequence[Change]) -> None:
     """Carry out a host's changes. After a restart of dockerd its endpoints are read, and decided, anew."""
     restarts = [change for change in changes if any(isinstance(step, DaemonRestart) for step in change.steps)]
-    _perform(host, restarts)
+    carry_out_all(host, restarts)
     if restarts:
         state_of(host).stale = True
         seen = reading_of(host)
@@ -356,13 +359,7 @@ def _switch_all(host: Host, changes: Sequence[Change]) -> None:
         told = {change.sentence for change in changes}
         changes = ENDPOINT.pending(settings_of(host), seen)
         announce_changes(host, [change for change in changes if change.sentence not in told])
-    _perform(host, changes)
-
-
-def _perform(host: Host, changes: Sequence[Change]) -> None:
-    for change in changes:
-        mark_changed(host)
-        carry_out(host, change)
+    carry_out_all(host, changes)
 
 
 def _bake_host(host: Host, last: bool) -> Outcome:

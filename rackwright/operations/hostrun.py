@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from rackwright.adapter.host import Host, State, acting_on, real_host, say
@@ -247,7 +248,14 @@ def collected(host: Host) -> Commands:
 
 def carry_out(host: Host, change: Change) -> None:
     """Carry out a change on a host that was looked at. Raises StepFailedError."""
-    perform_all(change, state_of(host).record, lambda batch: perform(host, batch))
+    perform_all(change, state_of(host).record, partial(perform, host))
+
+
+def carry_out_all(host: Host, changes: Sequence[Change]) -> None:
+    """Carry out changes after which the host must be read again before anything is decided. Raises StepFailedError."""
+    for change in changes:
+        mark_changed(host)
+        perform_all(change, state_of(host).record, partial(perform, host))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ What changes the host is refused by it unless this run still holds its lease.
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -58,7 +59,8 @@ def remote(
     before anybody is blamed. Raises ConnectionLostError, with what that means.
     """
     try:
-        ok, output = _run(host, command, timeout, quiet)
+        with _as_failures(host):
+            ok, output = run(host, command, timeout, quiet)
         if ok or not twice or output.output_lines:
             return ok, output
     except UnboundedError:
@@ -66,12 +68,15 @@ def remote(
     except ConnectionLostError:
         if not (twice and reconnected(host)):
             raise
-    return _run(host, command, timeout, quiet)
-
-
-def _run(host: Host, command: Command, timeout: int | None, quiet: bool) -> tuple[bool, Printed]:
-    try:
+    with _as_failures(host):
         return run(host, command, timeout, quiet)
+
+
+@contextmanager
+def _as_failures(host: Host) -> Iterator[None]:
+    """Raise what a connection raises as failures of a step."""
+    try:
+        yield
     except PasswordWantedError as error:
         raise StepFailedError(f"{host.name}: {error.text}", code=error.code) from error
     except PastLimitError as error:

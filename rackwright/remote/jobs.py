@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
-from rackwright.adapter.command_output import Printed, tail
+from rackwright.adapter.command_output import tail
 from rackwright.adapter.host import Host, say
 from rackwright.adapter.run_context import RunningJobs, part_of
 from rackwright.messages import ReadingError, counted
@@ -76,10 +77,13 @@ def follow_job(
 
 def _start(host: Host, job: Job) -> str:
     """Start a job, or join it. Returns its nonce."""
-    ok, output = _begin(host, job)
+    start = Shell(job_scripts.start_script(job), stdin=Secret(job_scripts.payload(job)))
+    # One that has begun already is joined, so it may be sent twice.
+    send = partial(remote, host, command_of(start)) if job.waits else partial(under_lease, host, start)
+    ok, output = send(twice=True)
     # Before a switch the host is read again once another one has ended: line_up waits for that.
     if not ok and not job.trial and let_end(host, job, lambda heard: say(host, f"  {text_of(heard)}")):
-        ok, output = _begin(host, job)
+        ok, output = send(twice=True)
     if not ok:
         raise NotStartedError(f"{job.title}: could not be started: {tail(output)}", code="RW0715")
     try:
@@ -89,14 +93,6 @@ def _start(host: Host, job: Job) -> str:
     if started.joined:
         say(host, f"{job.title}: already under way on the host, joining it")
     return started.nonce
-
-
-def _begin(host: Host, job: Job) -> tuple[bool, Printed]:
-    start = Shell(job_scripts.start_script(job), stdin=Secret(job_scripts.payload(job)))
-    # One that has begun already is joined.
-    if job.waits:
-        return remote(host, command_of(start), twice=True)
-    return under_lease(host, start, twice=True)
 
 
 def let_end(host: Host, job: Job, heed: Callable[[Heard], None]) -> job_scripts.Ended | None:

@@ -7,7 +7,8 @@ it came for. `waves` says which that is; this module only keeps the turns and wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rackwright.adapter.concurrency import Condition, new_condition
@@ -117,7 +118,8 @@ class TurnQueue:
                 self._finish_bake(outcomes)
                 self._tell_ends(outcomes)
             else:
-                outcome = self._safely(task)
+                with self._in_turn(task):
+                    outcome = task.work()
                 self._finish(task, outcome)
                 self._tell_ends({task.node.name: outcome})
         return own.turn is Turn.DONE
@@ -207,9 +209,11 @@ class TurnQueue:
                 self._note(self.entries[name], outcome)
             self.changed.notify_all()
 
-    def _safely(self, entry: Entry) -> Outcome:
+    @contextmanager
+    def _in_turn(self, entry: Entry) -> Iterator[None]:
+        """Leave the queue to the others where a turn breaks off."""
         try:
-            return entry.work()
+            yield
         except BaseException:
             self._finish(entry, Outcome((Reason(Cause.OTHER, "the run broke off"),), serves=False))
             raise

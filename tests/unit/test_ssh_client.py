@@ -241,7 +241,7 @@ class _Host:
     def run(self, *_: Any) -> tuple[bool, CommandOutput]:
         self.asked += 1
         if self.asked <= self.breaks:
-            raise ConnectionLostError("gone")
+            raise connection.GoneError("gone")
         return True, CommandOutput([])
 
 
@@ -250,7 +250,7 @@ def test_what_may_run_twice_is_asked_again_over_a_new_connection(
     monkeypatch: pytest.MonkeyPatch, twice: bool, comes_back: bool, asked: int
 ) -> None:
     host: Any = _Host(1, comes_back)
-    monkeypatch.setattr(commands, "_run", host.run)
+    monkeypatch.setattr(commands, "run", host.run)
     command: Any = "true"
     if asked == 2:
         assert commands.remote(host, command, twice=twice)[0]
