@@ -1,6 +1,6 @@
 """What TensorRT-LLM's releases and newest candidates take and refuse, as their own documentation shows their source.
 
-1.0.0, 1.1.0, 1.2.1 and 1.3.0rc22.post1 to 1.3.0rc24: `_modules/tensorrt_llm/llmapi/llm_args.html` of that version.
+1.0.0, 1.1.0, 1.2.1 and 1.3.0rc22 to 1.3.0rc24: `_modules/tensorrt_llm/llmapi/llm_args.html` of that version.
 1.3.0rc27 and 1.4.0rc1: `llm-api/reference/CLASS.html` of that version.
 """
 
@@ -35,7 +35,8 @@ TAKEN: list[tuple[str, dict[str, Any]]] = [
     ("1.3.0rc9", {"kv_cache_config": {"mamba_ssm_stochastic_rounding": True, "mamba_ssm_philox_rounds": 10}}),
     ("1.3.0rc12", {"moe_config": {"backend": "MARLIN"}}),
     ("1.3.0rc12", mtp(mtp_eagle_one_model=True, max_concurrency=0)),
-    ("1.3.0rc22.post1", {"kv_cache_config": {"block_reuse_policy": "per_request", "max_util_for_resume": 0}}),
+    ("1.3.0rc22", {"kv_cache_config": {"block_reuse_policy": "per_request", "disk_prefetch_num_reqs": 2}}),
+    ("1.3.0rc22.post1", {"kv_cache_config": {"block_reuse_policy": "per_conversation", "max_util_for_resume": 0}}),
     ("1.3.0rc22.post1", mtp(acceptance_rate_threshold=0.5, max_concurrency=8)),
     ("1.3.0rc23", {"kv_cache_config": {"block_reuse_policy": "per_request", "mamba_state_cache_interval": 128}}),
     ("1.3.0rc23.post1", {"kv_cache_config": {"block_reuse_policy": "per_conversation"}}),
@@ -101,6 +102,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         " enable_block_reuse?)",
     ),
     (
+        "1.3.0rc22",
+        {"kv_cache_config": {"block_reuse_policy": "per_conversation"}},
+        "kv_cache_config.block_reuse_policy: must be one of all_reusable, per_request, not 'per_conversation'",
+    ),
+    (
         "1.3.0rc22.post1",
         {"num_serve_frontends": 4},
         "num_serve_frontends: TensorRT-LLM 1.3.0rc22.post1 does not know this key",
@@ -150,8 +156,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "1.3.0rc24",
         {"kv_cache_config": {"onboard_blocks": False}},
-        "kv_cache_config.onboard_blocks: TensorRT-LLM 1.3.0rc24 does not know this key: it is gone since"
-        " 1.3.0rc22.post1",
+        "kv_cache_config.onboard_blocks: TensorRT-LLM 1.3.0rc24 does not know this key: it is gone since 1.3.0rc22",
     ),
     (
         "1.3.0rc24",
@@ -219,6 +224,7 @@ def test_what_a_version_does_not_take_is_refused_with_the_way_out(
         "1.1.0",
         "1.2.0",
         "1.2.1",
+        "1.3.0rc22",
         "1.3.0rc22.post1",
         "1.3.0rc23",
         "1.3.0rc23.post1",
@@ -233,7 +239,16 @@ def test_these_versions_are_known_exactly(version: str) -> None:
 
 
 def test_a_release_s_keys_say_where_they_were_read() -> None:
-    for version in ("1.0.0", "1.1.0", "1.2.0", "1.3.0rc22.post1", "1.3.0rc23", "1.3.0rc23.post1", "1.3.0rc24"):
+    for version in (
+        "1.0.0",
+        "1.1.0",
+        "1.2.0",
+        "1.3.0rc22",
+        "1.3.0rc22.post1",
+        "1.3.0rc23",
+        "1.3.0rc23.post1",
+        "1.3.0rc24",
+    ):
         keys = lines(TRT)[version].all_keys()
         assert keys["kv_cache_config", "dtype"].origin == f"tensorrt_llm/llmapi/llm_args.py of {version}"
         assert keys["speculative_config", "eagle_choices"].origin.endswith(f"of {version}")

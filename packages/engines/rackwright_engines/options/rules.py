@@ -20,7 +20,7 @@ TENSORRT_ONLY = frozenset({"Medusa", "Lookahead"})
 PYTORCH_ONLY = frozenset({"DraftTarget", "Draft_Target", "NGram", "MTP"})
 WITHOUT_OVERLAP = frozenset({"DraftTarget", "Draft_Target", "NGram"})
 DISCRIMINATED = "1.3.0rc4"
-NEWEST_RULES = "1.3.0rc22.post1"
+NEWEST_RULES = "1.3.0rc22"
 
 
 def rules(line: VersionLine, options: Mapping[str, Any]) -> list[Finding]:
