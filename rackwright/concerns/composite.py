@@ -30,7 +30,8 @@ def _shared(concerns: Sequence[Concern[Any, Any]], settings: HostSettings) -> st
     mounts = host_script("mounts_ask", reading_folders=folders)
     units = host_script("shared_read", reading_asked=" ".join(asked), reading_home=home)
     engine = host_script("holders") + host_script("engine_ask", reading_socket=DOCKER_SOCKET)
-    return DOCKER_ENVIRONMENT + mounts + units + engine + host_text("docker_lacks.sh") + host_text("docker_store.sh")
+    functions = "".join(map(host_text, ("docker_lacks.sh", "docker_store.sh", "docker_start.sh")))
+    return DOCKER_ENVIRONMENT + mounts + units + engine + functions
 
 
 def folders_of(settings: HostSettings) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.deploy_steps import Declared
-from rackwright.concerns.docker import DOCKER, lost_programs, not_taken
+from rackwright.concerns.docker import DOCKER, lost_programs, not_taken, waits_at_start
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT
@@ -93,9 +93,9 @@ def drift_of(name: str, settings: HostSettings, reading: HostReading, declared: 
 def _around(settings: HostSettings, reading: HostReading, declared: Declared) -> Iterator[Drift]:
     owned = reading[RECORD]
     if DOCKER.name in declared:
-        yield from (
-            Drift(DOCKER.name, "moved", text) for text in (*not_taken(reading[DOCKER]), *lost_programs(reading[DOCKER]))
-        )
+        docker = reading[DOCKER]
+        texts = (*not_taken(docker), *lost_programs(docker), *waits_at_start(docker))
+        yield from (Drift(DOCKER.name, "moved", text) for text in texts)
     for concern in managed(declared.steps):
         if concern.name not in _OWN:
             for change in concern.pending(settings, reading):

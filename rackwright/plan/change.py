@@ -79,6 +79,8 @@ class Guarded(Step):
     seconds: int
     trial: str = ""
     """What of `undo` must happen at boot when the host goes down meanwhile, as a trial script; empty: nothing."""
+    before: str = ""
+    """A script that ends the change before it begins where it could not succeed."""
 
 
 @dataclass(frozen=True)

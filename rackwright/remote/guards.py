@@ -47,7 +47,8 @@ def _arm(step: Guarded) -> str:
     digest = hashlib.sha256(undo_script(step).encode()).hexdigest()
     words = {"unit": unit, "folder": undo.rpartition("/")[0], "undo": undo, "sum": digest}
     trial = {"trial": guard_trial(step.name), "trying": step.trial}
-    return durable_script("guard_arm", **words, **trial, seconds=step.seconds, change=step.script)
+    before = f"(\n{step.before}) </dev/null || exit 1\n" if step.before else ""
+    return before + durable_script("guard_arm", **words, **trial, seconds=step.seconds, change=step.script)
 
 
 def _confirm(host: Host, step: Guarded) -> bool:

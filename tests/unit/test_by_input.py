@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,3 +121,10 @@ def guarded(monkeypatch: pytest.MonkeyPatch, *printed: str) -> str:
 def test_taken_back_is_said_only_when_something_had_begun_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "rules: could not begin, so nothing was changed: no such rule" in guarded(monkeypatch)
     assert "rules: the change failed and was taken back: no such rule" in guarded(monkeypatch, guards.GUARD_BEGAN)
+
+
+def test_a_change_that_could_not_succeed_is_ended_before_it_begins(tmp_path: Path) -> None:
+    step = Guarded("rules", f"touch {tmp_path}/begun", "true", 30, before="echo no >&2; exit 1\n")
+    run = subprocess.run(["sh", "-c", guards._arm(step)], input="", capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (1, "", "no\n")
+    assert not (tmp_path / "begun").exists()

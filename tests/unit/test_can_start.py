@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
-from rackwright.concerns.endpoint.switch.follow import failure_of
+from rackwright.concerns.endpoint.switch.follow import WAITS, failure_of
 from rackwright.concerns.endpoint.switch.job import can_start_script
 from rackwright.hostside import host_script
 from tests import texts
@@ -48,6 +48,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
         daemon: int = 7,
         store: str = "",
         written: str = "",
+        silent: str = "",
     ) -> tuple[int, str, str]:
         known = (
             {"ServerVersion": "28.0.1", "DockerRootDir": str(tmp_path), "Runtimes": RUNTIMES} if info is None else info
@@ -78,6 +79,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
             "by": by,
         }
         stand_ins = f"docker_other_store() {{ printf '%s' '{store}'; }}\ndocker_lacks() {{ printf '%b' '{lacks}'; }}"
+        stand_ins += f"\ndocker_asks_firewalld() {{ printf '%b' '{silent}'; }}"
         script = f"{stand_ins}\n{host_script('can_start', **words)}"
         paths = {name: tmp_path / name for name in ("reason", "cause")}
         for path in paths.values():
@@ -204,6 +206,17 @@ def test_a_program_that_a_running_container_was_started_by_is_missed(
     assert ask(daemon=daemon.pid, publishes="no") == WELL
 
 
+def test_a_firewalld_that_does_not_answer_stops_what_publishes_a_port(ask: Ask) -> None:
+    text = "firewalld is silent; next, on it: look"
+    silent = {"silent": f"{text}\\n"}
+    for case in ({}, {"again": "yes"}, {"by": "drain"}):
+        assert ask(**silent, **case) == (1, text, "waits")
+    progress = SwitchProgress("llm", "/logs", cause="waits", failure="x")
+    assert failure_of(progress).code == WAITS
+    assert all(one.cause.is_hosts for one in failure_of(progress).reasons)
+    assert ask(**silent, publishes="no") == ask(**silent, by="boot") == ask(**silent, active=False) == WELL
+
+
 BY_HAND = "case $* in *SOURCE*) echo /dev/nvme1n1 ;; *) echo /mnt ;; esac"
 
 
@@ -249,3 +262,4 @@ def test_what_is_to_start_and_what_is_to_come_back_are_asked_for() -> None:
         in script
     )
     assert "docker_lacks()" in script
+    assert "docker_asks_firewalld()" in script

@@ -294,6 +294,32 @@ def test_dockerd_down_and_not_configured_is_both_in_one() -> None:
     assert "action=start" in step.script
 
 
+SILENT = ("firewalld does not answer; next, on it: look",)
+
+
+def test_a_dockerd_that_would_not_come_up_again_is_not_stopped() -> None:
+    wanted = asked(docker={"daemon": {"bip": "10.0.0.1/24"}})
+    for reading in (docker(waits=SILENT), docker(waits=SILENT, daemon="down", info={}, version=())):
+        (change,) = [one for one in pending(wanted, reading) if "dockerd" in one.what]
+        (step,) = change.steps
+        assert isinstance(step, Refuse)
+        assert (step.code, step.text.endswith(SILENT[0])) == ("RW2112", True)
+    (change,) = pending(asked(), docker(waits=SILENT, daemon="down", info={}, version=()))
+    assert isinstance(change.steps[0], Refuse)
+    (change,) = pending(asked(docker={"daemon": {"max-concurrent-downloads": 10}}), docker(waits=SILENT))
+    assert isinstance(change.steps[0], Guarded), "a reload stops nothing"
+
+
+def test_the_host_asks_itself_before_it_stops_dockerd() -> None:
+    (change,) = pending(asked(docker={"daemon": {"bip": "10.0.0.1/24"}}), docker())
+    (step,) = change.steps
+    assert isinstance(step, Guarded)
+    assert "docker_start_waits 10" in step.before
+    (change,) = pending(asked(docker={"daemon": {"max-concurrent-downloads": 10}}), docker())
+    assert isinstance(change.steps[0], Guarded)
+    assert change.steps[0].before == ""
+
+
 def test_a_unit_that_is_not_enabled() -> None:
     (change,) = pending(asked(), docker(enabled=False))
     assert change.what == "start dockerd at boot"

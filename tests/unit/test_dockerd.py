@@ -22,7 +22,7 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.concern import ENDPOINT, takes_capacity
 from rackwright.concerns.endpoint.seen import Running, SeenEndpoint
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
-from rackwright.concerns.endpoint.switch.follow import NotAdmittedError, NothingServesError, UnknownEndError
+from rackwright.concerns.endpoint.switch.follow import WAITS, NotAdmittedError, NothingServesError, UnknownEndError
 from rackwright.concerns.endpoint.switch.job import in_turn
 from rackwright.concerns.endpoint.switch.proving import Tried
 from rackwright.concerns.endpoint.switch.steps import DaemonRestart
@@ -232,6 +232,21 @@ def test_chains_that_are_gone_take_a_restart_in_the_hosts_turn_text() -> None:
     assert [(one.verdict, CHAINS in one.text) for one in found] == [("moved", True)]
 
 
+SILENT = "firewalld does not answer; next, on it: look"
+
+
+def test_a_dockerd_that_would_not_come_up_again_is_not_stopped_in_the_turn() -> None:
+    host = reading(docker=alone(waits=(SILENT,)))
+    (change,) = DOCKERD.pending(settings(), host)
+    (step,) = change.steps
+    assert isinstance(step, Refuse)
+    assert (step.code, step.text.endswith(SILENT)) == ("RW2112", True)
+    drift = drift_of("g", settings(), host, EVERYTHING).findings
+    assert [one.verdict for one in drift if (one.concern, one.text) == ("docker", SILENT)] == ["moved"]
+    _, restarts = restart(settings(), reading(docker=alone()))
+    assert part(restarts, "prepare").count("docker_start_waits 10") == 2, "before the drains, and behind them"
+
+
 def test_where_nothing_serves_they_are_made_at_once() -> None:
     seen = reading(docker=alone(serving=()), llm=replace(SERVES, active="failed", running=None, health=None))
     assert DOCKERD.pending(settings(), seen) == []
@@ -308,7 +323,8 @@ class Machine:
         def script(name: str, more: str = "") -> str:
             return f"echo {name} >>{steps}; {more}{failing.get(name, 'true')}"
 
-        scripts = Scripts(script("valid"), script("restart"), script("back", f": >{self.folder}/back; "), "true")
+        ways = (script("valid"), script("restart"), script("back", f": >{self.folder}/back; "))
+        scripts = Scripts(*ways, "true", failing.get("again", ""))
         job = restart_job("conf", scripts, stood or (self.stood("llm"), self.stood("second")), others)
         text = job.script.replace("/var/lib/rackwright", str(self.folder / "state"))
         (self.job / "nonce").write_text("n\n")
@@ -360,6 +376,16 @@ def test_a_configuration_that_dockerd_knows_to_be_bad_stops_nothing(machine: Mac
     status, steps, _ = machine.run(valid="{ echo no such key >$reason; exit 1; }")
     assert (status, steps) == (5, ["valid", *READY])
     assert machine.last()["reason"] == "no such key"
+
+
+def test_a_firewalld_that_stops_answering_in_the_drain_stops_nothing(machine: Machine) -> None:
+    status, steps, log = machine.run(again="echo silent >$reason; echo waits >$cause; exit 1")
+    assert (status, steps) == (5, ["valid", *DRAINS, *READY]), log
+    assert machine.last()["reason"] == "silent"
+    progress = switch_progress(Event("cause", "waits"), Event("end", "not-switched silent"))
+    error = ending(STEP, progress, Ended(5))
+    assert isinstance(error, NotStartedError)
+    assert error.code == WAITS
 
 
 def test_a_release_that_is_gone_stops_nothing_text(machine: Machine) -> None:

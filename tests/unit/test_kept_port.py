@@ -18,6 +18,7 @@ BIND = (
     "docker: Error response from daemon: driver failed programming external connectivity on endpoint rackwright-llm: "
     "Bind for 0.0.0.0:8000 failed: port is already allocated."
 )
+WAITS = "docker_start_waits() { printf '%b' \"$WAITS\"; }"
 NOTES = '#!/bin/sh\necho "$(basename "$0") $*" >>"$CALLS"\n'
 PROGRAMS = {
     "systemctl": 'case $1 in is-failed) [ "$3" = "$FAILED" ] ;; restart) exit "$RESTARTS" ;; esac',
@@ -37,11 +38,19 @@ class Boot:
         """Exit status, output, and what was done, by what the host's programs say."""
         calls = self.folder / "calls"
         calls.unlink(missing_ok=True)
-        known = {"FAILED": "rackwright-llm.service", "JOURNAL": BIND, "RUNS": "", "RESTARTS": "0", "LACKS": "", **said}
+        known = {
+            "FAILED": "rackwright-llm.service",
+            "JOURNAL": BIND,
+            "RUNS": "",
+            "RESTARTS": "0",
+            "LACKS": "",
+            "WAITS": "",
+            **said,
+        }
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         text = watch_files()[KEPT_PORT].replace(f"{STATE}/", f"{self.folder}/").replace(FREED, str(self.freed))
         text = text.replace(MENDED, str(self.mended))
-        text = text.replace("\nfreed=", "\ndocker_lacks() { printf '%b' \"$LACKS\"; }\nfreed=", 1)
+        text = text.replace("\nfreed=", f"\ndocker_lacks() {{ printf '%b' \"$LACKS\"; }}\n{WAITS}\nfreed=", 1)
         environment = {"PATH": path, "CALLS": str(calls), **known}
         run = subprocess.run(["/bin/sh"], input=text, env=environment, capture_output=True, text=True, check=False)
         assert run.stderr == ""
@@ -73,6 +82,12 @@ def boot(tmp_path: Path) -> Boot:
         program.write_text(f"{NOTES}{text}\n")
         program.chmod(0o755)
     return Boot(tmp_path)
+
+
+def test_dockerd_is_not_restarted_where_it_would_not_come_up(boot: Boot) -> None:
+    boot.endpoint("llm")
+    status, output, done = boot.look(WAITS="firewalld is silent\\n")
+    assert (status, "firewalld is silent" in output, done, boot.freed.exists()) == (2, True, [], False)
 
 
 NETWORK = "docker: Error response from daemon: endpoint with name rackwright-llm already exists in network bridge."

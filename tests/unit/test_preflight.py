@@ -567,3 +567,16 @@ def test_no_chain_is_missed_where_none_is_needed() -> None:
 def test_without_containerd_nothing_is_begun(commit: object, stopped: bool) -> None:
     rows = judged(case(docker=docker(info={**docker().info, "ContainerdCommit": commit}))).get("containerd", [])
     assert [(row.stops, row.code) for row in rows] == [(True, "RW3192")] * stopped
+
+
+def test_a_firewalld_that_does_not_answer_stops_a_host_before_anything_is_stopped() -> None:
+    fix = "on it: systemctl restart firewalld"
+    waits = (f"firewalld does not answer; next, {fix}",)
+    (row,) = judged(case(docker=docker(waits=waits)))["Docker's next start"]
+    assert (row.stops, row.code, row.seen) == (True, "RW3102", "firewalld does not answer")
+    assert row.fix == fix
+    way = f"on it, drained ({DRAIN} --reason firewalld): systemctl restart docker"
+    serving = docker(waits=(f"firewalld does not answer; next, {way}",), serving=("llm",))
+    assert judged(case(docker=serving))["Docker's next start"][0].fix == way, "it names the drain already"
+    alone = settings(hardware=DGX_B200, network="host")
+    assert "Docker's next start" not in judged(case(docker=docker(waits=waits), settings=alone))

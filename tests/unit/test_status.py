@@ -295,7 +295,7 @@ def printed(**changed: str) -> list[str]:
     lines.update(changed)
     head = [
         f"{key} {lines.pop(key)}"
-        for key in ("uptime", "lease", "closed", "repairs", "lacks", "boot")
+        for key in ("uptime", "lease", "closed", "repairs", "lacks", "waits", "boot")
         if lines.get(key) or lines.pop(key, "")
     ]
     pins = [f"pin {reference} {digest}" for reference, digest in reading[IMAGE].pins.items()]
@@ -389,6 +389,9 @@ def test_one_that_cannot_start_again_has_moved_though_it_serves(network: str, mo
     found = row(lacks="nat DOCKER", spec=text)
     told = f"it cannot start again: {texts.CHAINS_GONE.format(chains='nat DOCKER')}; next: pyinfra INVENTORY deploy.py"
     assert (found.health, told in (found.moved or ()), told in render([found])) == ("serving", moved, moved)
+    silent = "firewalld does not answer; next, on it: look"
+    found = row(waits=silent, spec=text)
+    assert (found.health, f"it cannot start again: {silent}" in (found.moved or ())) == ("serving", moved)
 
 
 def test_the_text_of_what_the_host_had_to_put_back() -> None:

@@ -534,6 +534,10 @@ def test_a_port_that_dockerd_kept_from_a_power_cut_is_told_with_the_way_out(
 FREED = "dockerd holds port 8000 and no container has it, as after a power cut: restarting dockerd, which runs nothing"
 
 
+ANSWERS = 'docker_start_waits() { :; }\ntimeout() { shift; "$@"; }\n'
+"""Of a host on which dockerd can be restarted; its systemctl is a function."""
+
+
 @pytest.mark.parametrize(
     ("runs", "then", "ends"),
     [
@@ -549,7 +553,7 @@ def test_a_switch_frees_a_port_that_dockerd_kept_where_nothing_else_runs(
     docker = f"#!/bin/sh\ncase $* in *publish*) ;; *) echo {runs} ;; esac\n"
     (tmp_path / "docker").write_text(docker)
     (tmp_path / "docker").chmod(0o755)
-    seen = f"journalctl() {{ [ $1 = --sync ] || echo '{HELD}'; }}\n"
+    seen = f"{ANSWERS}journalctl() {{ [ $1 = --sync ] || echo '{HELD}'; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "then": then}
     words["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
     script = f"{DYING}told=yes\n{seen}{host_script('free_port')}{host_script('wait_ready')}"
@@ -594,17 +598,20 @@ NO_CHAIN_SAID = (
 DAEMON = "docker: Error response from daemon: "
 
 
-def died(folder: Path, log: str, status: int, lacks: str = "", runs: str = "x") -> tuple[list[str], str, str]:
+def died(
+    folder: Path, log: str, status: int, lacks: str = "", runs: str = "x", waits: str = ""
+) -> tuple[list[str], str, str]:
     """What is printed, the reason and the cause when the unit's process has ended so, with this last line."""
     (folder / "docker").write_text(f"#!/bin/sh\ncase $1 in info) ;; *) echo '{runs}' ;; esac\n")
     (folder / "docker").chmod(0o755)
     (folder / "log").write_text(f"{log}\nSee 'docker run --help'.\n")
     seen = f"journalctl() {{ [ $1 = --sync ] || cat {folder}/log; }}\ndocker_lacks() {{ printf '%b' '{lacks}'; }}\n"
+    silent = f"{ANSWERS}docker_start_waits() {{ printf '%s' '{waits}'; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "then": "active", "ended": str(status)}
     words |= {name: str(folder / name) for name in ("reason", "cause")}
     words["PATH"] = f"{folder}:{os.environ['PATH']}"
     dying = DYING.replace("echo SubState=running", 'echo SubState=running; echo "ExecMainStatus=$ended"')
-    script = f"{dying}told=yes\n{seen}{host_script('free_port')}{host_script('wait_ready')}"
+    script = f"{dying}told=yes\n{silent}{seen}{host_script('free_port')}{host_script('wait_ready')}"
     for name in ("reason", "cause"):
         (folder / name).write_text("")
     done = subprocess.run(
@@ -649,6 +656,12 @@ def test_chains_that_are_gone_follow_dockers_own_words_with_the_way_out(tmp_path
     gone = texts.CHAINS_GONE.format(chains="nat DOCKER, filter DOCKER")
     assert said.startswith(f"{NO_CHAIN_SAID}: {gone}; next: systemctl restart")
     assert (cause, len(said) < 600) == ("docker", True)
+
+
+def test_no_dockerd_is_restarted_that_would_not_come_up(tmp_path: Path) -> None:
+    printed, _, _ = died(tmp_path, NO_CHAIN, 125, lacks="nat DOCKER\\n", runs="", waits="firewalld is silent")
+    assert "docker restarted" not in printed
+    assert "firewalld is silent" in "".join(printed)
 
 
 def test_a_switch_has_the_chains_made_again_where_dockerd_runs_nothing(tmp_path: Path) -> None:

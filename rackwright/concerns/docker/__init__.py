@@ -1,7 +1,7 @@
 """Docker Engine and NVIDIA's container toolkit: installed where missing, configured by merging, never restarted
 under an endpoint that serves."""
 
-from rackwright.concerns.docker.as_run import lost_programs, not_taken
+from rackwright.concerns.docker.as_run import lost_programs, not_taken, waits_at_start
 from rackwright.concerns.docker.concern import DOCKER, changes
 from rackwright.concerns.docker.files import AUTHORITY, DROPIN
 from rackwright.concerns.docker.holds import existing
@@ -22,6 +22,7 @@ __all__ = [
     "lost_programs",
     "not_taken",
     "parse",
+    "waits_at_start",
     "wanted",
     "was_cut",
 ]

@@ -63,6 +63,11 @@ def lost_programs(docker: SeenDocker) -> Iterator[str]:
         )
 
 
+def waits_at_start(docker: SeenDocker) -> Iterator[str]:
+    """Yield a sentence for each thing that a start of dockerd or of a container would wait for."""
+    yield from docker.waits
+
+
 def _store_text(docker: SeenDocker) -> str:
     units = " ".join(map(unit_name, docker.serving))
     stop = f"systemctl stop {units}, " if units else ""

@@ -51,3 +51,8 @@ def still_gone_script() -> str:
 def can_be_made_script() -> str:
     """Shell lines that fail, having changed nothing, where dockerd could not make its chains and so not start again."""
     return host_script("docker_can_filter")
+
+
+def can_restart_script() -> str:
+    """Shell lines that fail, having changed nothing, where a dockerd that starts would wait without a limit."""
+    return f"(\n{host_text('docker_start.sh')}{host_script('docker_can_restart')})\n[ $? = 0 ] || exit 1\n"

@@ -11,7 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rackwright.concerns.docker.chains import can_be_made_script, still_gone_script, to_repair
+from rackwright.concerns.docker.chains import (
+    can_be_made_script,
+    can_restart_script,
+    still_gone_script,
+    to_repair,
+)
 from rackwright.concerns.docker.daemon import (
     DAEMON_JSON,
     RELOADABLE,
@@ -26,7 +31,7 @@ from rackwright.concerns.docker.daemon import (
 from rackwright.concerns.docker.files import DROPIN, dropin_text
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
-from rackwright.hostside import compact, host_script, trial_script
+from rackwright.hostside import compact, host_script, host_text, trial_script
 from rackwright.paths import guard_unit, unit_name
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell
 
@@ -74,7 +79,7 @@ class Configuration:
             action=action,
             runtime=runtime,
         )
-        return f"{self.valid_script}{compact(apply)}\n"
+        return f"{self.valid_script}{compact(host_text('docker_start.sh'))}\n{compact(apply)}\n"
 
     def trial(self, owner: str, endpoints: Sequence[str] = ()) -> str:
         """What puts it back, files alone, when the change that tries another one is cut.
@@ -122,13 +127,17 @@ class Reconfiguration:
     @property
     def valid_script(self) -> str:
         """Ends well unless a restart is known to fail, or to be needless; changes nothing."""
+        still_gone = f"(\n{still_gone_script()})\n[ $? = 0 ] || exit 1\n" if self.only_repairs else ""
+        return still_gone + self.able_script + self.after.valid_script
+
+    @property
+    def able_script(self) -> str:
+        """Ends well unless a dockerd that starts would wait without a limit, or could not make its chains."""
+        if self.action == "reload":
+            return ""
         filters = parse_daemon_json(self.after.daemon_json)
         makes = filters.get("iptables") is not False and filters.get("firewall-backend") != "nftables"
-        return (
-            (f"(\n{still_gone_script()})\n[ $? = 0 ] || exit 1\n" if self.only_repairs else "")
-            + (f"(\n{can_be_made_script()})\n[ $? = 0 ] || exit 1\n" if makes else "")
-            + self.after.valid_script
-        )
+        return can_restart_script() + (f"(\n{can_be_made_script()})\n[ $? = 0 ] || exit 1\n" if makes else "")
 
     @property
     def diff(self) -> str:
@@ -172,12 +181,15 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
         return []
     if found.action == "restart" and seen.serving:
         return [_refused(found, seen)] if found.unfit else []
+    if seen.waits and found.action != "reload":
+        return [waiting(found, seen)]
     guarded = Guarded(
         "docker",
         found.after.apply_script(found.action, "nvidia"),
         found.before.apply_script("restart" if found.action == "start" else found.action),
         asked.settings.firewall.confirm_timeout + (RESTART_SECONDS if found.action != "reload" else 0),
         found.before.trial(f"{guard_unit('docker')}.timer"),
+        found.able_script,
     )
     change = Change(
         found.what,
@@ -211,6 +223,12 @@ def deferred(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
     if found is None or found.action != "restart" or found.unfit or not seen.serving:
         return None
     return found
+
+
+def waiting(change: Reconfiguration, docker: SeenDocker) -> Change:
+    """Return the change that is refused as long as dockerd would not come up again."""
+    text = f"dockerd is not stopped, since it would not come up again: {docker.waits[0]}"
+    return Change(change.what, change.why, (Refuse(text, code="RW2112"),), by_itself=change.only_repairs)
 
 
 def _refused(found: Reconfiguration, seen: SeenDocker) -> Change:
@@ -285,7 +303,8 @@ def start_changes(seen: SeenDocker) -> list[Change]:
     if seen.restarting:
         why = "an earlier run has left its restart under way"
         return [Change("wait for dockerd", why, (Shell(_WAIT, timeout=240),))]
-    return [Change("start dockerd", "it is installed but does not answer", (Shell(_START, timeout=180),))]
+    step = Refuse(f"dockerd cannot start: {seen.waits[0]}", code="RW2112") if seen.waits else Shell(_START, timeout=240)
+    return [Change("start dockerd", "it is installed but does not answer", (step,))]
 
 
 def enable_changes(seen: SeenDocker) -> list[Change]:
@@ -298,8 +317,9 @@ def enable_changes(seen: SeenDocker) -> list[Change]:
 
 _START = """\
 systemctl reset-failed docker.service docker.socket 2>/dev/null
-systemctl start docker.service && docker info >/dev/null && exit 0
+timeout 180 systemctl start docker.service && timeout 25 docker info >/dev/null && exit 0
 echo 'dockerd does not start; its last words:' >&2
+systemctl status --no-pager --lines=0 docker.service | sed 6q >&2
 journalctl --unit=docker.service --lines=15 --no-pager --output=cat >&2
 exit 1
 """

@@ -63,6 +63,8 @@ class SeenDocker:
     """What dockerd made in the kernel, and must find there to start a container that publishes a port: `nat DOCKER`."""
     lost: tuple[str, ...] = ()
     """Programs by which containers were started, and that are no longer there for their next start."""
+    waits: tuple[str, ...] = ()
+    """What dockerd would wait for without a limit at its start, each with the next command."""
     other_store: tuple[str, ...] = ()
     """Keys of its file by which dockerd takes another store at its next start: an edit that it has not taken yet."""
 
@@ -143,6 +145,7 @@ def parse(output: str) -> SeenDocker:
         foreign_running=whole_number(values.get("foreign")) or 0,
         lacks=tuple(" ".join(words[1:]) for words in lines if words[0] == "lacks") if answers else (),
         lost=tuple(dict.fromkeys(words[1] for words in lines if words[0] == "lost")),
+        waits=tuple(" ".join(words[1:]) for words in lines if words[0] == "waits"),
         other_store=tuple(words[1] for words in lines if words[0] == "store") if answers else (),
     )
 

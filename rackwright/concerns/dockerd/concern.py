@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackwright.concerns.docker import DOCKER, SeenDocker, WantedDocker
+from rackwright.concerns.docker.chains import can_restart_script
 from rackwright.concerns.docker.concern import TAKES as DOCKER_TAKES
 from rackwright.concerns.docker.concern import refusals
-from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
+from rackwright.concerns.docker.dockerd import Reconfiguration, deferred, waiting
 from rackwright.concerns.dockerd.restart_job import HOME, JOB, Scripts, joining_job, restart_job
 from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.concern import ENDPOINT
@@ -72,6 +73,8 @@ def _joining(asked: WantedDockerd) -> Change:
 
 
 def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | None) -> Change:
+    if asked.docker.waits:
+        return waiting(found, asked.docker)
     stood = tuple(_serving_endpoints(asked))
     names = [one.name for one in stood]
     together = next((name for name in names if asked.bindings[name].addresses), None)
@@ -83,6 +86,7 @@ def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | No
         forward=found.after.apply_script("restart", "nvidia"),
         back=found.before.apply_script("restart"),
         trial=found.before.trial(job_unit(JOB), (*names, *others)),
+        again=can_restart_script(),
     )
     label = found.after.digest
     job = restart_job(label, scripts, stood, others)

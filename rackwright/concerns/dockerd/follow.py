@@ -10,6 +10,7 @@ from rackwright.concerns.dockerd.restart_job import HOME
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import (
     LACKING,
+    WAITS,
     NothingServesError,
     RolledBackError,
     UnknownEndError,
@@ -63,7 +64,7 @@ def ending(step: DaemonRestart, progress: SwitchProgress, ended: Ended) -> StepF
             error = NotStartedError(
                 f"dockerd was not restarted, still serving: {names}: {failure.text}",
                 failure.reasons,
-                code=LACKING if failure.code == LACKING else "RW0722",
+                code=failure.code if failure.code in (LACKING, WAITS) else "RW0722",
             )
         case _:
             text = f"{step.job.title}: {ended.text}; the host rolls back, and it is not known yet whether that serves"

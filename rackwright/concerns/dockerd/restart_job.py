@@ -15,7 +15,7 @@ JOB = "dockerd"
 """Name of the one job that may restart dockerd under endpoints that serve."""
 HOME = f"{STATE}/dockerd"
 """How the last such restart ended, and the logs of those that failed."""
-SECONDS = 300
+SECONDS = 540
 """For both restarts of dockerd, going forward and back."""
 _AIM = "restart dockerd under its endpoints"
 _TITLE = "restart dockerd"
@@ -31,6 +31,8 @@ class Scripts:
     back: str
     trial: str
     """Takes the configuration back when the job is cut."""
+    again: str = ""
+    """Asks after the drains whether dockerd would start again."""
 
 
 def restart_job(label: str, scripts: Scripts, stood: Sequence[Part], others: Sequence[str]) -> Job:
@@ -40,7 +42,8 @@ def restart_job(label: str, scripts: Scripts, stood: Sequence[Part], others: Seq
     endpoints that run without serving, started again and not asked.
     """
     logs = _keep_logs(label, [part.name for part in stood])
-    step = HostStep(scripts.valid, scripts.forward, scripts.back, scripts.trial, SECONDS, logs, tuple(others))
+    ways = (scripts.valid, scripts.forward, scripts.back, scripts.trial)
+    step = HostStep(*ways, SECONDS, logs, tuple(others), scripts.again)
     before = "dockerd's previous configuration"
     return switch_job(Switch(JOB, _TITLE, _AIM, HOME, label, before, tuple(stood), step=step))
 

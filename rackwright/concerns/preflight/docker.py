@@ -105,10 +105,18 @@ def containerd(case: Case) -> Verdicts:
         yield False, text, "systemctl start containerd; journalctl -u containerd --lines 50"
 
 
+def answers(case: Case) -> Verdicts:
+    """Stop a host whose firewalld does not answer: no dockerd and no container with a published port would start."""
+    if case.docker.waits and (are_needed(case.settings) or case.docker.daemon == "down"):
+        text, _, fix = case.docker.waits[0].partition("; next, ")
+        yield False, text, fix
+
+
 DOCKER = (
     Check("Docker", "stop", docker, "RW3120"),
     Check("Docker's chains", "stop", chains, "RW3182"),
     Check("containerd", "stop", containerd, "RW3192"),
+    Check("Docker's next start", "stop", answers, "RW3102"),
     Check("Docker as a snap", "stop", snap, "RW3150"),
     Check("rootless Docker", "stop", rootless, "RW3151"),
     Check("Docker's socket", "stop", socket, "RW3152"),

@@ -45,6 +45,7 @@ def watch_files() -> dict[str, str]:
             "watch-kept-port.j2",
             docker=DOCKER_ENVIRONMENT.rstrip(),
             lacks=host_text("docker_lacks.sh").rstrip(),
+            start=host_text("docker_start.sh").rstrip(),
             homes=f"{STATE}/endpoints",
             freed=FREED,
             mended=MENDED,

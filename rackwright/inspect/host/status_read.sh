@@ -36,6 +36,7 @@ if [ -n "$dockerd" ] && [ -n "$(lacking '{}')" ]; then
   lacking "$(curl --silent --fail --max-time 10 --unix-socket "$docker" http://docker/info || echo '"FirewallBackend":{"Driver":"unknown"')" |
     sed 's/^/lacks /'
 fi
+[ -z "$dockerd" ] || docker_asks_firewalld 5 | sed 's/^/waits /'
 
 # `cd -P` reads a link without a process of its own.
 pointer() { cd -P "$home/$name/$1" 2>/dev/null && printf '%s\n' "$1 ${PWD##*/}"; }

@@ -75,6 +75,8 @@ class HostStatus:
     """False where its endpoints are not started at boot."""
     lacks: tuple[str, ...] = ()
     """What dockerd must find in the kernel to start a container that publishes a port, and is gone."""
+    waits: tuple[str, ...] = ()
+    """What a start of dockerd, or of a container that publishes a port, would wait for without a limit."""
 
 
 class Asked:
@@ -128,6 +130,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         repairs=values.get("repairs", [""])[0],
         boots=values.get("boot") != ["no"],
         lacks=tuple(values.get("lacks", ())),
+        waits=tuple(values.get("waits", ())),
     )
 
 
@@ -237,6 +240,8 @@ def drift_of(own: EndpointStatus, host_status: HostStatus, drop_ins: Collection[
         )
     if host_status.lacks and seen.spec.get("network") == "bridge":
         found.append(f"it cannot start again: {gone_chains(host_status.lacks)}; next: pyinfra INVENTORY deploy.py")
+    if seen.spec.get("network") == "bridge":
+        found += [f"it cannot start again: {text}" for text in host_status.waits]
     return found
 
 

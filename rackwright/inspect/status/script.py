@@ -22,4 +22,5 @@ def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:
     places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}
     places |= {"drained": MARK, "groups": f"{RUN}/groups", "runs": RUNNING}
     known = host_script("holders") + host_script("listener", listener_home="")
-    return host_text("docker_lacks.sh") + known + host_script("status_read", endpoints="\n".join(rows), **places)
+    functions = host_text("docker_lacks.sh") + host_text("docker_start.sh")
+    return functions + known + host_script("status_read", endpoints="\n".join(rows), **places)

@@ -32,6 +32,7 @@ if [ -n "$reading_engine" ]; then
   docker_lacks "$reading_engine" "$reading_daemon" | each lacks
   docker_other_store "$reading_engine" "$reading_daemon" | each store
 fi
+docker_asks_firewalld 5 | each waits
 # Programs by which containers run now and will start again: a package may have taken them away since.
 set --
 processes=

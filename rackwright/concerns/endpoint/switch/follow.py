@@ -235,13 +235,15 @@ _SAID = {
     "docker": Reason(Cause.DOCKER, "Docker"),
     "stranger": TAKEN,
     "needs": Reason(Cause.DOCKER, "what a start needs"),
+    "waits": Reason(Cause.DOCKER, "what a start waits for"),
     "hook": Reason(Cause.HOOK, "the drain hook"),
     "start": Reason(Cause.CHECK, "the start"),
     "check": Reason(Cause.CHECK, "the proof"),
 }
 """What a host says of its own failure, in a word (concerns/endpoint/switch/host/transaction.sh)."""
 LACKING = "RW0772"
-BEFORE = frozenset({LACKING, IMMUTABLE, READ_ONLY, QUOTA})
+WAITS = "RW0782"
+BEFORE = frozenset({LACKING, WAITS, IMMUTABLE, READ_ONLY, QUOTA})
 """Codes of what is found before anything is stopped: what is not on the host, and what cannot be written there."""
 _CODES = {
     "gpu": "RW0728",
@@ -251,6 +253,7 @@ _CODES = {
     "docker": "RW0732",
     "stranger": "RW0753",
     "needs": LACKING,
+    "waits": WAITS,
     "immutable": IMMUTABLE,
     "readonly": READ_ONLY,
     "quota": QUOTA,

@@ -52,7 +52,7 @@ def can_start_script(
     paths = {"unit": unit_name(endpoint), "units": UNITS, "home": endpoint_dir(endpoint)}
     writes = "" if again else in_turn([host_script("can_write", **paths)])
     return (
-        (host_text("docker_lacks.sh") if publishes else "")
+        (host_text("docker_lacks.sh") + host_text("docker_start.sh") if publishes else "")
         + writes
         + host_script(
             "can_start",
@@ -74,7 +74,8 @@ def start_again_script(by: str) -> str:
     """
     able = f"able() (\n{host_text('can_start.sh')}\n)\n"
     asking = host_script("start_again", home=f"{STATE}/endpoints", room=ROOM, written=CONTAINERD, again="no", by=by)
-    return host_text("docker_lacks.sh") + host_text("docker_store.sh") + able + asking
+    shared = "".join(map(host_text, ("docker_lacks.sh", "docker_store.sh", "docker_start.sh")))
+    return shared + able + asking
 
 
 def tidy_script(endpoint: str) -> str:
@@ -115,7 +116,8 @@ def wait_script(endpoint: str, load_timeout: int) -> str:
 
 def started_script(endpoint: str, load_timeout: int) -> str:
     """The same for one that this job has started itself: what keeps its port from it is put right once."""
-    mend = host_text("docker_lacks.sh") + host_script("free_port", unit=unit_name(endpoint))
+    shared = host_text("docker_lacks.sh") + host_text("docker_start.sh")
+    mend = shared + host_script("free_port", unit=unit_name(endpoint))
     return mend + wait_script(endpoint, load_timeout)
 
 

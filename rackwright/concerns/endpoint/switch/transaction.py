@@ -109,6 +109,8 @@ class HostStep:
     """A script that keeps the logs of a failed try."""
     others: tuple[str, ...] = ()
     """Endpoints that run without serving: stopped with it, started again and not asked."""
+    again: str = ""
+    """A script that fails after the drains, with all still running, where the step could no longer succeed."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ def _prepare(switch: Switch) -> str:
             there = [host_script("stood_on", endpoint=part.name, unit=unit_name(part.name),
                                  file=_unit_file(part, old)) for part, old in switch.returning]  # fmt: skip
             # Chains are what a restart of dockerd makes; all else must be there before anything is stopped.
-            again = "" if switch.step else _able(switch, again=True)
+            again = switch.step.again if switch.step else _able(switch, again=True)
             return in_turn([*valid, *there, _able(switch), *marks, prepared, drains, again])
 
 

@@ -23,6 +23,11 @@ by_hand() { # a path; sets where it is mounted, and from which disk, where no un
   [ -z "$(systemctl show --property=FragmentPath --value "$(systemd-escape --path --suffix=mount "$mounted")")" ]
 }
 daemon=$(systemctl show --property=MainPID --value docker.service)
+# A start and a stop of a container that publishes its port ask firewalld, where dockerd has found it.
+if [ "$publishes" = yes ]; then
+  silent=$(docker_asks_firewalld 10 | head -n 1)
+  [ -z "$silent" ] || lacking waits "$silent"
+fi
 if [ "$again" = yes ]; then
   [ "$publishes" = yes ] && [ -n "$(docker_lacks '{}' "$daemon")" ] || exit 0
 fi

@@ -5,8 +5,13 @@ freed=
 free_port() {
   [ -z "$freed" ] && what=$(hindered) && running=$(timeout 20 docker ps --quiet) && [ -z "$running" ] || return 1
   freed=yes
+  silent=$(docker_start_waits 10 | head -n 1)
+  if [ -n "$silent" ]; then
+    event progress "$what, and dockerd is not restarted: $silent"
+    return 1
+  fi
   event progress "$what: restarting dockerd, which runs nothing"
-  systemctl restart docker || return 1
+  timeout 180 systemctl restart docker || return 1
   # A unit that waits for its own restart is not started before that is due, and looks dead until then.
   systemctl stop "$unit" 2>/dev/null
   systemctl reset-failed "$unit" 2>/dev/null
