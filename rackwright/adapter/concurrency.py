@@ -10,22 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Condition, Event, Lock, Thread
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-__all__ = [
-    "Condition",
-    "Event",
-    "Lock",
-    "Thread",
-    "in_main_thread",
-    "new_condition",
-    "new_event",
-    "new_lock",
-    "side_by_side",
-    "sleep",
-    "spawn",
-]
+if TYPE_CHECKING:
+    # Types alone: what is named before gevent patches stays the standard library's.
+    Condition = threading.Condition
+    Event = threading.Event
+    Lock = threading.Lock
+    Thread = threading.Thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from rackwright.adapter.concurrency import Condition, new_condition
+from rackwright.adapter.concurrency import new_condition
+
+if TYPE_CHECKING:
+    from rackwright.adapter.concurrency import Condition
 
 
 @dataclass

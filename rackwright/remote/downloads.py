@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from rackwright.adapter.concurrency import Event, new_event, spawn
+from rackwright.adapter.concurrency import new_event, spawn
 from rackwright.adapter.connection import beside
 from rackwright.adapter.host import Host, say
 from rackwright.adapter.run_context import part_of
@@ -18,6 +19,9 @@ from rackwright.messages import printable
 from rackwright.plan.change import Job
 from rackwright.remote.errors import StepFailedError
 from rackwright.remote.jobs import show_job
+
+if TYPE_CHECKING:
+    from rackwright.adapter.concurrency import Event
 
 LAST_LINES = 6
 """Lines of a failed download that are repeated where it is collected."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from rackwright.adapter.concurrency import Condition, new_condition
+from rackwright.adapter.concurrency import new_condition
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.fault import Failure, judged
 from rackwright.record.journal import note
@@ -27,6 +28,9 @@ from rackwright.rollout.waves import (
     wave_numbers,
     waves_event,
 )
+
+if TYPE_CHECKING:
+    from rackwright.adapter.concurrency import Condition
 
 __all__ = ["Outcome", "Turn", "TurnQueue"]
 

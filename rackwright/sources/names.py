@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rackwright.adapter.concurrency import Lock, new_lock, spawn
+from rackwright.adapter.concurrency import new_lock, spawn
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
 from rackwright.messages import waiting
@@ -24,6 +24,9 @@ from rackwright.sources.http import Client
 from rackwright.sources.hub import commit_at_revision
 from rackwright.sources.opener import host_of
 from rackwright.sources.registry import digest_of_tag
+
+if TYPE_CHECKING:
+    from rackwright.adapter.concurrency import Lock
 
 Answer = str | SourceError
 

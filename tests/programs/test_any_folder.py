@@ -24,7 +24,7 @@ DEPLOY = """\
 from pyinfra import host
 from pyinfra.api import operation
 from rackwright.record.journal import note
-from rackwright.operations.hostrun import this_host
+from rackwright.adapter.host import this_host
 from rackwright.inventory import settings_of
 from tasks.words import WORD
 

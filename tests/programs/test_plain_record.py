@@ -22,7 +22,8 @@ globals().update(build(__file__, {"front": ["@fake/a1", "@fake/a2"], "back": ["@
 DEPLOY = """\
 from pyinfra.api import FunctionCommand, operation
 from rackwright.record.journal import note
-from rackwright.operations.hostrun import fail, this_host
+from rackwright.adapter.host import this_host
+from rackwright.operations.hostrun import fail
 
 @operation()
 def serve():

@@ -24,7 +24,7 @@ DEPLOY = """\
 from pyinfra.api import operation
 from rackwright.record.handover import received
 from rackwright.record.journal import note
-from rackwright.operations.hostrun import this_host
+from rackwright.adapter.host import this_host
 
 @operation()
 def serve():

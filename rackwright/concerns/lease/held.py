@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from rackwright.adapter.concurrency import Event, new_event
+from rackwright.adapter.concurrency import new_event
 from rackwright.adapter.host import Host
 from rackwright.adapter.run_context import part_of
 from rackwright.concerns.lease import BREAKS, LEASE, TTL, parse_seen, span, whose
@@ -16,6 +17,9 @@ from rackwright.hostside import host_script
 from rackwright.paths import RUN
 from rackwright.remote.commands import Writers
 from rackwright.remote.errors import LeaseLostError
+
+if TYPE_CHECKING:
+    from rackwright.adapter.concurrency import Event
 
 LOST = f"::rackwright-lease-lost:: {secrets.token_hex(8)}"
 """What a refused command prints. A script may print anything but this process's own word."""
