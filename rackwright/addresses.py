@@ -7,9 +7,9 @@ import re
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only the machine itself is reached by it: 127.0.0.0/8, ::1, either written as the other, or localhost.
+    """Return whether only the machine itself is reached by it: 127.0.0.0/8, ::1, in either notation, or localhost.
 
-    False for what is no address, such as another name.
+    False for what is not an address, such as another name.
     """
     if address == "localhost":
         return True
@@ -23,5 +23,5 @@ def is_loopback(address: str) -> bool:
 
 
 def bare_address(text: str) -> str:
-    """Return an address as it stands in `ss`, without brackets and zone: `[fe80::1]%eth0` is `fe80::1`."""
+    """Return an address as `ss` prints it, without brackets and zone: `[fe80::1]%eth0` is `fe80::1`."""
     return re.sub(r"%[^\]]*", "", text).strip("[]")

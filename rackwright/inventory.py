@@ -61,16 +61,16 @@ PyinfraGroups = dict[str, list[Any]]
 NAMED = "RACKWRIGHT_ANSIBLE_INVENTORY"
 """The variable that names the Ansible inventory of a site's inventory/ansible.py."""
 RECORD = "rackwright.rollout.deploy_record"
-"""What keeps the record of a run. Whoever only looks at hosts loads inventories too, and waits for nothing of it."""
+"""What keeps the record of a run. A command that only reads hosts loads inventories too, without waiting for it."""
 
 
 def build(
     inventory_file: str, groups: Mapping[str, GroupEntry], children: Mapping[str, Sequence[str]] | None = None
 ) -> PyinfraGroups:
-    """Groups for pyinfra, with the merged and validated values of group_vars and host_vars as host data.
+    """Return groups for pyinfra, with the merged and validated values of group_vars and host_vars as host data.
 
     inventory_file: the inventory's own `__file__`.
-    groups: hosts by group name; a group may be empty, then its group_vars file is known all the same.
+    groups: hosts by group name; a group may be empty, then its group_vars file is known anyway.
     children: child groups by group name, as in Ansible; a child is stronger than its parent.
 
     Raises InvalidSettingsError with every problem at once, before anything is connected.
@@ -81,7 +81,7 @@ def build(
 
 
 def from_ansible(inventory: str, inventory_file: str | None = None) -> PyinfraGroups:
-    """The same from an existing Ansible inventory: an INI or YAML file, or a directory.
+    """Do the same from an existing Ansible inventory: an INI or YAML file, or a directory.
 
     inventory_file: the Python inventory that calls this, whose site's group_vars count.
     Raises SettingsError when Ansible cannot read it.
@@ -102,7 +102,7 @@ def _from_here(path: Path) -> str:
 def _found(inventory: str, root: Path) -> Path:
     """Path of a named inventory: what the variable says, from where the user stands; else the site's own file first.
 
-    The variable then holds the whole path, since a process that starts from here stands in the site.
+    The variable then holds the whole path, since a process that starts from here has the site as its folder.
     """
     path, here = Path(inventory).expanduser(), Path.cwd()
     if path.is_absolute():
@@ -117,7 +117,7 @@ def _found(inventory: str, root: Path) -> Path:
 
 def refuse_other_formats() -> None:
     """Say what to type when pyinfra is handed an Ansible inventory: it would run the file as Python, and fail there."""
-    # The first of ours that runs in a site under pyinfra.
+    # The first Rackwright code that runs in a site under pyinfra.
     collect_seldom()
     if pyinfra_options.current():
         fail_on_interrupt()
@@ -223,7 +223,7 @@ def _refuse_unknown(known: set[str], children: Mapping[str, Sequence[str]]) -> N
 
 
 def _own_values(groups: Mapping[str, GroupEntry]) -> dict[str, dict[str, Any]]:
-    """What the inventory says of each host; a host in several groups gathers what each says of it."""
+    """Return what the inventory says of each host; a host in several groups gathers what each says of it."""
     hosts: dict[str, dict[str, Any]] = {}
     for group_name, group in groups.items():
         for entry in _with_values(group_name, group)[0]:

@@ -11,10 +11,10 @@ from rackwright_engines import key_path
 
 MASK, BEGINNINGS = key_path.MASK, key_path.BEGINNINGS
 LEAST = 8
-"""Characters of a secret that is looked for in every line: a shorter one stands in too many words."""
+"""Characters of a secret that is looked for in every line: a shorter one is part of too many words."""
 LONGEST = 512
 PASSWORD_IN_URL = re.compile(r"(://[^/\s@\"':]{0,200}:)(?!\d{1,5}[/?#]|\*MASKED\*@)[^\s\"']{1,512}(?=@)")
-"""A password that is not encoded may hold a slash or an @; a port that a slash follows is none."""
+"""A password that is not encoded may hold a slash or an @; a port that a slash follows does not count."""
 TOKEN_IN_URL = re.compile(
     r"(?i)([?&](?:[\w-]{0,40}[_-])?(?:token|secret|password|passwd|key|sig|signature|credential)=)[^&\s\"'#]+"
 )

@@ -1,4 +1,4 @@
-"""What people are told: errors that a user can cause and fix, and what makes a host's texts harmless before they show.
+"""What people are shown: user errors that can be fixed, and what makes a host's texts harmless before they show.
 
 Errors are printed as text, never as a traceback. What a host, an engine, a hub or a registry says is data: an escape
 sequence in it would move the cursor, set the clipboard or hide what follows.
@@ -21,9 +21,9 @@ from rackwright.masks import hidden, without_logins
 SLOW = 2.0
 """Seconds of a wait after which it is said what for."""
 NAMED = 5
-"""Hosts that are named; of more, their number."""
+"""Hosts that are listed; of more, their number."""
 LONGEST = 4000
-"""Characters of one line that are kept: a screen and a half, and more than any sentence of ours has."""
+"""Characters of one line that are kept: a screen and a half, and more than any sentence of Rackwright has."""
 ASKED_FOR = 1 << 20
 """The same for a line that a user has asked for: a chat's answer, what a command of theirs prints."""
 _SEQUENCES = re.compile(
@@ -67,7 +67,7 @@ def printable(text: str, keep: str = "", longest: int = LONGEST) -> str:
     """One line: escape sequences are gone, every other character that does not print is a blank.
 
     That covers control characters (C0, C1), bidirectional overrides, line separators of Unicode and lone surrogates.
-    A secret that this process has read is a mask. keep: characters that stay all the same, such as a tab. longest:
+    A secret that this process has read is a mask. keep: characters that stay anyway, such as a tab. longest:
     characters; what is cut off is counted.
     """
     text = _named(text)
@@ -119,12 +119,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def paragraph(text: str, longest: int = LONGEST) -> str:
-    """A text of several lines, each of them printable; tabs stay."""
+    """Return a text of several lines, each of them printable; tabs stay."""
     return "\n".join(printable(line, "\t", longest) for line in _BREAKS.split(text))
 
 
 def printable_values(value: Any) -> Any:
-    """A value as JSON knows it, with every text in it, keys included, as a paragraph."""
+    """Return a value as JSON knows it, with every text in it, keys included, as a paragraph."""
     if isinstance(value, str):
         return paragraph(value)
     if isinstance(value, Mapping):
@@ -164,7 +164,7 @@ class RackwrightError(PyinfraError):
 
 
 def coded(code: str, text: str) -> str:
-    """A message as people see it: the code comes first, where no cut end of a line takes it away."""
+    """Return a message as people see it: the code comes first, where no cut end of a line takes it away."""
     return f"{code}: {text}" if code else text
 
 

@@ -1,4 +1,4 @@
-"""Where things of ours lie on a host, and every name that we give there: units, containers, jobs, guards.
+"""Where Rackwright's files are on a host, and every name that it gives there: units, containers, jobs, guards.
 
 All names are made here, so that no endpoint's can be one of the tool's own: `reserved` refuses those that would be.
 """
@@ -14,9 +14,9 @@ RUN = "/run/rackwright"
 """Jobs in flight and their short-lived secrets: root only, gone after a reboot."""
 OWNED = f"{STATE}/owned.json"
 ETC = "/etc/rackwright"
-"""Small files that systemd units of ours read at boot."""
+"""Small files that Rackwright's systemd units read at boot."""
 SLICE = f"{STATE}/run"
-"""What the host keeps of the last run that changed it, for whoever resumes it without its record; root's alone."""
+"""What the host keeps of the last run that changed it, for resuming without its record; root's alone."""
 MANIFESTS = f"{STATE}/manifests"
 """What this host has verified of each model folder, as NAME.json: only root may write there."""
 ENCODING_MARKS = f"{STATE}/encodings"
@@ -38,7 +38,7 @@ DOCKER_MISLEADING = (
 )
 """Variables of a login, or of systemd, by which Docker's client would ask another daemon, or ask for something else."""
 ASIDE = f"{STATE}/aside"
-"""Units of our name that somebody made by hand, kept until a teardown puts them back."""
+"""Units of a Rackwright name that were made by hand, kept until a teardown puts them back."""
 
 RELEASE_MOUNT = "/config/release"
 ENCODINGS_MOUNT = "/config/encodings"
@@ -46,10 +46,10 @@ SCRATCH_MOUNT = "/scratch"
 KEYED_MOUNT = "/config/keyed"
 """The engine's YAML with the endpoint's key in it."""
 IN_CONTAINER = (RELEASE_MOUNT, ENCODINGS_MOUNT, SCRATCH_MOUNT, KEYED_MOUNT)
-"""Folders of ours in an endpoint's container."""
+"""Rackwright's folders in an endpoint's container."""
 
 WRITTEN = "Written by Rackwright"
-"""What the first line of every unit of ours says."""
+"""What the first line of every Rackwright unit says."""
 
 _OWN = "rackwright-"
 TARGET = "rackwright.target"
@@ -59,7 +59,7 @@ FIREWALL_UNIT = f"{_OWN}firewall.service"
 FIREWALL_SCRIPT = f"{ETC}/firewall"
 """Puts our rules and drops back."""
 FIREWALL_LEFT = f"{RUN}/firewall"
-"""What the kernel showed of ours when it was put there."""
+"""What the kernel showed of Rackwright's files when they were put there."""
 FIREWALL_GUARD = "firewall"
 WATCH_UNITS = (f"{_OWN}watch.service", f"{_OWN}watch.timer")
 OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS)
@@ -67,7 +67,7 @@ OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS)
 OWN_DROP_INS = ("rackwright-firewall.conf", "rackwright-held.conf")
 """Names of the drop-ins that Rackwright writes for its units."""
 _FAMILIES = ("job", "guard")
-"""Words that begin the names of many transient units of ours."""
+"""Words that begin the names of many transient Rackwright units."""
 
 EndpointJob = Literal["switch", "wait", "check", "rest"]
 ENDPOINT_JOBS: tuple[EndpointJob, ...] = ("switch", "wait", "check", "rest")
@@ -75,7 +75,7 @@ Helper = Literal["judge", "check"]
 HELPERS: tuple[Helper, ...] = ("judge", "check")
 """Short-lived containers that stand beside an endpoint's."""
 HELPER_LABEL = "rackwright.helper"
-"""Label of every container of ours that serves nothing."""
+"""Label of every Rackwright container that serves nothing."""
 ENDPOINT_LABEL = "rackwright.endpoint"
 """Label of an endpoint's container, with its name."""
 
@@ -106,12 +106,12 @@ def keyed_dir(endpoint: str) -> str:
 
 
 def group_dir(endpoint: str) -> str:
-    """What the members of a group know of each other while they run; gone after a reboot."""
+    """Return the folder of what the members of a group know of each other while they run; gone after a reboot."""
     return f"{RUN}/groups/{endpoint}"
 
 
 def follow_unit(endpoint: str) -> str:
-    """Transient unit by which a member points at the head's release: its own unit is started anew by that."""
+    """Transient unit by which a member points at the head's release: that starts its own unit again."""
     return f"{_OWN}job-follow-{endpoint}.service"
 
 
@@ -121,7 +121,7 @@ def failed_dir(home: str) -> str:
 
 
 def trial_file(home: str) -> str:
-    """What lies on the host, in the folder of what is tried, while it is tried: the script that takes it back."""
+    """Return the path of the script that takes a trial back: in the folder of what is tried, while it is tried."""
     return f"{home}/trial"
 
 
@@ -131,12 +131,12 @@ def held_file(endpoint: str) -> str:
 
 
 def unit_name(endpoint: str) -> str:
-    """systemd unit of an endpoint; its container has the same name without the suffix."""
+    """Unit of an endpoint, in systemd; its container has the same name without the suffix."""
     return f"{_OWN}{endpoint}.service"
 
 
 def endpoint_of(unit: str) -> str | None:
-    """The endpoint whose unit this is; None for units of the host and for foreign ones."""
+    """Return the endpoint whose unit this is; None for units of the host and for foreign ones."""
     name = unit.removeprefix(_OWN).removesuffix(".service")
     return name if unit == unit_name(name) and reserved(name) is None else None
 
@@ -157,7 +157,7 @@ def endpoint_job(kind: EndpointJob, endpoint: str) -> str:
 
 
 def aside_job(unit: str) -> str:
-    """Name of the job that keeps somebody else's unit aside."""
+    """Name of the job that keeps a foreign unit apart."""
     return f"aside-{unit.rpartition('.')[0]}"
 
 
@@ -182,12 +182,12 @@ def guard_unit(name: str) -> str:
 
 
 def guard_file(name: str) -> str:
-    """The script by which a guarded change is taken back."""
+    """Return the path of the script by which a guarded change is taken back."""
     return f"{RUN}/guards/{name}"
 
 
 def guard_trial(name: str) -> str:
-    """What of a guarded change must be taken back at boot: it survives one."""
+    """Return the path of what must be taken back of a guarded change at boot: it survives one."""
     return f"{STATE}/guards/{name}"
 
 
@@ -197,7 +197,7 @@ RESERVED = rf"^(({'|'.join(sorted(_WORDS))})|({'|'.join(_FAMILIES)})(-.*)?)$"
 
 
 def reserved(endpoint: str) -> str | None:
-    """What of ours has the name that this endpoint's unit would have; None when nothing has."""
+    """Return the Rackwright unit that has the name of this endpoint's unit; None when there is none."""
     if not re.match(RESERVED, endpoint):
         return None
     return _WORDS.get(endpoint, f"{_OWN}{endpoint.split('-', maxsplit=1)[0]}-...")

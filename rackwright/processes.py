@@ -33,7 +33,7 @@ class ReportedInterrupt(KeyboardInterrupt):
 
 
 def interruption(number: int) -> KeyboardInterrupt:
-    """The exception of a signal that ends a command."""
+    """Return the exception of a signal that ends a command."""
     return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
 
 
@@ -83,15 +83,15 @@ def this_process() -> dict[str, Any]:
 
 
 def module(name: str) -> list[str]:
-    """The words that start a module as a command of the running Python, wherever its own commands lie.
+    """Return the command line of a module run by this Python, wherever its own commands are.
 
-    `-P`: the folder in which the user stands is no place to import from.
+    `-P`: the user's current folder must not be imported from.
     """
     return [sys.executable, "-P", "-m", name]
 
 
 def lives(process: Mapping[str, Any]) -> bool | None:
-    """Whether such a process still runs; None when it belongs to another machine, so that nobody here can tell."""
+    """Return whether such a process still runs; None when it belongs to another machine and cannot be seen here."""
     if process.get("machine") != socket.gethostname():
         return None
     if process.get("boot") != boot():

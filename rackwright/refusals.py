@@ -69,5 +69,5 @@ def by_code() -> dict[str, tuple[RefusalRange, Refusal]]:
 
 
 def lines_of(section: RefusalRange, code: str) -> Iterator[KnownLine]:
-    """The lines that come with a code."""
+    """Return the lines that come with a code."""
     return (line for line in section.lines if line.code == code)

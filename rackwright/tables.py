@@ -84,7 +84,7 @@ def aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
 
 
 def _fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
-    """The columns' widths; 0 for those whose values follow their rows."""
+    """Return the columns' widths; 0 for those whose values follow their rows."""
     natural = [max((len(row[n]) for row in rows), default=0) for n in range(len(columns))]
     widths = list(natural)
     turns = sorted((n for n, column in enumerate(columns) if column.yields), key=lambda n: columns[n].yields)

@@ -49,7 +49,7 @@ def use_cheap_lookups() -> None:
 
 
 def calling_frames() -> list[tuple[FrameType]]:
-    """The frames from the caller outwards, each as the first item of a tuple, as in `inspect.stack()`."""
+    """Return the frames from the caller outwards, each as the first item of a tuple, as in `inspect.stack()`."""
     found: list[tuple[FrameType]] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -59,12 +59,12 @@ def calling_frames() -> list[tuple[FrameType]]:
 
 
 def place_of(frame: FrameType) -> Place:
-    """The file and the line at which a frame stands now, as `inspect.getframeinfo` says them."""
+    """Return the current file and line of a frame, as `inspect.getframeinfo` does."""
     return Place(frame.f_code.co_filename, frame.f_lineno)
 
 
 def global_arguments(state: State, host: Host, kwargs: dict[str, Any]) -> tuple[arguments.AllArguments, list[str]]:
-    """What pyinfra's `pop_global_arguments` returns; it gets the host's data already looked up, each layer once."""
+    """Return what pyinfra's `pop_global_arguments` returns, from host data already looked up, each layer once."""
     layers = list(extract_callable_datas(cast(list[Any], host.data.datas)))
     known = {key: copy(layer[key]) for layer in reversed(layers) for key in arguments.all_argument_meta if key in layer}
     looked_up = SimpleNamespace(current_deploy_kwargs=host.current_deploy_kwargs, data=SimpleNamespace(**known))

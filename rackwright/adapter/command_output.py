@@ -25,5 +25,5 @@ def tail(output: Printed) -> str:
 
 
 def last_of(lines: Sequence[str]) -> str:
-    """The last fifteen of these lines, or a word for none."""
+    """Return the last fifteen of these lines, or a sentence for none."""
     return "\n".join(lines[-15:]) or "it printed nothing"

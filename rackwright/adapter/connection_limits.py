@@ -97,7 +97,7 @@ def tune(host: Host) -> None:
 
 
 def _socket(transport: Any) -> Any:
-    """The socket to the host, or to the jump host before it; None where a command makes the connection."""
+    """Return the socket to the host, or to the jump host before it; None where a command makes the connection."""
     sock: Any = getattr(transport, "sock", None)
     while hasattr(sock, "get_transport"):
         sock = sock.get_transport().sock
@@ -105,7 +105,7 @@ def _socket(transport: Any) -> Any:
 
 
 def is_lost(host: Host) -> bool:
-    """Whether a host's SSH connection is gone: to pyinfra that is a command that failed and said nothing."""
+    """Return whether a host's SSH connection is gone: to pyinfra that is a command that failed and said nothing."""
     if getattr(host.connector, "client", None) is None:
         return False
     # paramiko ends the channels a moment before it marks the connection as ended.
@@ -115,12 +115,12 @@ def is_lost(host: Host) -> bool:
 
 
 def is_unconnected(host: Host) -> bool:
-    """Whether no connection stands: it was closed, or another thread is making it anew just now."""
+    """Return whether there is no connection: it was closed, or another thread is reconnecting just now."""
     return getattr(host.connector, "client", None) is not None and _transport(host) is None
 
 
 def is_direct(host: Host) -> bool:
-    """Whether this machine itself connects to a host: not by a jump host, nor by a command (ProxyCommand)."""
+    """Return whether this machine itself connects to a host: not by a jump host, nor by a command (ProxyCommand)."""
     transport = _transport(host)
     return transport is None or hasattr(transport.sock, "setsockopt")
 

@@ -12,10 +12,10 @@ LOOK = 0.2
 
 
 def answer_to(prompt: object = "") -> str:
-    """The line that is typed, without its end. Raises EOFError where the input has ended.
+    """Read a typed line, without its end. Raises EOFError where the input has ended.
 
     Python's own input() waits for ever where a signal comes between its prompt and its read: the handler has not run
-    then, and nothing interrupts the read any more. Here the read begins once there is something to read.
+    then, and nothing interrupts the read afterwards. Here the read begins once there is something to read.
     """
     print(prompt, end="", flush=True)
     _wait_for_input()

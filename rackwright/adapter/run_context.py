@@ -1,6 +1,6 @@
-"""What one run remembers from one operation to the next. It lies on pyinfra's State, and ends with it.
+"""State that one run carries from one operation to the next. It is stored on pyinfra's State, and ends with it.
 
-Whoever has something to remember says so as a class of its own: a process with two States has two runs, and neither
+Each module that has state to carry defines a class for it: a process with two States has two runs, and neither
 sees what the other knows.
 """
 
@@ -22,7 +22,7 @@ class RunContext:
     parts: dict[type[Any], Any] = field(default_factory=dict)
 
     def part(self, kind: type[Part]) -> Part:
-        """The run's one object of a class, made when it is first asked for."""
+        """Return the run's one object of a class, made when it is first requested."""
         if kind not in self.parts:
             self.parts[kind] = kind()
         found: Part = self.parts[kind]
@@ -30,7 +30,7 @@ class RunContext:
 
 
 def context_of(state: State) -> RunContext:
-    """What the run of a State remembers."""
+    """Return the context of a State's run."""
     found: RunContext = vars(state).setdefault("rackwright", RunContext())
     return found
 

@@ -1,6 +1,6 @@
 """What pyinfra itself shows of hosts (-v, failed facts), made harmless: colours of its own stay, nothing else.
 
-Its "Press enter" where nobody can press it is one line with the next command, in place of a traceback.
+Its "Press enter", without a user to press it, is one line with the next command, in place of a traceback.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COLOUR = re.compile(r"(\x1b\[(?:[01]|3[1-7]|9[0-7])m)")
 
 
 def harmless(text: str) -> str:
-    """A text of several lines that may be coloured, and do nothing else to a terminal."""
+    """Return a text of several lines that may be coloured, and do nothing else to a terminal."""
     return "".join(part if _COLOUR.fullmatch(part) else without_logins(paragraph(part)) for part in _COLOUR.split(text))
 
 
@@ -57,7 +57,7 @@ def tame_output() -> None:
 
 
 def rebuilt(error: str, host: str) -> str:
-    """What to do next where pyinfra says that a host shows another key than before; empty for another error."""
+    """Return what to do next where pyinfra reports a changed host key; empty for another error."""
     return (
         f"; next, if it was reinstalled: rackwright rebuild INVENTORY --limit {host}"
         if "host key error" in error

@@ -1,7 +1,7 @@
 """The operations for a deploy of one's own: each applies one concern, by its own keyword arguments.
 
 In a site they are called by tasks/, and their arguments are stronger than the settings and weaker than `--data`. In
-somebody else's deploy, with an inventory that knows nothing of Rackwright, arguments and defaults are all there is;
+a foreign deploy, with an inventory that knows nothing of Rackwright, arguments and defaults are all there is;
 host data is never read. The whole deploy file is looked at before the first of them acts, so that a mistake in the
 last call is reported before anything is written, and `models()` knows what `endpoint()` serves.
 """
@@ -50,7 +50,7 @@ def docker(**arguments: Unpack[DockerArguments]) -> None:
 def firewall(**arguments: Unpack[FirewallArguments]) -> None:
     """Set the rules, IPv4 and IPv6: containers reach the host, and `allow_from` of each endpoint reaches its port.
 
-    arguments: keys of the section `firewall`. The host takes the rules back when nobody can log in afterwards.
+    arguments: keys of the section `firewall`. The host takes the rules back when a login fails afterwards.
     """
     _say("firewall", arguments)
     apply_concern("firewall", name="Containers and the allowed networks reach the endpoints' ports")
@@ -109,14 +109,14 @@ def options() -> None:
 
 
 def retention() -> None:
-    """Remove images and models of ours that no kept release names."""
+    """Remove Rackwright's images and models that no kept release names."""
     apply_concern("retention", name="Images and models that no kept release names are gone")
 
 
 def endpoint(**arguments: Unpack[EndpointArguments]) -> None:
     """Switch in each host's own turn, ask the endpoint, and roll back when the answer is wrong.
 
-    What it needs and nobody has called is done before: image, release, and the image's check of its options.
+    Required steps that were not called are done before: image, release, and the image's check of its options.
     arguments: keys of an endpoint; `endpoints` for several on one host.
     """
     _say("", arguments)

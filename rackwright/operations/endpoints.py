@@ -149,7 +149,7 @@ def _waited(host: Host, changes: Sequence[Change]) -> bool:
 
 
 def pending(steps: Collection[str], settings: HostSettings, seen: HostReading) -> list[Change]:
-    """What waits for the host's turn: dockerd, which all of its endpoints stand on, before the endpoints themselves.
+    """Return what waits for the host's turn: dockerd, which all of its endpoints need, before the endpoints themselves.
 
     steps: those that deploy.py calls for the host.
     """
@@ -164,7 +164,7 @@ def _diff(host: Host, seen: HostReading) -> str:
 
 
 def left_drained(host: Host, seen: HostReading) -> bool:
-    """Whether somebody has drained the host; says then that its endpoints are left as they are."""
+    """Return whether an operator has drained the host, and report then that its endpoints are left unchanged."""
     mark = seen[DRAINED].drained
     if mark is None:
         return False
@@ -217,7 +217,7 @@ def queue_up(
 
 
 def _welcome(settings: HostSettings, seen: HostReading) -> Sequence[Change]:
-    """What a head that has nothing to change itself does when hosts join it anew: they start together in any case.
+    """Return the changes of an otherwise unchanged head when hosts rejoin it: they start together in any case.
 
     They come with the wanted release, so it takes that one too, even where it would wait for the next switch.
     """
@@ -271,7 +271,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
 
 
 def _under_lease(host: Host, turn: HostTurn) -> HostTurn:
-    """The turn of a host whose lease this run has: one with nothing to change itself may have taken none before.
+    """Return the turn of a host whose lease this run has: one with nothing to change itself may have taken none before.
 
     Raises StepFailedError.
     """
@@ -309,14 +309,14 @@ def _failed_turn(host: Host, turn: HostTurn, error: StepFailedError) -> Outcome:
 
 
 def _restart_first(turn: HostTurn) -> tuple[list[Change], HostTurn]:
-    """A head's restart, at which its clients are drained, goes before what the other hosts do; and the rest."""
+    """Split off a head's restart, at which its clients are drained: it goes before what the other hosts do."""
     first = [change for change in turn.changes if any(isinstance(step, HostRestart) for step in change.steps)]
     first = first if turn.others else []
     return first, replace(turn, changes=[change for change in turn.changes if change not in first])
 
 
 def _knock_as_stranger(host: Host) -> None:
-    """Nobody but the hosts of an endpoint may reach what connects them; nothing to ask of a host that serves alone."""
+    """Let only the hosts of an endpoint reach what connects them; a host that serves alone is not asked."""
     settings = settings_of(host)
     if settings.group is not None:
         refuse_strangers(host, settings.group, settings.all_endpoints[settings.group.endpoint].port)
@@ -333,7 +333,7 @@ def _rules_of_what_serves(host: Host, turn: HostTurn) -> Iterator[None]:
 
 
 def _let_rules_follow(host: Host) -> None:
-    """Close what nothing listens on any more. A failure here is reported, and does not count against the release."""
+    """Close ports that no longer have a listener. A failure is reported, and does not count against the release."""
     state_of(host).stale = True
     seen = reading_of(host)
     try:
@@ -346,7 +346,7 @@ def _let_rules_follow(host: Host) -> None:
 
 
 def _switch_all(host: Host, changes: Sequence[Change]) -> None:
-    """Carry out a host's changes. After a restart of dockerd its endpoints are read, and decided, anew."""
+    """Carry out a host's changes. After a restart of dockerd its endpoints are read, and decided, again."""
     restarts = [change for change in changes if any(isinstance(step, DaemonRestart) for step in change.steps)]
     carry_out_all(host, restarts)
     if restarts:
@@ -363,7 +363,7 @@ def _switch_all(host: Host, changes: Sequence[Change]) -> None:
 
 
 def _bake_host(host: Host, last: bool) -> Outcome:
-    """Whether a host that has switched still serves what it was switched to; asked for a token the last time."""
+    """Return whether a host that has switched still serves what it was switched to; asked for a token the last time."""
     seen, own = reading_of(host), settings_of(host).all_endpoints
     for name, endpoint in seen[ENDPOINT].endpoints.items() if seen else ():
         if endpoint.proven is None or not endpoint.spec:
@@ -409,7 +409,7 @@ def _tell_deferred(host: Host, seen: HostReading) -> None:
 
 
 def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
-    """Waiting changes nothing, so it is no command; an endpoint that does not come up is an error."""
+    """Waiting changes nothing, so it is not a command; an endpoint that does not come up is an error."""
     for job in jobs:
         try:
             run_job(host, job)
@@ -448,7 +448,7 @@ def _leave(host: Host, why: str) -> None:
 
 @operation()
 def line_up_back() -> Commands:
-    """Put hosts that roll back into the gate's queue: what rolls back to what stands in the handover."""
+    """Put hosts that roll back into the gate's queue: what rolls back to the release in the handover."""
     host = this_host()
     if not host.state.is_executing:
         return
@@ -484,7 +484,7 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
 
 
 def _places(changes: Iterable[Change]) -> dict[str, ListenAddress]:
-    """Where endpoints roll back to, by name."""
+    """Return where endpoints roll back to, by name."""
     steps = [step for change in changes for step in change.steps if isinstance(step, Proved)]
     return {step.endpoint: ListenAddress(*step.listens) for step in steps if step.listens}
 

@@ -66,7 +66,7 @@ class RunGroups:
 
 
 def group_turn_of(host: Host) -> GroupTurn | None:
-    """The turn of the group that a host is in; None for a host that serves alone."""
+    """Return the turn of the group that a host is in; None for a host that serves alone."""
     group = settings_of(host).group
     if group is None:
         return None
@@ -74,7 +74,7 @@ def group_turn_of(host: Host) -> GroupTurn | None:
 
 
 def turn_name(host: Host) -> str:
-    """The name under which a host stands in the gate's queue: that of its head."""
+    """The name of a host in the gate's queue: that of its head."""
     group = settings_of(host).group
     return group.head.host if group else host.name
 
@@ -98,7 +98,7 @@ def _lined_up(turn: GroupTurn, name: str) -> None:
 
 
 def domains_together(host: Host, domains_of: Callable[[Sequence[str], str | None], tuple[str, ...]]) -> tuple[str, ...]:
-    """The failure domains of all members of a host's group, each once."""
+    """Return the failure domains of all members of a host's group, each once."""
     group = settings_of(host).group
     names = group.hosts if group else (host.name,)
     hosts = [host.state.inventory.get_host(name) for name in names]
@@ -127,7 +127,7 @@ def begin_others(others: Iterable[MemberTurn]) -> None:
 
 
 def how_together(turn: GroupTurn) -> str:
-    """What to do about hosts that serve nothing after their switch, for people."""
+    """Return what to do about hosts that serve nothing after their switch, for people."""
     group = turn.group
     unit, others = unit_name(group.endpoint), " ".join(member.address for member in group.members[1:])
     return (
@@ -169,6 +169,6 @@ def refuse_unable(others: Iterable[MemberTurn], changes: Iterable[Change]) -> No
 
 
 def end_others(others: Iterable[MemberTurn]) -> None:
-    """The other members' readings are old after a turn, whatever came of it."""
+    """Mark the other members' readings as stale after a turn, whatever came of it."""
     for one in others:
         state_of(one.host).stale = True

@@ -41,7 +41,7 @@ refuse_passwords()
 class HostState:
     """What this run knows of one host. `stage` is whether pyinfra executes (True) or only looks for changes.
 
-    stale: the reading must not be decided by any more. behind: the host is not whole as it was read.
+    stale: the reading must no longer be decided by. behind: the host is not whole as it was read.
     """
 
     stage: bool
@@ -61,9 +61,9 @@ class RunHosts:
 
 
 def reading_of(host: Host, whole: bool = False) -> HostReading | None:
-    """The host's reading for this stage; taken anew when something was changed since that others decide by.
+    """Return the host's reading for this stage; taken again when something was changed since that others decide by.
 
-    whole: taken anew when anything was changed since. Returns None when the host cannot be read.
+    whole: taken again when anything was changed since. Returns None when the host cannot be read.
     """
     hosts = part_of(host.state, RunHosts).by_name
     known = hosts.get(host.name)
@@ -78,7 +78,7 @@ def reading_of(host: Host, whole: bool = False) -> HostReading | None:
 
 
 def _among(host: Host, seen: HostReading | None) -> HostReading | None:
-    """The reading, with those that this run has by now of the hosts that serve the same endpoint."""
+    """Return the reading, with those that this run has by now of the hosts that serve the same endpoint."""
     group = settings_of(host).group
     if seen is None or group is None:
         return seen
@@ -88,12 +88,12 @@ def _among(host: Host, seen: HostReading | None) -> HostReading | None:
 
 
 def state_of(host: Host) -> HostState:
-    """What this run knows of a host that was looked at, as of its newest reading."""
+    """Return what this run knows of a host that was looked at, as of its newest reading."""
     return part_of(host.state, RunHosts).by_name[host.name]
 
 
 def was_changed(host: Host) -> bool:
-    """Whether this run has changed the host."""
+    """Return whether this run has changed the host."""
     known = part_of(host.state, RunHosts).by_name.get(host.name)
     return known is not None and known.changed
 
@@ -101,7 +101,7 @@ def was_changed(host: Host) -> bool:
 def _read(host: Host) -> HostReading | None:
     real = real_host(host)
     seen: HostReading | None = None
-    # Whoever watches a wave looks at other hosts than its own, and each is read by its own settings.
+    # The watcher of a wave looks at other hosts than its own, and each is read by its own settings.
     with acting_on(real):
         try:
             with waiting(lambda: f"{real.name} to be read"):
@@ -116,7 +116,7 @@ def _read(host: Host) -> HostReading | None:
 
 
 def fail(text: str) -> FunctionCommand:
-    """A command that fails its host, and no other one, with a text."""
+    """Return a command that fails its host, and no other one, with a text."""
 
     def not_done(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
         complain(host, text)
@@ -143,9 +143,9 @@ def announce_changes(host: Host, changes: Sequence[Change]) -> None:
 def leased_changes(
     host: Host, decide: Callable[[HostReading], Sequence[Change]]
 ) -> Generator[PyinfraCommand, None, list[Change] | None]:
-    """What is to be changed on a host; its lease is taken before anything is. None when that failed, and was said.
+    """Decide what is to be changed on a host; the lease is taken first. None when that failed, and was reported.
 
-    When somebody else has written to the host since it was read, it is read again and decided anew.
+    When another process has written to the host since it was read, it is read and decided again.
     """
     try:
         seen = reading_of(host)
@@ -177,7 +177,7 @@ def lease_for_others(host: Host) -> HostReading | None:
 
 
 def _take_lease(host: Host, seen: HostReading) -> HostReading | None:
-    """Take a host's lease; returns the reading that counts now: another one when somebody wrote meanwhile."""
+    """Take a host's lease; return the reading that counts now: a new one when another process has written since."""
     state_of(host).stale = not take(real_host(host), seen[LEASED]).fresh
     return reading_of(host)
 
@@ -187,7 +187,7 @@ def _lease_due(host: Host, changes: Sequence[Change]) -> bool:
 
 
 def _writes(change: Change) -> bool:
-    """Whether it writes to the host: by a step, or to the ownership record alone."""
+    """Return whether it writes to the host: by a step, or to the ownership record alone."""
     if not change.steps:
         return bool(change.owns or change.disowns)
     return any(not isinstance(step, Refuse) for step in change.steps)
@@ -201,7 +201,7 @@ def mark_changed(host: Host, alone: bool = False) -> None:
 
 
 def commands(change: Change) -> Commands:
-    """A change as one command of pyinfra's."""
+    """Return a change as one command of pyinfra's."""
     yield FunctionCommand(_perform, (Quiet(change),), {})
 
 
@@ -215,7 +215,7 @@ def decide_and_carry_out(host: Host, decide: Callable[[HostReading], Sequence[Ch
 
 
 def begun(concern: Concern[Any, Any], change: Change) -> Commands:
-    """The same for a change whose jobs are only begun: `collected` tells how they ended."""
+    """Do the same for a change whose jobs are only begun: `collected` tells how they ended."""
     yield FunctionCommand(_begin, (Quiet(concern), Quiet(change)), {})
 
 
@@ -236,7 +236,7 @@ def mark_begun(host: Host) -> None:
 
 
 def collected(host: Host) -> Commands:
-    """Wait for what was begun on a host. Waiting changes nothing, so it is no command; a failure is."""
+    """Wait for what was begun on a host. Waiting changes nothing, so it is not a command; a failure is."""
     failures: list[str] = []
     for download in downloads.collect(real_host(host)):
         mark_changed(host, download.alone)
@@ -273,7 +273,7 @@ def _perform(state: State, host: Host, change: Quiet) -> bool:  # noqa: ARG001 -
 
 
 def _succeeds(host: Host, work: Callable[[], None]) -> bool:
-    """Whether a piece of work was done; if not, why is said."""
+    """Return whether a piece of work was done; if not, why is said."""
     try:
         work()
     except StepFailedError as error:

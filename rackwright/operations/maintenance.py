@@ -48,7 +48,7 @@ def rest_followers() -> Commands:
 
 
 def _heads_are_well(host: Host) -> Generator[PyinfraCommand, None, bool]:
-    """Whether the head of a host's group has not failed in this run; fails the host when it has."""
+    """Return whether the head of a host's group has not failed in this run; fails the host when it has."""
     group = settings_of(host).group
     failed = {other.name for other in host.state.failed_hosts}
     if group is None or group.head.host not in failed:

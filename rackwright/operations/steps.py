@@ -105,7 +105,7 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
 
 
 def _must_wait(host: Host, changes: Sequence[Change]) -> bool:
-    """Whether what an image is must be known first, which its download tells."""
+    """Return whether what an image is must be known first, which its download tells."""
     refuses = any(isinstance(step, Refuse) for change in changes for step in change.steps)
     return refuses and bool(under_way(host))
 
@@ -192,7 +192,7 @@ def converged() -> Commands:
 
 
 def refuse_alone(step: str, instead: str) -> NoReturn:
-    """Raise RackwrightError where the file of a step that is nothing by itself is run as a deploy.
+    """Raise RackwrightError where the file of a step that is nothing on its own is run as a deploy.
 
     instead: the command that does what was meant.
     """
@@ -247,7 +247,7 @@ def remove_left_behind(steps: Mapping[str, Sequence[str]], purge: bool = False) 
 
 @operation()
 def tear_down(purge: bool = False) -> Commands:
-    """Remove what the host's ownership record names and what carries a mark of ours; then look again.
+    """Remove what the host's ownership record names and what carries a Rackwright mark; then look again.
 
     + purge: models and images too
     """

@@ -60,5 +60,5 @@ class SwitchQueue:
 
 
 def switch_queue_of(host: Host) -> SwitchQueue:
-    """The turns of the run that a host is in."""
+    """Return the turns of the run that a host is in."""
     return part_of(host.state, SwitchQueue)

@@ -45,12 +45,12 @@ class Result:
 
     @property
     def judgement(self) -> Judgement:
-        """What its failures mean together."""
+        """Return what its failures mean together."""
         return judged(self.failures)
 
 
 def result(events: Iterable[Event], phase: str) -> Result:
-    """What the record says of a phase: each host's last state in it."""
+    """Return what the record says of a phase: each host's last state in it."""
     states: dict[str, RunState] = {}
     before: dict[str, Mapping[str, str]] = {}
     inside, held, mistaken, unseen = list[Event](), "", False, set[str]()
@@ -130,7 +130,7 @@ def _or_back(inventory: str, forward: Result) -> str:
 
 
 def _hurt(forward: Result, backward: Result | None, leaving: Collection[str]) -> list[str]:
-    """Hosts that may not serve what they served."""
+    """Hosts that may not serve the previous release."""
     back = backward.states if backward else {}
     not_back = [host for host in leaving if back.get(host) not in WELL]
     left = [host for host in forward.named(RunState.AFTERWARDS) if back.get(host) not in WELL]
@@ -177,7 +177,7 @@ def unseen_end(inventory: str, hosts: Collection[str]) -> str:
 
 
 def rolled_back(failed: Collection[str], bare: Collection[str] = ()) -> str:
-    """The sentence on a release that every host has left again. bare: hosts where nothing served before it."""
+    """Return the sentence on a release that every host has left again. bare: hosts where nothing served before it."""
     names = ", ".join(failed) or "a host"
     if bare:
         bare_names = ", ".join(bare)
@@ -206,7 +206,7 @@ def end_of_way_back(
 def _untroubled(
     inventory: str, hosts: Sequence[str], status: int, forward: Result, changed: Collection[str]
 ) -> tuple[ExitCode, str]:
-    """The end where no switch went wrong."""
+    """Return the end where no switch went wrong."""
     pending = forward.named(RunState.NOT_CONVERGED)
     absent = {None, RunState.NOT_SWITCHED, *NOT_REACHED}
     missing = [host for host in hosts if forward.states.get(host) in absent and host not in pending]

@@ -57,9 +57,9 @@ class Judgement:
 
 
 def judged(failures: Iterable[Failure], budget: int = 0) -> Judgement:
-    """Judge all failures of a run so far; their order means nothing.
+    """Judge all failures of a run up to now; their order means nothing.
 
-    budget: hosts with a fault of their own that may be left aside while the run continues.
+    budget: hosts with a fault of their own that may be skipped while the run continues.
     """
     found = sorted(set(failures))
     if not found:
@@ -78,13 +78,13 @@ def _fault(found: Collection[Failure], checks: Collection[Failure]) -> Fault:
 
 
 def _is_repeated(checks: Collection[Failure]) -> bool:
-    """Whether one check has failed on two hosts."""
+    """Return whether one check has failed on two hosts."""
     places = {(one.check, one.host) for one in checks}
     return len({check for check, _ in places}) < len(places)
 
 
 def failures_in(events: Iterable[Mapping[str, Any]]) -> list[Failure]:
-    """The failures that a record's events tell. A broken event is left out; a cause unknown here blames nobody."""
+    """Return the failures of a record's events. A broken event is left out; a cause unknown here blames no host."""
     return [_failure(event) for event in events if event["kind"] == "failure" and isinstance(event.get("wave"), int)]
 
 

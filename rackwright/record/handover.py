@@ -54,7 +54,7 @@ class Handover:
 
 
 def received() -> Handover:
-    """What this process was handed."""
+    """Return what this process was handed."""
     return _parsed(os.environ.get(VARIABLE, ""))
 
 

@@ -1,6 +1,6 @@
 """The record of a run: one JSON line an event, in `runs/ID.jsonl` of the site. It never holds a secret.
 
-Whoever starts a run names its file in the handover; without it nothing is written.
+The command that starts a run puts its file into the handover; without it nothing is written.
 docs/reference/run-record.md has every kind of event.
 """
 
@@ -46,7 +46,7 @@ def note(kind: str, **fields: Any) -> None:
 
 
 def current_record() -> Path | None:
-    """The record of the run that this process belongs to, if any."""
+    """Return the record of the run that this process belongs to, if any."""
     path = received().record
     return Path(path) if path else None
 
@@ -70,7 +70,7 @@ def append(path: Path, kind: str, **fields: Any) -> None:
 
 
 def folder_of(root: Path) -> Path:
-    """Where a site's records lie: $RACKWRIGHT_RUNS if set, else `runs/` in the site."""
+    """Return where a site's records lie: $RACKWRIGHT_RUNS if set, else `runs/` in the site."""
     named = os.environ.get(FOLDER_VARIABLE)
     return Path(named).expanduser().absolute() if named else root.absolute() / FOLDER
 
@@ -81,13 +81,13 @@ def records(root: Path) -> list[Path]:
 
 
 def order_of(run: str) -> tuple[str, int]:
-    """The second in which a run began, by its name, and its number among those of that second."""
+    """Return the second in which a run began, by its name, and its number among those of that second."""
     number = run.rpartition("-")[2]
     return run[:SECOND], int(number) if number.isdigit() and len(run) > SECOND else 1
 
 
 def chosen_record(root: Path, name: str) -> Path:
-    """The record of a run by its name, or the newest for `last`. Raises RackwrightError."""
+    """Return the record of a run by its name, or the newest for `last`. Raises RackwrightError."""
     known = records(root)
     found = known[-1:] if name == "last" else [path for path in known if path.stem == name]
     if not found:
@@ -101,7 +101,7 @@ def chosen_record(root: Path, name: str) -> Path:
 def keep_beside(name: str, content: bytes) -> Path | None:
     """Keep a file of the run that this process belongs to, readable by its user only, in the folder `runs/ID`.
 
-    Returns its path; None when there is no record, or when it cannot be written: that must not fail a run.
+    Returns its path; None without a record, or when it cannot be written: that must not fail a run.
     """
     record = current_record()
     if record is None:
@@ -117,7 +117,7 @@ def keep_beside(name: str, content: bytes) -> Path | None:
 
 
 def new_record(root: Path, purpose: str) -> Path:
-    """The file of a new run of a site, named by its time and purpose; old ones are pruned. Raises RackwrightError."""
+    """Make the file of a new run of a site, named by its time and purpose; prune old ones. Raises RackwrightError."""
     folder = folder_of(root)
     second = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     try:
@@ -167,7 +167,7 @@ def _prune(root: Path) -> None:
 
 
 def read_record(path: Path) -> list[Event]:
-    """The events of a run. A line that was cut by a crash is left out."""
+    """Return the events of a run. A line that was cut by a crash is left out."""
     return list(_events(path.read_text(errors="replace").split("\n")))
 
 

@@ -36,7 +36,7 @@ def secrets_of(value: Any) -> Iterator[str]:
 
 
 def change_fields(changes: Iterable[Change], settings: BaseModel) -> dict[str, Any]:
-    """Changes as the record of a run keeps them: sentences, and their diffs as one text; None when there are none."""
+    """Return changes as a run's record keeps them: sentences, and their diffs as one text; None without changes."""
     changes, secrets = list(changes), tuple(secrets_of(settings))
     diff = "\n".join(change.diff for change in changes if change.diff)
     return {

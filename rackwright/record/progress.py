@@ -43,7 +43,7 @@ class Progress:
 
 
 def parse_line(line: str) -> Progress | None:
-    """What a job's line says of how far it is; None when it is about something else."""
+    """Return what a job's line says of how far it is; None when it is about something else."""
     text = line.strip()
     if found := _BYTES.search(text):
         done, unit, total, whole = found.groups()
@@ -91,7 +91,7 @@ class Calm:
         self._clock, self._last = clock, dict[str, float]()
 
     def says(self, heard: Heard) -> bool:
-        """Whether this is printed."""
+        """Return whether this is printed."""
         phase = _repeated(heard.text) if isinstance(heard, Event) and heard.word == PROGRESS else None
         if phase is None:
             return True
@@ -103,7 +103,7 @@ class Calm:
 
 
 def _repeated(line: str) -> str | None:
-    """The phase of which a line says only how far it is; None for news, as a stall is, or a try that begins."""
+    """Return the phase of which a line says only how far it is; None for news, as a stall is, or a try that begins."""
     found = parse_line(line)
     again = found is not None and (found.part is not None or line.strip().startswith(_HOW_FAR))
     return found.phase if found is not None and again else None

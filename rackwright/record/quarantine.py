@@ -1,6 +1,6 @@
-"""The site's list of hosts with a fault of their own: rollouts leave them aside, and say so, until they are well again.
+"""The site's list of hosts with a fault of their own: rollouts skip them, and say so, until they are well again.
 
-It lies beside the records, `quarantine.json`. A host gets on it by a host's fault in its switch (DECISIONS 31), or by
+It is `quarantine.json`, beside the records. A host gets on it by a host's fault in its switch (DECISIONS 31), or by
 hand; it leaves it by a run that switches it well, or by hand.
 """
 
@@ -28,7 +28,7 @@ CURED_BY_BEING_THERE = Cause.CONNECTION
 
 @dataclass(frozen=True)
 class Quarantined:
-    """Why a host is on the list, since when (UTC), and by which run; by hand when there is none."""
+    """Why a host is on the list, since when (UTC), and by which run; by hand without a run."""
 
     since: str
     why: str
@@ -41,7 +41,7 @@ class Quarantined:
 
 
 def remarks(root: Path, hosts: Sequence[str]) -> list[str]:
-    """What a plain run says of its quarantined hosts. Raises RackwrightError."""
+    """Return what a plain run says of its quarantined hosts. Raises RackwrightError."""
     listed = load_quarantine(root)
     return [f"{host} is {listed[host]}; this run includes it anyway" for host in hosts if host in listed]
 
@@ -50,7 +50,7 @@ List = dict[str, Quarantined]
 
 
 def load_quarantine(root: Path) -> List:
-    """The list of a site. Raises RackwrightError when the file is not what this module writes."""
+    """Return the list of a site. Raises RackwrightError when the file is not what this module writes."""
     path = folder_of(root) / FILE
     try:
         hosts = json.loads(path.read_text())["hosts"]
@@ -86,7 +86,7 @@ def _write(path: Path, hosts: Mapping[str, Quarantined]) -> None:
 
 
 def after_run(before: List, record: Record, now: str) -> List:
-    """The list after a run: hosts with a fault of their own come on it, hosts that are well again leave it."""
+    """Return the list after a run: hosts with a fault of their own come on it, hosts that are well again leave it."""
     failed = judged(failure for own in record.failures.values() for failure in own).blamed
     well = {host for host, entry in before.items() if host not in failed and _is_cured(record, host, entry)}
     new = {

@@ -69,7 +69,7 @@ class Record:
 
     @property
     def judgement(self) -> Judgement:
-        """What the failures of its release mean together; those on the way back say nothing of it."""
+        """Return what the failures of its release mean together; those on the way back say nothing of it."""
         return judged(one for phase, own in self.failures.items() if phase not in (BACKWARD, BY_HAND) for one in own)
 
     @property
@@ -95,7 +95,7 @@ class Record:
 
     @property
     def lives(self) -> bool | None:
-        """Whether it still goes on; None when it runs on another machine, so that nobody here can tell."""
+        """Return whether it still runs; None when it runs on another machine, where this one cannot see it."""
         if self.end is not None:
             return False
         known = [lives(process) for process in self.processes]
@@ -103,7 +103,7 @@ class Record:
 
     @property
     def outcome(self) -> str:
-        """How it ended, in a line."""
+        """Return how it ended, in a line."""
         if self.end is not None:
             return f"exit {self.end['status']}: {self.end['text']}"
         if self.resumed_by:
@@ -116,7 +116,7 @@ class Record:
 
     @property
     def began(self) -> str:
-        """When it began, UTC, as people read it."""
+        """Return when it began, UTC, as people read it."""
         return str(self.begin.get("time", "?"))[:19].replace("T", " ")
 
     def counts(self) -> str:
@@ -130,7 +130,7 @@ class Record:
 
 
 def taken_back(state: RunState) -> RunState:
-    """The state of a host in a phase that brings hosts back."""
+    """Return the state of a host in a phase that brings hosts back."""
     return RunState.TAKEN_BACK if state is RunState.SWITCHED else state
 
 
@@ -158,7 +158,7 @@ def record_of(run_id: str, events: Iterable[Event]) -> Record:
 
 
 class _Fold:
-    """The events so far."""
+    """Return the events up to now."""
 
     def __init__(self) -> None:
         self.begin: Mapping[str, Any] = {}

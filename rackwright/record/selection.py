@@ -15,7 +15,7 @@ HELP = f"hosts by how they ended in a run, as `failed@last`; STATE: {', '.join(C
 def named_by(root: Path, text: str) -> set[str]:
     """Names of the hosts that STATE@RUN means in the records of a site.
 
-    Raises RackwrightError for a state or a run that is not known, and when there is no such host.
+    Raises RackwrightError for an unknown state or run, and for hosts that do not exist.
     """
     category, at, run = text.partition("@")
     if not at or not run or category not in CATEGORIES:

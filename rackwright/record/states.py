@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RunState(StrEnum):
-    """Where a host stands in a run, or how it ended."""
+    """The state of a host in a run, or how it ended."""
 
     UNSEEN = "no word yet"
     STAGING = "staging"
@@ -20,7 +20,7 @@ class RunState(StrEnum):
     TAKEN_BACK = "taken back"
     """It left the release because of other hosts, or by hand."""
     NOTHING_SERVES = "nothing serves"
-    """Rolling back failed, or nobody knows; or it served, and there was nothing to roll back to."""
+    """Rolling back failed, or the outcome is unknown; or it served, and there was nothing to roll back to."""
     FAILED = "failed"
     AFTERWARDS = "failed after its switch"
     NOT_SWITCHED = "not switched"
@@ -32,7 +32,7 @@ class RunState(StrEnum):
     SKIPPED = "skipped"
     QUARANTINED = "quarantined"
     DRAINED = "drained"
-    """Somebody has drained it for maintenance: its endpoints are left as they are."""
+    """An operator has drained it for maintenance: its endpoints are left unchanged."""
     REFUSED = "refused"
     """It keeps nothing to roll back to."""
 
@@ -50,5 +50,5 @@ HURT = frozenset({RunState.NOTHING_SERVES, RunState.SWITCHING})
 
 
 def known(text: str) -> RunState | None:
-    """The state of this name; None for one that this version does not have."""
+    """Return the state of this name; None for one that this version does not have."""
     return RunState(text) if text in set(RunState) else None

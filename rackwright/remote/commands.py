@@ -55,7 +55,7 @@ def remote(
 ) -> tuple[bool, Printed]:
     """Run one command on a host with the host's own arguments (sudo and the like).
 
-    quiet: not shown even with -vv. twice: it may run twice, so a lost connection is made anew, and it is asked again
+    quiet: not shown even with -vv. twice: it may run twice, so after a lost connection it reconnects and asks again
     before anybody is blamed. Raises ConnectionLostError, with what that means.
     """
     try:
@@ -114,7 +114,7 @@ def under_lease(
 ) -> tuple[bool, Printed]:
     """Run a step that the host refuses unless this run still holds its lease; renews it.
 
-    writes: False when the step only follows what the host does by itself. twice: as `remote` has it. Raises
+    writes: False when the step only follows what the host does on its own. twice: as `remote` has it. Raises
     LeaseLostError.
     """
     writer = part_of(host.state, Writers).by_host.get(host.name)
@@ -128,7 +128,7 @@ def under_lease(
 
 
 def lost(how: str) -> str:
-    """What to say of a connection that is gone."""
+    """Return the message of a lost connection."""
     return f"the connection was lost ({how}); run the same command again"
 
 

@@ -24,14 +24,14 @@ class Slots:
 
     @property
     def busy(self) -> int:
-        """How many hosts fetch."""
+        """Return how many hosts fetch."""
         return len(self.fetching)
 
     @contextmanager
     def one(self, host: str, most: int | None, wait: Callable[[int], None]) -> Iterator[None]:
         """Hold a slot of `most` (None: of any number) for a host, which has one however many jobs it runs.
 
-        `wait` is told once how many hosts fetch when all slots are taken.
+        `wait` is called once, with how many hosts fetch, when all slots are taken.
         """
         with self.changed:
             if most is not None and not self._free(host, most):

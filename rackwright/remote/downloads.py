@@ -1,6 +1,6 @@
-"""Downloads that go on beside a host's later operations, until somebody collects them.
+"""Downloads that continue beside a host's later operations, until they are collected.
 
-Each is a job of the host (plan/change.py), so it goes on whatever becomes of this process; a thread, a greenlet under
+Each is a job of the host (plan/change.py), so it continues whatever becomes of this process; a thread, a greenlet under
 pyinfra, shows what it says and keeps how it ended.
 """
 
@@ -44,7 +44,7 @@ class Download:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether what it must come after has failed."""
+        """Return whether what it must come after has failed."""
         return any(one.failure is not None for one in self.earlier)
 
 
@@ -56,7 +56,7 @@ class PendingDownloads:
 
 
 def under_way(host: Host) -> list[Download]:
-    """What was begun on a host and not collected yet, in its order."""
+    """Return what was begun on a host and not collected yet, in its order."""
     return part_of(host.state, PendingDownloads).by_host.setdefault(host.name, [])
 
 

@@ -1,4 +1,4 @@
-"""Shell lines of a job: a script that the host runs by itself, as a transient systemd unit.
+"""Shell lines of a job: a script that the host runs on its own, as a transient systemd unit.
 
 Pure text. A job outlives the connection that started it; a second run with the same script joins it.
 """
@@ -20,18 +20,18 @@ BUSY = 75
 """Exit status (EX_TEMPFAIL) when a different job of the same name is under way."""
 
 AT_FIRST = 5
-"""Seconds of a job in which somebody waits for its first words."""
+"""Seconds of a job in which its first output is awaited."""
 PATIENCE = 50
 """Tenths of a second that one look at a job lasts when it says nothing."""
 SHOWN = (PROGRESS, "row", "kept", "end")
-"""Events that are only shown, so they are gathered as lines are: nobody waits for them."""
+"""Events that are only shown, so they are gathered as lines are: nothing waits for them."""
 
 MISTAKE = 78
 """Exit status (EX_CONFIG) of a job that only other settings help."""
 
 
 def payload(job: Job) -> str:
-    """What the start script reads on standard input: the job's script, then its secrets, all in base64, and `end`."""
+    """Return the start script's standard input: the job's script, then its secrets, all in base64, and `end`."""
     lines = [f"script - {_b64(DOCKER_ENVIRONMENT + job.script)}"]
     lines += [f"secret {key} {_b64(value.unmask())}" for key, value in sorted(job.secrets.items())]
     return "\n".join([*lines, "end"]) + "\n"
@@ -54,7 +54,7 @@ def start_script(job: Job) -> str:
 
 
 def parse_started(lines: Sequence[str]) -> Started:
-    """What `start_script` printed. Raises ReadingError when it is not that."""
+    """Parse what `start_script` printed. Raises ReadingError when it is not that."""
     word, _, nonce = (lines[-1] if lines else "").partition(" ")
     if word not in ("started", "joined"):
         raise ReadingError("the job was neither started nor joined", code="RW0706")
@@ -116,14 +116,14 @@ class OtherJob:
 
 @dataclass(frozen=True)
 class JobUpdate:
-    """What a job has said since the last look. `status` is None as long as it has not ended by itself."""
+    """What a job has printed since the last look. `status` is None as long as it has not ended on its own."""
 
     running: bool
     status: int | None
     log: bytes
     events: bytes
     cut: str = ""
-    """How it was ended, as `RESULT SECONDS`, when it was not by itself."""
+    """How it was ended, as `RESULT SECONDS`, when it did not end on its own."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class _Probe:
         return unreachable(self.client_port, failed, self._inside)
 
     def _let_in(self) -> Iterator[Prober]:
-        """This machine and one peer, as far as they are let in; the peer is asked only when it is needed."""
+        """Yield this machine and one peer, as far as they are let in; the peer is asked only when it is needed."""
         for group in (iter([self._here]), self._peers()):
             found = first_let_in(self.client_port, group)
             if found is not None:
@@ -82,7 +82,7 @@ class _Probe:
 
     @cached_property
     def _seen(self) -> list[str]:
-        """Who came by SSH, from which port, and to which address, as the host says."""
+        """Return who came by SSH, from which port, and to which address, as the host says."""
         ok, output = remote(self.host, command_of(Shell(host_script("seen_from"), timeout=30)))
         words = output.stdout_lines[-1].split() if ok and output.stdout_lines else []
         return words if len(words) == 4 else []

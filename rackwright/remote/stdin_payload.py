@@ -21,7 +21,7 @@ _MARK = "rackwright: failed at step"
 
 
 def receiver(script: str, title: str) -> str:
-    """The line that runs on the host; it reads the script and leaves the rest of standard input to it.
+    """Return the line that runs on the host; it reads the script and leaves the rest of standard input to it.
 
     title: one line that says in `ps` what it is.
     """
@@ -34,12 +34,12 @@ def receiver(script: str, title: str) -> str:
 
 
 def framed(script: str) -> str:
-    """What is sent before anything else."""
+    """Return what is sent before anything else."""
     return f"{script}\n{WHOLE}"
 
 
 def closed(step: Shell) -> str | None:
-    """The step's standard input, ending with a line break as pyinfra would send it; None if it has none."""
+    """Return the step's standard input, ending with a line break as pyinfra would send it; None if it has none."""
     text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
     return text if text is None or text.endswith("\n") else f"{text}\n"
 

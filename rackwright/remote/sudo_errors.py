@@ -41,7 +41,7 @@ REPLACED = (
 
 
 def why_refused(errors: Sequence[str], output: Sequence[str]) -> str | None:
-    """The sentence of a command that sudo or the login's shell refused, with its code; None for another cause."""
+    """Return the sentence for a command that sudo or the login shell refused, with its code; None for another cause."""
     found = why_unread(False, *([line for line in lines if line] for lines in (output, errors)))
     return coded(*found) if found else None
 
@@ -59,5 +59,5 @@ def why_unread(ok: bool, output: Sequence[str], errors: Sequence[str]) -> tuple[
 
 
 def _starts_nothing(line: str) -> bool:
-    """Whether a shell, or `timeout`, says that it could not start a program that everybody may start."""
+    """Return whether a shell, or `timeout`, says that it could not start a program that everybody may start."""
     return line.endswith(tuple(f": {program}: Permission denied" for program in ("sh", "base64", "timeout")))

@@ -36,18 +36,18 @@ class Inventories:
     settings: dict[str, HostSettings] = field(default_factory=dict)
     """With `--data` and the lock file: those that are asked for while pyinfra runs."""
     data: dict[str, Any] = field(default_factory=dict)
-    """`--data` of a command of ours."""
+    """`--data` of a Rackwright command."""
     locks: dict[str, Lock] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
     """What was said already of what an Ansible inventory has and Rackwright leaves alone."""
 
     def entry(self, host: str) -> InventoryHost | None:
-        """A host, of whichever inventory names it first."""
+        """Return a host, of whichever inventory lists it first."""
         return next((one for hosts in self.hosts.values() for one in hosts if one.name == host), None)
 
 
 def current_state() -> State:
-    """The State of the run that this process is at."""
+    """Return the State of the current run."""
     found = ctx_state.get()
     return found if isinstance(found, State) else BEFORE_PYINFRA
 
@@ -59,19 +59,19 @@ def inventory_of(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> Inventory:
 
 
 def state_beside(inventory: Inventory, config: Config, check_for_changes: bool = True) -> State:
-    """A State of its own that goes by the inventories of the current run."""
+    """Make a separate State that uses the inventories of the current run."""
     made = State(inventory, config, check_for_changes=check_for_changes)
     share(Inventories, current_state(), made)
     return made
 
 
 def has_executed(state: State) -> bool:
-    """Whether operations have begun to run on hosts."""
+    """Return whether operations have begun to run on hosts."""
     return state.current_stage >= StateStage.Execute
 
 
 def last_words(state: State, said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What is still to say of hosts. said: what their switch has said of them."""
+    """Yield what is still to report of hosts. said: what their switch has reported of them."""
     if not state.initialised:
         return
     finished = state.current_stage == StateStage.Disconnect

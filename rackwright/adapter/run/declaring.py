@@ -1,7 +1,7 @@
 """Runs a site's deploy.py without a connection, to learn what it declares: once for hosts that it cannot tell apart.
 
 Our own steps note themselves here, in this pass and in a real run alike. Operations of the site are listed by name and
-not run: pyinfra evaluates nothing as long as nobody asks it to look for changes.
+not run: pyinfra evaluates nothing until it is asked to look for changes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from rackwright.settings.origin import Origin
 
 @dataclass
 class _Noted:
-    """What one host's deploy has called so far."""
+    """What one host's deploy has called up to now."""
 
     steps: list[str] = field(default_factory=list)
     ours: set[int] = field(default_factory=set)
@@ -70,7 +70,7 @@ PLAIN = (
 
 @contextmanager
 def noted(step: str) -> Iterator[None]:
-    """Note a step of ours for the current host; the pyinfra operations called inside belong to it."""
+    """Note a Rackwright step for the current host; the pyinfra operations called inside belong to it."""
     _learn(current_host)
     _of(current_host.state, current_host.name).steps.append(step)
     with ours():
@@ -95,7 +95,7 @@ def say_settings(section: str, arguments: Mapping[str, Any]) -> None:
 
 
 def implies(caller: str, step: str) -> bool:
-    """Whether a step must bring another one, because the current host's deploy has not called that before."""
+    """Return whether a step must bring another one, because the current host's deploy has not called that before."""
     found = _of(current_host.state, current_host.name)
     if step in found.steps:
         return False
@@ -104,7 +104,7 @@ def implies(caller: str, step: str) -> bool:
 
 
 def _learn(host: Host) -> None:
-    """In a deploy of somebody else's, whose inventory does not call build(): declare its file first, for this host.
+    """In a foreign deploy, whose inventory does not call build(): declare its file first, for this host.
 
     Facts that it asks for on the way are the host's own: it is connected by now.
     """
@@ -124,17 +124,17 @@ def _learn(host: Host) -> None:
 
 
 def is_declaring(host: Host) -> bool:
-    """Whether its deploy file is only run to learn what it declares."""
+    """Return whether its deploy file is only run to learn what it declares."""
     return part_of(host.state, _Deploy).declares_only
 
 
 def declared_of(host: Host) -> Declared:
-    """What deploy.py declares for a host of this run: all of it, also while it is still being called."""
+    """Return what deploy.py declares for a host of this run: all of it, also while it is still being called."""
     return part_of(host.state, _Deploy).known.get(host.name) or _noted_so_far(host)
 
 
 def steps_known(host: Host) -> tuple[str, ...]:
-    """The steps of a host, when all of them are known before the first runs; none in a deploy of somebody else's."""
+    """Return the steps of a host, when all are known before the first runs; none in a foreign deploy."""
     found = part_of(host.state, _Deploy).known.get(host.name)
     return found.steps if found else ()
 
@@ -156,7 +156,7 @@ def _of(state: State, host: str) -> _Noted:
 
 
 def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]:
-    """What a site's deploy.py declares, by host. Raises SettingsError with every problem at once."""
+    """Return what a site's deploy.py declares, by host. Raises SettingsError with every problem at once."""
     deploy = root / "deploy.py"
     if not deploy.exists():
         raise SettingsError(
@@ -169,7 +169,7 @@ def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declare
 
 
 def check_steps(deploy: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]:
-    """What a deploy file declares, by host. Raises SettingsError when it cannot be carried out as it stands."""
+    """Return what a deploy file declares, by host. Raises SettingsError when it cannot be carried out as is."""
     found = declare(deploy, [(entry.name, entry.data) for entry in hosts])
     _refuse_wrong(deploy, found, {entry.name: entry.settings for entry in overlay_all(hosts, found, deploy)})
     return found
@@ -178,7 +178,7 @@ def check_steps(deploy: Path, hosts: Sequence[InventoryHost]) -> dict[str, Decla
 def with_arguments(root: Path, hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
     """Hosts with what the site's deploy.py says as arguments; it is only run where any call there says something.
 
-    One that is broken now stands in the way of those who need it: a status or a rollback goes by the files alone.
+    A broken file blocks only the commands that need it: a status or a rollback uses the files alone.
     """
     deploy = root / "deploy.py"
     if not deploy.exists() or not any(says_something(file) for file in (deploy, *(root / "tasks").glob("*.py"))):
@@ -193,7 +193,7 @@ def with_arguments(root: Path, hosts: Sequence[InventoryHost]) -> list[Inventory
 
 
 def says_something(file: Path) -> bool:
-    """Whether a file calls one of our operations by name, with keyword arguments of its own."""
+    """Return whether a file calls one of our operations by name, with keyword arguments of its own."""
     refuse_no_file(file)
     try:
         calls = (node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call))
@@ -211,7 +211,7 @@ def _name(call: ast.Call) -> str:
 def overlay_arguments(
     entry: InventoryHost, declared: Declared, deploy: Path, known: Known | None = None
 ) -> InventoryHost:
-    """A host with what its deploy file says as arguments. Raises InvalidSettingsError with every problem at once.
+    """Return a host with its deploy file's arguments applied. Raises InvalidSettingsError with every problem at once.
 
     known: settings of other hosts that were found right.
     """
@@ -219,7 +219,7 @@ def overlay_arguments(
 
 
 def overlay_all(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared], deploy: Path) -> list[InventoryHost]:
-    """The same for hosts of one site; one of which nothing is declared stays as it is."""
+    """Do the same for hosts of one site; a host of which nothing is declared stays unchanged."""
     known = Known(hosts[0].root) if hosts else None
     return [
         overlay_arguments(entry, declared[entry.name], deploy, known) if entry.name in declared else entry
@@ -246,10 +246,10 @@ def _refuse_wrong(deploy: Path, declared: Mapping[str, Declared], settings: Mapp
 def declare(
     deploy: Path, hosts: Sequence[tuple[str, Mapping[str, Any]]], ask: Callable[..., Any] | None = None
 ) -> dict[str, Declared]:
-    """What a deploy file declares for each host, by name. Nothing is run.
+    """Return what a deploy file declares for each host, by name. Nothing is run.
 
     hosts: name and data of each. ask: answers what the file asks a host for; without, nothing is connected.
-    Raises SettingsError when the file cannot be run, or asks a host of which nobody can ask.
+    Raises SettingsError when the file cannot be run, or asks a host that cannot be asked.
     """
     code = _compiled(deploy)
     if not hosts:  # pyinfra makes no State of none
@@ -323,7 +323,7 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What a deploy file prints while its steps are only declared would be printed twice."""
+    """Silence a deploy file while its steps are only declared: its output would be printed twice."""
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:

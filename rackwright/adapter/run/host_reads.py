@@ -84,7 +84,7 @@ def _is_library(module: str) -> bool:
 
 
 def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Return all nodes but the bodies of the site's own operations, which nobody runs to learn what is declared."""
+    """Return all nodes but the bodies of the site's own operations, which are not run to learn what is declared."""
     yield node
     body = node.body if isinstance(node, ast.FunctionDef) and any(map(_is_operation, node.decorator_list)) else []
     if _data_key(node) is None:

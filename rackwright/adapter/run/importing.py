@@ -19,7 +19,7 @@ def import_from(root: Path) -> None:
 
 @contextmanager
 def importing_from(root: Path) -> Iterator[None]:
-    """The same for a while."""
+    """Import from a folder for the length of a block."""
     before = list(sys.path)
     import_from(root)
     try:

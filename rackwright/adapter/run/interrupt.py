@@ -35,7 +35,7 @@ STUCK = 0.5
 AGAIN = 0.5
 """Seconds within which a second signal is the first one: a terminal's, and that of the command above."""
 NAMED = 5
-"""Hosts that are named; of more, their number."""
+"""Hosts that are listed; of more, their number."""
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -98,7 +98,7 @@ def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Pytho
 
 
 def _remaining() -> str:
-    """What of this run continues on hosts, and how to do the rest."""
+    """Return what of this run continues on hosts, and how to do the rest."""
     state: Any = ctx_state.get()
     hosts = sorted(part_of(state, RunningJobs).hosts) if state is not None else []
     if hosts:
@@ -113,7 +113,7 @@ def _say(text: str) -> None:
     try:
         click.echo(text, err=True)
     except OSError:
-        # Whoever read it is gone. What pyinfra prints while it disconnects must not fail too: it gives leases back.
+        # The reader is gone. What pyinfra prints while it disconnects must not fail too: it gives leases back.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
             os.dup2(nowhere, stream.fileno())
@@ -154,5 +154,5 @@ def _end_main(error: BaseException) -> None:
 def _free_pool() -> None:
     state: Any = ctx_state.get()
     if state is not None:
-        # Operations go on until their commands end: with its places taken by them, nothing could be disconnected.
+        # Operations continue until their commands end: while they fill the pool, nothing could be disconnected.
         state.pool = Pool()

@@ -110,7 +110,7 @@ def choice_of_run() -> Choice:
 
 
 def limited(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str) -> list[InventoryHost]:
-    """The hosts that a `--limit` names, by group or by name pattern, in their order.
+    """Return the hosts that a `--limit` selects, by group or by name pattern, in their order.
 
     Raises RackwrightError when a pattern matches nothing.
     """
@@ -123,7 +123,7 @@ def limited(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str
 
 
 def refuse_half_groups(hosts: Sequence[InventoryHost], chosen: Iterable[str]) -> None:
-    """Raises SettingsError, with the right --limit, when a run would touch some hosts of an endpoint and not others."""
+    """Raise SettingsError, with the right --limit, when a run would touch some hosts of an endpoint and not others."""
     told = [
         f"{', '.join(group.hosts)} serve endpoint {group.endpoint} together, and {', '.join(missing)} is not chosen; "
         f"next, the same command with {' '.join(f'--limit {host}' for host in group.hosts)}"
@@ -161,13 +161,13 @@ def settings_of(host: Host) -> HostSettings:
 
 
 def groups_of(host: Host) -> tuple[str, ...]:
-    """The groups that an inventory itself names for a host; pyinfra adds some of its own."""
+    """Return the groups that an inventory itself lists for a host; pyinfra adds some of its own."""
     known = part_of(host.state, Inventories).entry(host.name)
     return known.groups if known else ()
 
 
 def _loaded_settings(host: Host) -> HostSettings:
-    """As `check` sees them; for a host of somebody else's inventory, what its deploy file says, and defaults."""
+    """As `check` sees them; for a host of a foreign inventory, what its deploy file says, and defaults."""
     known = part_of(host.state, Inventories).entry(host.name)
     if known:
         return known.settings

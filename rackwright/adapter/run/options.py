@@ -86,13 +86,13 @@ def given(data: Mapping[str, Any]) -> Iterator[None]:
 
 
 def data_given() -> dict[str, Any]:
-    """What `--data` says, of pyinfra's command or of ours."""
+    """Return the value of `--data`, of pyinfra's command or of Rackwright's."""
     options = current()
     return options.data if options else dict(part_of(current_state(), Inventories).data)
 
 
 def data_words(data: Mapping[str, Any]) -> list[str]:
-    """What is given as words for a process that loads the inventory again; `data` wins over what was typed."""
+    """Return the arguments for a process that loads the inventory again; `data` wins over what was typed."""
     given_too = {**data_given(), **data}
     return [word for key, value in given_too.items() for word in ("--data", f"{key}={json.dumps(value)}")]
 
@@ -148,7 +148,7 @@ def name_in_commands(inventory: str) -> None:
 
 
 def inventory_named() -> str:
-    """The inventory of the pyinfra command that runs; empty when something else runs."""
+    """Return the inventory of the pyinfra command that runs; empty when something else runs."""
     context = click.get_current_context(silent=True)
     return str(context.params.get("inventory") or "") if context else ""
 

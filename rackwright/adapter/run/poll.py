@@ -182,7 +182,7 @@ def _closed_after(client: Any, seconds: float) -> Iterator[None]:
 
 
 def _output(channel: Any) -> tuple[bytes, bytes]:
-    """What a command prints on both streams, as it comes: one that is not read stops the host. Raises FloodError."""
+    """Yield what a command prints on both streams, as it comes: unread output stops the host. Raises FloodError."""
     spent, output, errors = Spent(), bytearray(), bytearray()
     channel.settimeout(STEP)
     chunk = b"-"

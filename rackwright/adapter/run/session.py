@@ -71,7 +71,7 @@ def hosts_named(inventory: str, names: Collection[str]) -> list[InventoryHost]:
 
 
 def chosen_together(inventory: str, limit: Sequence[str], only: Sequence[str] = ()) -> list[InventoryHost]:
-    """The same for what changes hosts: hosts that serve an endpoint together are chosen together.
+    """Do the same for what changes hosts: hosts that serve an endpoint together are chosen together.
 
     Raises SettingsError, with the right --limit, when only some of them are.
     """

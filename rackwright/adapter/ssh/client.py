@@ -1,7 +1,7 @@
 """pyinfra's SSH client where bastions and small sshd limits are: strict keys on every hop, and patience.
 
 pyinfra connects to the jump hosts of an SSH configuration with no word of how keys are checked, and of where they
-lie; and whoever is refused by sshd's own limits (MaxStartups on a bastion, MaxSessions on a host) is lost to it.
+lie; and a connection that sshd's own limits refuse (MaxStartups on a bastion, MaxSessions on a host) is lost to it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOGIN = 30
 CHANNEL = 30
 """Seconds within which a host must have opened a session; paramiko's own limit is an hour."""
 PAUSES = (0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
-"""Seconds, about, between two tries at a bastion that lets nobody in for now."""
+"""Seconds, about, between two tries at a bastion that refuses connections for now."""
 LOGINS = 8
 """Logins under way at one bastion at the same time: sshd's own MaxStartups begins to refuse at ten."""
 TURNS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 3.2)
@@ -64,7 +64,7 @@ class Checking:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The same as pyinfra's client is told it."""
+        """The same, as arguments of pyinfra's client."""
         return {f"{_OURS}strict_host_key_checking": self.strict or "yes", f"{_OURS}known_hosts_file": self.known_hosts}
 
 
@@ -130,7 +130,7 @@ class PatientClient(SSHClient):
         ssh_config_file: str | None = None,
         strict_host_key_checking: str | None = None,
     ) -> Any:
-        """What a connection needs, from what ssh says of the host, in the order in which pyinfra's client takes it."""
+        """Return what a connection needs, from the host's ssh settings, in the order that pyinfra's client expects."""
         known: dict[str, Any] = dict(initial_cfg or {})
         question = _question(hostname, {**known, f"{_OURS}config_file": ssh_config_file})
         said, checking = _said(question), _OUTER.get() or Checking(strict_host_key_checking, None)
@@ -150,7 +150,7 @@ class PatientClient(SSHClient):
         return place.address, found, forwards, trust, (), int(said.get("serveraliveinterval") or 0), agent_of(said)
 
     def _way(self, question: SshQuestion, said: SshAnswer, place: HostKeyPlace, known: Mapping[str, Any]) -> Any:
-        """What leads to the host's sshd: a program, the last of its jump hosts, or None for a plain connection."""
+        """Open what leads to the host's sshd: a program, its last jump host, or None for a plain connection."""
         from rackwright.adapter.ssh import jumps  # noqa: PLC0415 - few machines configure ssh
 
         if said.get("proxycommand"):
@@ -169,7 +169,7 @@ class PatientClient(SSHClient):
         return way or jumps.bound_socket(said, place.address, place.port, known.get("timeout"))
 
     def gateway(self, hostname: str, host_port: int, target: str, target_port: int, timeout: Any = None) -> Any:
-        """The way from this hop to the next one, or to the host."""
+        """Open the channel from this hop to the next one, or to the host."""
         try:
             return super().gateway(hostname, host_port, target, target_port, timeout=timeout)  # type: ignore[no-untyped-call]
         except ChannelException as error:
@@ -215,7 +215,7 @@ class Logins:
 
 @cache
 def logins_at(hostname: str, port: object) -> Logins:  # noqa: ARG001 - both tell one from another
-    """The limit of a bastion, shared by all hosts behind it."""
+    """Return the limit of a bastion, shared by all hosts behind it."""
     return Logins()
 
 
@@ -249,13 +249,13 @@ def checked_by(checking: Checking) -> Iterator[None]:
 
 
 def checking_of(data: Mapping[str, Any]) -> Checking:
-    """How a host's data say that its keys are checked."""
+    """Return how a host's data say that its keys are checked."""
     known_hosts = data.get("ssh_known_hosts_file")
     return Checking(str(data.get(STRICT) or "yes"), str(known_hosts) if known_hosts else None)
 
 
 def patiently(connect: Callable[[], None]) -> None:
-    """Connect, again and again while a bastion lets nobody in; at random moments, as the others wait as well."""
+    """Connect, retrying while a bastion refuses; at random moments, as the others wait as well."""
     for pause in PAUSES:
         try:
             return connect()
@@ -274,7 +274,7 @@ def _place(question: SshQuestion) -> HostKeyPlace:
 
 
 def _said(question: SshQuestion) -> SshAnswer:
-    """What ssh says of a host. Raises SSHException where that cannot be followed: it ends this connection alone."""
+    """Ask for a host's ssh settings. Raises SSHException for unfit ones: it ends this connection alone."""
     try:
         said = ask(question)
         refuse_unfit(question, said)
@@ -284,7 +284,7 @@ def _said(question: SshQuestion) -> SshAnswer:
 
 
 def line_to(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
-    """A connection to a host's sshd, through the jump hosts that the SSH configuration names; nobody logs in there."""
+    """Connect to a host's sshd, through the jump hosts of the SSH configuration, without a login."""
     use_patient_client()
     found: list[Any] = []
     stated, file = str(data.get("ssh_hostname") or place.address), data.get("ssh_config_file")
@@ -300,7 +300,7 @@ def line_to(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
 
 
 def _no_keys(_: Any) -> HostKeys:
-    """paramiko knows no key, and so asks Trust for each."""
+    """Return no keys: paramiko then asks Trust for each."""
     return HostKeys()
 
 

@@ -1,4 +1,4 @@
-"""Make the standard library cooperative, for commands of ours that connect by pyinfra.
+"""Make the standard library cooperative, for Rackwright commands that connect by pyinfra.
 
 Locks, queues and threads that are made before are real ones: a greenlet that waits for one stops the only thread, and
 with it the greenlet that would release it. Make them within `session.connected`, never at import or before.

@@ -41,7 +41,7 @@ def _of(key: paramiko.PKey) -> HostKey:
 
 
 def offered(name: str, place: HostKeyPlace, line: Callable[[], Any]) -> list[HostKey]:
-    """The keys that the host shows, none of them trusted. Raises RackwrightError when it shows none.
+    """Return the keys that the host shows, none of them trusted. Raises RackwrightError when it shows none.
 
     line: makes a connection to its sshd, through its jump hosts.
     """
@@ -78,7 +78,7 @@ def _shown(line: Any, kind: str) -> HostKey:
 
 
 def known(place: HostKeyPlace) -> list[HostKey]:
-    """The keys that the files have of a host, hashed names included."""
+    """Return the keys that the files have of a host, hashed names included."""
     lines = [line for file in place.files for line in _text(_path(file)).split("\n") if _names(line, place.entry)]
     entries = [entry for line in lines if (entry := _parsed(line)) is not None]
     return [_of(entry.key) for entry in entries if entry.key is not None]
@@ -92,7 +92,7 @@ def _parsed(line: str) -> HostKeyEntry | None:
 
 
 def _text(path: Path) -> str:
-    """What stands in a file, byte for byte. Raises RackwrightError when it cannot be read."""
+    """Return a file's content, byte for byte. Raises RackwrightError when it cannot be read."""
     try:
         return path.read_bytes().decode(errors="surrogateescape") if path.is_file() else ""
     except OSError as error:
@@ -104,7 +104,7 @@ def _path(file: str) -> Path:
 
 
 def _names(line: str, entry: str) -> bool:
-    """Whether a line is about a host by its name. Patterns, authorities and revocations are the user's own."""
+    """Return whether a line is about a host by its name. Patterns, authorities and revocations are the user's own."""
     words = line.split()
     if len(words) < 3 or words[0].startswith(("#", "@")):
         return False
@@ -121,7 +121,7 @@ def _is(name: str, entry: str) -> bool:
 
 
 def without(text: str, entry: str, when: str) -> str:
-    """A known_hosts text without a host's lines; each stays as a comment. Other hosts of the same line keep theirs."""
+    """Return a known_hosts text with a host's lines as comments. Other hosts of the same line keep theirs."""
     found: list[str] = []
     for line in text.removesuffix("\n").split("\n") if text else ():
         if not _names(line, entry):

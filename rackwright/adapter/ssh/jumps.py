@@ -41,7 +41,7 @@ def chain_of(answer: SshAnswer, question: SshQuestion) -> list[Hop]:
 
 
 def hops(text: str) -> list[Hop]:
-    """The jump hosts of a ProxyJump, the first one to connect to first. Raises SSHException for another word."""
+    """Return the jump hosts of a ProxyJump, in connection order. Raises SSHException for an invalid value."""
     return [_hop(word.strip()) for word in text.split(",") if word.strip()]
 
 
@@ -56,14 +56,14 @@ def _hop(word: str) -> Hop:
 
 
 def program(said: SshAnswer, question: SshQuestion, address: str, port: int, user: str) -> Any:
-    """The ProxyCommand, started by the user's shell with its tokens filled in, as ssh starts it."""
+    """Start the ProxyCommand by the user's shell with its tokens filled in, as ssh starts it."""
     tokens = {"%%": "%", "%h": address, "%n": question.host, "%p": str(port), "%r": user}
     command = re.sub("%.", lambda found: tokens.get(found[0], found[0]), said.get("proxycommand"))
     return ProxyCommand(shlex.join([os.environ.get("SHELL") or SHELL, "-c", f"exec {command}"]))
 
 
 def bound_socket(said: SshAnswer, address: str, port: int, timeout: float | None) -> socket.socket | None:
-    """A connection as AddressFamily and BindAddress ask for it; None where neither is set. Raises OSError."""
+    """Connect as AddressFamily and BindAddress require; return None where neither is set. Raises OSError."""
     family, source = FAMILIES.get(said.get("addressfamily"), socket.AF_UNSPEC), said.get("bindaddress")
     if family == socket.AF_UNSPEC and not source:
         return None
@@ -71,7 +71,7 @@ def bound_socket(said: SshAnswer, address: str, port: int, timeout: float | None
 
 
 def _first(found: Sequence[Any], source: str, timeout: float | None) -> socket.socket:
-    """The first address that answers. Raises the last one's OSError."""
+    """Connect to the first address that answers. Raises the last one's OSError."""
     error: OSError | None = None
     for family, kind, protocol, _, at in found:
         line = socket.socket(family, kind, protocol)

@@ -63,7 +63,7 @@ def _limited(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unless(dead: Sequence[SilentHostError], run: Callable[[], Any]) -> Any:
-    """What a command returns. Raises the error for which its connection was closed meanwhile, whatever it says."""
+    """Return a command's result. Raises, whatever it says, the error for which its connection was closed."""
     try:
         found = run()
     except (OSError, EOFError, SSHException):
@@ -88,7 +88,7 @@ def _watch(connector: SSHConnector, dead: list[SilentHostError]) -> None:
 
 
 def _answers(transport: Any) -> bool:
-    """True if sshd answers within DEAD seconds, by whatever word; two commands ask one after the other."""
+    """Return True if sshd answers within DEAD seconds, with any answer; two commands ask one after the other."""
     lock = vars(transport).setdefault("rackwright_asks", BoundedSemaphore())
     try:
         with gevent.Timeout(DEAD), lock:
@@ -99,7 +99,7 @@ def _answers(transport: Any) -> bool:
 
 
 def lose(client: Any) -> None:
-    """Close a connection that nothing good comes from any more, without waiting for the host."""
+    """Close a connection that is no longer of use, without waiting for the host."""
     if client is not None:
         gevent.spawn(_close, client)
         gevent.sleep(0)
@@ -113,7 +113,7 @@ def _close(client: Any) -> None:
 def read_within_limits(
     stdout_buffer: Any, stderr_buffer: Any, timeout: int | None, print_output: bool, print_prefix: str
 ) -> CommandOutput:
-    """What a command prints, by lines, as pyinfra's own function returns it.
+    """Return what a command prints, by lines, as pyinfra's own function does.
 
     Raises FloodError for too much, and TimeoutError when it takes longer than `timeout` seconds.
     """
@@ -149,7 +149,7 @@ def _read(
     lines: list[OutputLine],
     show: Callable[[str, str], None],
 ) -> Exception | None:
-    """Returns what went wrong, since gevent prints a traceback of what a greenlet raises."""
+    """Return what went wrong, since gevent prints a traceback of what a greenlet raises."""
     try:
         for line in lines_of(lambda: spent.take(source())):
             lines.append(OutputLine(name, line))
@@ -160,7 +160,7 @@ def _read(
 
 
 def lines_of(read: Callable[[], bytes]) -> Iterator[str]:
-    """The lines of a stream, whatever its bytes are; other greenlets run between two chunks."""
+    """Yield the lines of a stream, whatever its bytes are; other greenlets run between two chunks."""
     decoder, begun = codecs.getincrementaldecoder("utf-8")("replace"), list[str]()
     while chunk := read():
         first, *others = decoder.decode(chunk).split("\n")

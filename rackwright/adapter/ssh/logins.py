@@ -19,7 +19,7 @@ def adapted(said: SshAnswer, question: SshQuestion, arguments: Mapping[str, Any]
     """Arguments of a connection that ssh's configuration sets in place of pyinfra's defaults."""
     found: dict[str, Any] = {}
     if said.every("identityfile") or said.is_set("identitiesonly", "yes"):
-        found["look_for_keys"] = False  # the usual files count only where no other is named
+        found["look_for_keys"] = False  # the usual files count only where no other is set
     only = said.is_set("identitiesonly", "yes") and arguments.get("pkey") is None and _loaded(said, question)
     if only or said.every("identityagent") == ["none"]:
         found["allow_agent"] = False
@@ -29,7 +29,7 @@ def adapted(said: SshAnswer, question: SshQuestion, arguments: Mapping[str, Any]
 
 
 def agent_of(said: SshAnswer) -> str | None:
-    """The socket of IdentityAgent; None for the usual one."""
+    """Return the socket of IdentityAgent; None for the usual one."""
     stated = said.get("identityagent")
     if stated.startswith("$"):
         return os.environ.get(stated[1:].strip("{}"))
@@ -37,7 +37,7 @@ def agent_of(said: SshAnswer) -> str | None:
 
 
 def keys_of(said: SshAnswer, question: SshQuestion, known: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of IdentityFile, unless the settings name one: the first one that opens as a key, the rest by file."""
+    """Return the keys of IdentityFile, unless the settings have one: the first that opens as a key, others by file."""
     files = identities(said, question)
     if known.get("pkey") is not None or not files:
         return {}
@@ -49,7 +49,7 @@ def keys_of(said: SshAnswer, question: SshQuestion, known: Mapping[str, Any]) ->
 
 
 def identities(said: SshAnswer, question: SshQuestion) -> list[str]:
-    """The identity files that are there."""
+    """Return the identity files that exist."""
     named = [expanded(word, said, question) for word in said.every("identityfile") if word.lower() != "none"]
     return [file for file in named if Path(file).is_file()]
 

@@ -8,13 +8,13 @@ from rackwright.messages import RackwrightError
 
 UNLIMITED = resource.RLIM_INFINITY
 A_HOST = 2
-"""Open files for a host: its connection, or the one to its bastion, and one made anew beside it now and then."""
+"""Open files for a host: its connection, or the one to its bastion, and now and then a new one beside it."""
 BESIDES = 200
 """Open files for all else: modules, logs, pipes to programs, what the shell left open."""
 
 
 def room_for(soft: int, hard: int, hosts: int) -> int:
-    """The soft limit of open files that so many hosts want: the present one where it is enough.
+    """Return the soft limit of open files that so many hosts need: the present one where it is enough.
 
     soft, hard: limits as the kernel has them, in files. Raises RackwrightError when the hard one is too low.
     """

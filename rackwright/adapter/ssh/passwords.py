@@ -1,4 +1,4 @@
-"""Nobody is asked for a sudo password: pyinfra would put it into the host's process list."""
+"""Never ask for a sudo password: pyinfra would put it into the host's process list."""
 
 from __future__ import annotations
 

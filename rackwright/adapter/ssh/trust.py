@@ -29,7 +29,7 @@ class Trust(MissingHostKeyPolicy):
     """A new name is written hashed, as `HashKnownHosts` asks for."""
 
     def missing_host_key(self, client: Any, hostname: str, key: PKey) -> None:  # noqa: ARG002 - paramiko's own names
-        """Raises SSHException for a key that is not known, is another one, or is revoked."""
+        """Raise SSHException for a key that is not known, is another one, or is revoked."""
         verdict, where = self.place.names.judge(key.get_name(), key.get_base64())
         entry = self.place.entry
         if verdict is KeyVerdict.REVOKED:
@@ -58,7 +58,7 @@ class Trust(MissingHostKeyPolicy):
         logger.warning("Added host key for %s to %s", self.place.entry, path)
 
     def transport(self, *args: Any, **arguments: Any) -> BoundedTransport:
-        """A transport that asks the host first for keys of the kinds that are known."""
+        """Make a transport that asks the host first for keys of the kinds that are known."""
         made = BoundedTransport(*args, **arguments)
         options = made.get_security_options()
         options.key_types = _ordered(options.key_types, self.place.names.kinds)

@@ -1,1 +1,1 @@
-"""What hosts keep of a run, so that somebody without its record can resume it."""
+"""What hosts keep of a run, so that an operator without its record can resume it."""

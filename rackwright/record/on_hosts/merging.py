@@ -10,9 +10,9 @@ from rackwright.record.on_hosts.slices import Slice
 
 
 def merged(slices: Mapping[str, Slice]) -> dict[str, list[Event]]:
-    """The events of each run that hosts know of, by the run's name, the oldest first.
+    """Return the events of each run that hosts know of, by the run's name, the oldest first.
 
-    slices: by host. A host without one is in no phase: what became of it nobody has said. Raises RackwrightError when
+    slices: by host. A host without one is in no phase: its fate was not reported. Raises RackwrightError when
     hosts disagree on how a run began.
     """
     runs: dict[str, dict[str, Slice]] = {}
@@ -34,7 +34,7 @@ def _events(run: str, slices: Mapping[str, Slice]) -> list[Event]:
 
 
 def _agreed(run: str, slices: Mapping[str, Slice]) -> Event:
-    """How the run began. One record has told all hosts, so they say the same."""
+    """Return how the run began. All hosts have it from one record, so they say the same."""
     names = sorted(slices)
     begin = slices[names[0]].begin
     others = [name for name in names if slices[name].begin != begin]
@@ -60,6 +60,6 @@ def _by_phase(events: Sequence[Event]) -> dict[str, list[Event]]:
 
 
 def _phases(parts: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    """Every phase once, in the run's order: whoever has seen the most knows it."""
+    """Return every phase once, in the run's order: the host that has seen the most knows it."""
     longest_first = sorted((tuple(part) for part in parts), key=lambda names: (-len(names), names))
     yield from dict.fromkeys(name for names in longest_first for name in names)

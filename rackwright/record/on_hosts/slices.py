@@ -103,9 +103,9 @@ class Slice:
 
 
 def slice_of(run: str, root: Path, events: Iterable[Event], host: str) -> str | None:
-    """The slice of a host, as its file has it; None for a run of a kind that hosts keep nothing of.
+    """Return the slice of a host, as its file has it; None for a run of a kind that hosts keep nothing of.
 
-    run: the run's name. root: the site's folder; files in it are named from there, as every machine has its own.
+    run: the run's name. root: the site's folder; paths of its files are relative to it, as every machine has its own.
     """
     found = list(events)
     begin = next((event for event in found if event["kind"] == "begin"), None)
@@ -120,12 +120,12 @@ def slice_of(run: str, root: Path, events: Iterable[Event], host: str) -> str | 
 
 
 def is_kept(begin: Mapping[str, Any]) -> bool:
-    """Whether hosts keep a slice of such a run: what any other was is done by the same command again."""
+    """Return whether hosts keep a slice of such a run: what any other was is done by the same command again."""
     return begin.get("purpose") in (FORWARD, BY_HAND) or bool(begin.get("plain"))
 
 
 def parse_slice(text: str, host: str) -> Slice | None:
-    """What a host said of its slice. None when it has none, or none that makes sense.
+    """Read a host's answer as its slice. None when it has none, or none that makes sense.
 
     What a host says is data: events of other hosts, unknown fields and lines that were cut are left out.
     """

@@ -1,1 +1,1 @@
-"""A run as people see it: while it goes on, and afterwards."""
+"""A run as people see it: while it runs, and afterwards."""

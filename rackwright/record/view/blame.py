@@ -16,7 +16,7 @@ RANK = (BAD, WARN, BUSY, IDLE, GOOD)
 
 
 def tone(timeline: Timeline, state: RunState) -> str:
-    """How good a state is in a run."""
+    """Return how good a state is in a run."""
     if state in OPEN:
         if timeline.ended is not None:
             return BAD if state is RunState.SWITCHING else WARN
@@ -29,7 +29,7 @@ def tone(timeline: Timeline, state: RunState) -> str:
 
 
 def tone_of(timeline: Timeline, host: HostTimeline) -> str:
-    """How good a host's state is: a release that serves is well only when a row of the gate has proven it."""
+    """Return how good a host's state is: a release that serves is well only when a row of the gate has proven it."""
     kind = tone(timeline, host.state)
     return WARN if kind == GOOD and not any(row.mark == "proved" for row in host.rows.values()) else kind
 
@@ -46,14 +46,14 @@ def worst_first(timeline: Timeline) -> list[HostTimeline]:
 def culprits(timeline: Timeline) -> list[HostTimeline]:
     """Hosts on which something went wrong, without those that only bear the consequences.
 
-    One that failed while its wave was watched was taken back with the others, and is the cause all the same.
+    One that failed while its wave was watched was taken back with the others, and is the cause anyway.
     """
     bad = [host for host in worst_first(timeline) if tone(timeline, host.state) in TROUBLE]
     return [host for host in bad if not _bears(timeline, host)]
 
 
 def _bears(timeline: Timeline, host: HostTimeline) -> bool:
-    """True for a host whose state only follows from others."""
+    """Return True for a host whose state only follows from others."""
     return host.state in CONSEQUENCES and host.name not in {failure.host for failure in timeline.failures}
 
 

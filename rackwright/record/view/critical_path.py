@@ -25,17 +25,17 @@ class Piece:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Return how long it took."""
         return self.end - self.start
 
     @property
     def is_own(self) -> bool:
-        """Whether it is what a deploy cannot do without: a download, or the load of the model."""
+        """Return whether it is what a deploy cannot do without: a download, or the load of the model."""
         return self.phase in (DOWNLOADING, LOADING)
 
 
 def critical_path(timeline: Timeline, host: HostTimeline) -> list[Piece]:
-    """The host's chain in its order: each piece ended last of those before the one that follows it."""
+    """Return the host's chain in its order: each piece ended last of those before the one that follows it."""
     pieces = [piece for piece in _pieces(host) if piece.seconds > 0]
     found: list[Piece] = []
     cursor = max((piece.end for piece in pieces), default=0.0)
@@ -64,6 +64,6 @@ def _pieces(host: HostTimeline) -> Iterator[Piece]:
 
 
 def own_part(path: list[Piece]) -> float:
-    """The part of a path that its own downloads and its load took; 0 for an empty one."""
+    """Return the part of a path that its own downloads and its load took; 0 for an empty one."""
     whole = sum(piece.seconds for piece in path)
     return sum(piece.seconds for piece in path if piece.is_own) / whole if whole else 0.0

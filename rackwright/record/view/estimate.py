@@ -26,7 +26,7 @@ def remaining(timeline: Timeline, now: float) -> float | None:
 
 
 def _wave(timeline: Timeline, hosts: list[HostTimeline], typical: float, now: float) -> float:
-    """Rounds of as many hosts as may be down, less what those under way have done already."""
+    """Return rounds of as many hosts as may be down, less what those under way have done already."""
     begun = [host.began for host in hosts if host.state == RunState.SWITCHING and host.began is not None]
     done = min(typical, max(0.0, now - max(begun))) if begun else 0.0
     return ceil(len(hosts) / _at_once(timeline, hosts)) * typical - done

@@ -1,6 +1,6 @@
 """Runs pyinfra to its end, with its own output or behind the live view of the run's record.
 
-Ctrl-C reaches pyinfra as well, which then ends by itself; hosts finish what they have begun.
+Ctrl-C reaches pyinfra as well, which then ends on its own; hosts finish what they have begun.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GrowingRecord:
 
 
 def is_terminal() -> bool:
-    """True when a picture can be drawn, and somebody looks at it."""
+    """Return True when a picture can be drawn, and a user looks at it."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
@@ -95,7 +95,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 
 def _end(process: subprocess.Popen[bytes], error: KeyboardInterrupt) -> None:
-    """A terminal has sent SIGINT to pyinfra too; where it came to us alone, it is passed on."""
+    """Pass SIGINT on where it came to this process alone; a terminal has sent it to pyinfra too."""
     if isinstance(error, Terminated):
         process.send_signal(error.number)
     for number, patience in zip((signal.SIGINT, signal.SIGKILL), PATIENCE, strict=True):
@@ -114,7 +114,7 @@ def _private(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _draw_safely(process: subprocess.Popen[bytes], timeline: Timeline, growing: GrowingRecord) -> None:
-    """A picture that cannot be drawn is no reason to end a rollout."""
+    """Draw, and never end a rollout because a picture cannot be drawn."""
     try:
         _draw(process, timeline, growing)
     except KeyboardInterrupt as error:
@@ -134,7 +134,7 @@ def _draw(process: subprocess.Popen[bytes], timeline: Timeline, growing: Growing
     console = Console()
 
     def add_new_events() -> bool:
-        """Add what is new; whether a host is named in it."""
+        """Add what is new; return whether it is about a host."""
         events = list(growing.new_events())
         for event in events:
             add_event(timeline, event)
@@ -152,7 +152,7 @@ def _draw(process: subprocess.Popen[bytes], timeline: Timeline, growing: Growing
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the process has ended, after a short wait for it."""
+    """Return whether the process has ended, after a short wait for it."""
     try:
         process.wait(REFRESH)
     except subprocess.TimeoutExpired:
@@ -164,7 +164,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def unshown_errors(events: Sequence[Event], status: int, printed: str) -> Iterator[str]:
-    """What the view could not show: each failed host's errors, with the last lines that were printed of it.
+    """Yield what the view could not show: each failed host's errors, with the last lines that were printed of it.
 
     Hosts that were not switched because of others are left out. events: those of this command. printed: all that it
     has printed.
@@ -191,7 +191,7 @@ def _error_in(event: Event) -> str:
 
 
 def said_of(host: str, printed: str, errors: Sequence[str]) -> list[str]:
-    """The last lines of a host, or its errors when nothing was printed of it."""
+    """Return the last lines of a host, or its errors when nothing was printed of it."""
     start = f"[{host}] "
     lines = [
         line.strip().removeprefix(start).rstrip() for line in printed.splitlines() if line.strip().startswith(start)

@@ -1,4 +1,4 @@
-"""The live view of a run as it stands now: a header, and one line a host as long as the terminal has room. Pure."""
+"""The live view of a run at this moment: a header, and one line a host as long as the terminal has room. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BAR = 12
 
 
 def draw(timeline: Timeline, now: float, height: int, width: int) -> RenderableType:
-    """The view. now: seconds since 1970. height, width: lines and columns of the terminal."""
+    """Return the view. now: seconds since 1970. height, width: lines and columns of the terminal."""
     room = width if height >= ROOMY else WIDEST
     head = [*_title(timeline, room), *_sums(timeline, now, room)]
     shown, rest = chosen(timeline, max(1, height - AROUND - len(head) - 1))
@@ -66,7 +66,7 @@ def _urgency(timeline: Timeline, host: HostTimeline) -> tuple[int, int]:
 
 
 def headline(timeline: Timeline) -> str:
-    """Where the run is: its phase, its wave, and how many hosts are through."""
+    """Return where the run is: its phase, its wave, and how many hosts are through."""
     over = [host for host in timeline.hosts.values() if not host.is_open]
     through = f"{len(over)} of {len(timeline.hosts)} hosts are through"
     if timeline.phase == BACKWARD:
@@ -83,7 +83,7 @@ def headline(timeline: Timeline) -> str:
 
 
 def facts(timeline: Timeline, now: float) -> Iterator[str]:
-    """What else the header says: bake, failures, time, estimate, how many are down."""
+    """Yield what else the header says: bake, failures, time, estimate, how many are down."""
     bake = timeline.bakes[-1] if timeline.bakes else None
     if bake is not None and bake.lasts(now):
         yield f"watching {wave_name(bake.wave)} for {clock(round(bake.start + bake.seconds - now))} more"
@@ -100,7 +100,7 @@ def facts(timeline: Timeline, now: float) -> Iterator[str]:
 
 
 def tightest(timeline: Timeline) -> str:
-    """The group or rack that is nearest to its limit, and how many are down there; empty when none is limited."""
+    """Return the group or rack nearest to its limit, and how many are down there; empty when none is limited."""
     down = {
         host.name for host in timeline.hosts.values() if host.state in (RunState.SWITCHING, RunState.NOTHING_SERVES)
     }
@@ -112,7 +112,7 @@ def tightest(timeline: Timeline) -> str:
 
 
 def _title(timeline: Timeline, width: int) -> list[Text]:
-    """What runs and where it is: below each other where a line has no room for both."""
+    """Return what runs and where it is: below each other where a line has no room for both."""
     what, where = _line(f"{timeline.what or 'a run'}", "bold"), _line(headline(timeline), "bold cyan")
     if what.cell_len + where.cell_len + 3 > width:
         return [what, where]
@@ -120,7 +120,7 @@ def _title(timeline: Timeline, width: int) -> list[Text]:
 
 
 def _sums(timeline: Timeline, now: float, width: int) -> list[Text]:
-    """The facts, in as many lines as they take."""
+    """Return the facts, in as many lines as they take."""
     lines = [""]
     for fact in facts(timeline, now):
         longer = f"{lines[-1]} · {fact}" if lines[-1] else fact

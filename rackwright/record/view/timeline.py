@@ -33,7 +33,7 @@ class Span:
 
 @dataclass
 class DownloadSpan:
-    """One download of a host; several go on side by side. Seconds since 1970; `end` is None while it lasts."""
+    """One download of a host; several run side by side. Seconds since 1970; `end` is None while it lasts."""
 
     title: str
     start: float
@@ -89,12 +89,12 @@ class HostTimeline:
 
     @property
     def phase(self) -> str:
-        """What it does now; empty when nothing is under way."""
+        """Return what it does now; empty when nothing is under way."""
         return self.spans[-1].phase if self.spans and self.spans[-1].end is None else ""
 
     @property
     def since(self) -> float | None:
-        """When what it does now began."""
+        """Return when what it does now began."""
         return self.spans[-1].start if self.phase else None
 
     @property
@@ -149,7 +149,7 @@ class WatchedWave:
     hosts: frozenset[str] = frozenset()
 
     def lasts(self, now: float) -> bool:
-        """True while it is watched."""
+        """Return True while it is watched."""
         return now < self.start + self.seconds
 
 
@@ -169,7 +169,7 @@ class Timeline:
     phases: list[tuple[str, float]] = field(default_factory=list)
     hosts: dict[str, HostTimeline] = field(default_factory=dict)
     waves: list[list[str]] = field(default_factory=list)
-    """Names by wave, in the phase that goes on; the canaries first."""
+    """Names by wave, in the current phase; the canaries first."""
     marks: list[tuple[str, float]] = field(default_factory=list)
     """When each wave began to switch, and when the run began to roll back."""
     limits: dict[str, Limit] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class Timeline:
     """Seconds that a switch took in earlier runs; None before the first of them."""
 
     def host(self, event: Event) -> HostTimeline:
-        """The host of an event. Raises KeyError or TypeError when it names none."""
+        """Return the host of an event. Raises KeyError or TypeError when it has none."""
         name = event["host"]
         if not isinstance(name, str):
             raise TypeError(name)
@@ -199,7 +199,7 @@ class Timeline:
         return list(dict.fromkeys(endpoint for host in self.hosts.values() for endpoint in host.endpoints))
 
     def is_final(self, host: HostTimeline) -> bool:
-        """True when the host's state is its last word in the phase that runs."""
+        """Return True when the host's state is final in the phase that runs."""
         return not host.is_open and host.final_in == len(self.phases) + 1
 
     def _is_open(self, name: str) -> bool:

@@ -37,7 +37,7 @@ _SWITCH = endpoint_job("switch", "")
 
 
 def timeline_of(events: Iterable[Event]) -> Timeline:
-    """The timeline of all these events."""
+    """Return the timeline of all these events."""
     timeline = Timeline()
     for event in events:
         add_event(timeline, event)
@@ -97,7 +97,7 @@ def _job(timeline: Timeline, event: Event, now: float) -> None:
 
 
 def _fetch(host: HostTimeline, event: Event, title: str, now: float) -> None:
-    """Downloads go on side by side: the host downloads from the first one's begin to the last one's end."""
+    """Merge downloads that run side by side: the host downloads from the first one's begin to the last one's end."""
     job = str(event["job"])
     if event["state"] == "began":
         host.said = title
@@ -202,7 +202,7 @@ def _row(timeline: Timeline, event: Event, now: float) -> None:
 
 
 def _endpoint(host: HostTimeline, event: Event) -> str:
-    """The endpoint that a row is of; records of an earlier version say it by the switch that is under way alone."""
+    """Return the endpoint of a row; records of an earlier version have it only in the switch that is under way."""
     return str(event.get("endpoint") or (host.switching if host.state == RunState.SWITCHING else ""))
 
 

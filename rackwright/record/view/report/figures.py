@@ -39,7 +39,7 @@ class Bar:
 
 
 def bars(timeline: Timeline, host: HostTimeline) -> list[Bar]:
-    """The bars of a host; neighbours of one phase are drawn as one."""
+    """Return the bars of a host; neighbours of one phase are drawn as one."""
     if timeline.began is None or timeline.duration <= 0:
         return []
     end, whole = timeline.began + timeline.duration, timeline.duration
@@ -68,7 +68,7 @@ def _title(span: Span, seconds: float) -> str:
 
 
 def ticks(timeline: Timeline) -> list[tuple[float, str]]:
-    """Marks of the time axis: percentage of the run's time, and the time since its begin."""
+    """Return marks of the time axis: percentage of the run's time, and the time since its begin."""
     whole = timeline.duration
     step = next((step for step in TICKS if whole / step <= 8), max(TICKS[-1], int(whole / 8)))
     return [(round(100 * at / whole, 2), clock(at)) for at in range(0, int(whole) + 1, step)] if whole > 0 else []
@@ -81,11 +81,11 @@ class WaveMark:
     left: float
     name: str
     lane: int | None
-    """The line that its label stands on, counted from the top; None where no line has room for it."""
+    """Return the row of its label, counted from the top; None where no row has room for it."""
 
 
 def wave_marks(timeline: Timeline) -> list[WaveMark]:
-    """The marks of the time axis; labels that would cover each other stand on lines of their own."""
+    """Return the marks of the time axis; labels that would cover each other get rows of their own."""
     if timeline.began is None or timeline.duration <= 0:
         return []
     places = [(round(100 * (at - timeline.began) / timeline.duration, 2), name) for name, at in timeline.marks]
@@ -138,7 +138,7 @@ def _row_sum(name: str, endpoint: str, timeline: Timeline, several: bool) -> Row
 
 
 def _same(answers: list[str]) -> str:
-    """What the release before answered in words."""
+    """Return what the release before answered in words."""
     each = set(answers)
     return answers[0] if len(each) == 1 else f"{len(each)} different answers" if each else ""
 
@@ -152,7 +152,7 @@ def _spread(name: str, figures: list[float]) -> str:
 
 
 def figure(name: str, value: float) -> str:
-    """A figure of a row, in the unit that people read it in."""
+    """Return a figure of a row, in the unit that people read it in."""
     return number(value * UNITS.get(name, (1.0, ""))[0])
 
 
@@ -189,7 +189,7 @@ class Changed:
 
 
 def changed(timeline: Timeline) -> list[Changed]:
-    """What changed, equal things once, those of most hosts first."""
+    """Return what changed, equal things once, those of most hosts first."""
     found: dict[tuple[tuple[str, ...], str], list[HostTimeline]] = {}
     for host in timeline.hosts.values():
         if host.changes:

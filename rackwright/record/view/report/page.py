@@ -24,7 +24,7 @@ VERDICTS: dict[int, str] = {ExitCode.DONE: blame.GOOD, ExitCode.ROLLED_BACK: bla
 
 
 def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) -> str:
-    """The whole page.
+    """Return the whole page.
 
     run: the run's name. logs: what the failed releases said last, by host.
     """
@@ -65,7 +65,7 @@ def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) ->
 
 
 def _verdict(timeline: Timeline) -> str:
-    """How good the run's end is; not well while a release serves that nothing has proven."""
+    """Return how good the run's end is; not well while a release serves that nothing has proven."""
     if timeline.status is None:
         return blame.BUSY
     unproven = any(blame.tone_of(timeline, host) == blame.WARN for host in timeline.hosts.values())
@@ -83,5 +83,5 @@ def _template() -> Template:
 
 
 def _at(seconds: float | None) -> str:
-    """A time for people, in UTC."""
+    """Return a time for people, in UTC."""
     return "-" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"

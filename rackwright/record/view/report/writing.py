@@ -42,7 +42,7 @@ def write_privately(target: Path, text: str) -> None:
 
 
 def _logs(timeline: Timeline, record: Path) -> dict[str, str]:
-    """The end of each kept log that lies in the run's own folder, where it should."""
+    """Return the end of each kept log that is in the run's own folder, where it should be."""
     folder, found = record.with_suffix("").resolve(), dict[str, str]()
     for host in [host for host in timeline.hosts.values() if host.logs][:HOSTS]:
         path = Path(host.logs[-1]).resolve()
