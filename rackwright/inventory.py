@@ -100,7 +100,7 @@ def _from_here(path: Path) -> str:
 
 
 def _found(inventory: str, root: Path) -> Path:
-    """Path of a named inventory: what the variable says, from where the user stands; else the site's own file first.
+    """Return the path of a named inventory: what the variable says, from the user's folder; else the site's file first.
 
     The variable then holds the whole path, since a process that starts from here has the site as its folder.
     """

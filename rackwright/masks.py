@@ -32,7 +32,7 @@ def keep_hidden(secret: str) -> None:
 
 
 def hidden(text: str) -> str:
-    """`text` with each secret that this process has read as a mask."""
+    """Return `text` with each secret that this process has read as a mask."""
     for secret in _secrets:
         if secret in text:
             text = text.replace(secret, MASK)
@@ -40,7 +40,7 @@ def hidden(text: str) -> str:
 
 
 def without_logins(text: str) -> str:
-    """`text` with logins in addresses and headers, and keys known by their beginning, as a mask; other words stay."""
+    """Return `text` with logins in URLs and headers, and keys known by their beginning, as a mask; other words stay."""
     if "://" in text:
         text = PASSWORD_IN_URL.sub(rf"\g<1>{MASK}", text)
     for pattern in (TOKEN_IN_URL, _KEY_IN_HEADER):

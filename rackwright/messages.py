@@ -53,7 +53,7 @@ def shortest(path: str) -> str:
 
 
 def _named(text: str) -> str:
-    """`text` with the inventory of this process in each command that has the place for one."""
+    """Return `text` with the inventory of this process in each command that has the place for one."""
     if not _inventory or "INVENTORY" not in text:
         return text
     name = _inventory[0]
@@ -64,7 +64,7 @@ def _named(text: str) -> str:
 
 
 def printable(text: str, keep: str = "", longest: int = LONGEST) -> str:
-    """One line: escape sequences are gone, every other character that does not print is a blank.
+    """Return one line: escape sequences are gone, every other character that does not print is a blank.
 
     That covers control characters (C0, C1), bidirectional overrides, line separators of Unicode and lone surrogates.
     A secret that this process has read is a mask. keep: characters that stay anyway, such as a tab. longest:
@@ -106,7 +106,7 @@ def waiting(what: Callable[[], str]) -> Iterator[None]:
 
 
 def listed(names: Collection[str], whole: int) -> str:
-    """`2 of 4 hosts: gpu01, gpu03`; of many, the first few; of none, no text."""
+    """Return `2 of 4 hosts: gpu01, gpu03`; of many, the first few; of none, no text."""
     if not names:
         return ""
     first, more = list(names)[:NAMED], len(names) - NAMED
@@ -114,7 +114,7 @@ def listed(names: Collection[str], whole: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 host`, `2 hosts`."""
+    """Return `1 host`, `2 hosts`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -86,22 +86,22 @@ def is_drop_ins(folder: str) -> bool:
 
 
 def endpoint_dir(endpoint: str) -> str:
-    """Folder of one endpoint: `releases/HASH`, and the pointers `current` and `proven`."""
+    """Return the folder of one endpoint: `releases/HASH`, and the pointers `current` and `proven`."""
     return f"{STATE}/endpoints/{endpoint}"
 
 
 def release_dir(endpoint: str, spec_hash: str) -> str:
-    """Folder of one release, named by its content."""
+    """Return the folder of one release, named by its content."""
     return f"{endpoint_dir(endpoint)}/releases/{spec_hash}"
 
 
 def keys_dir(endpoint: str) -> str:
-    """Folder with the keys that an endpoint's clients send, each by its digest, as a header line; root's alone."""
+    """Return the folder with the keys of an endpoint's clients, each by its digest, as a header line; root's alone."""
     return f"{endpoint_dir(endpoint)}/keys"
 
 
 def keyed_dir(endpoint: str) -> str:
-    """Folder with the engine's YAML and the key in it, made at each start; the container's user reads it."""
+    """Return the folder with the engine's YAML and the key in it, made at each start; the container's user reads it."""
     return f"{endpoint_dir(endpoint)}/keyed"
 
 
@@ -111,12 +111,12 @@ def group_dir(endpoint: str) -> str:
 
 
 def follow_unit(endpoint: str) -> str:
-    """Transient unit by which a member points at the head's release: that starts its own unit again."""
+    """Return the transient unit by which a member points at the head's release: that starts its own unit again."""
     return f"{_OWN}job-follow-{endpoint}.service"
 
 
 def failed_dir(home: str) -> str:
-    """Folder with the logs of failed tries, below an endpoint's folder or dockerd's; root's alone."""
+    """Return the folder with the logs of failed tries, below an endpoint's folder or dockerd's; root's alone."""
     return f"{home}/failed"
 
 
@@ -126,12 +126,12 @@ def trial_file(home: str) -> str:
 
 
 def held_file(endpoint: str) -> str:
-    """Drop-in that keeps an endpoint's unit from starting: it was never proven, and could not be taken back at boot."""
+    """Return the drop-in that blocks an endpoint's unit: it was never proven, and could not be taken back at boot."""
     return f"/run/systemd/system/{unit_name(endpoint)}.d/rackwright-held.conf"
 
 
 def unit_name(endpoint: str) -> str:
-    """Unit of an endpoint, in systemd; its container has the same name without the suffix."""
+    """Return the name of an endpoint's systemd unit; its container has the same name without the suffix."""
     return f"{_OWN}{endpoint}.service"
 
 
@@ -172,12 +172,12 @@ def job_container(name: str) -> str:
 
 
 def job_folder(name: str) -> str:
-    """Folder of a job's own files, gone after a reboot."""
+    """Return the folder of a job's own files, gone after a reboot."""
     return f"{RUN}/jobs/{name}"
 
 
 def guard_unit(name: str) -> str:
-    """Name, without suffix, of the timer and the service that take a guarded change back."""
+    """Return the name, without suffix, of the timer and the service that take a guarded change back."""
     return f"{_OWN}guard-{name}"
 
 

@@ -54,7 +54,7 @@ def _ignore_ending() -> None:
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """Within it SIGTERM and SIGHUP raise Terminated, so that what Ctrl-C cleans up is cleaned up for them too."""
+    """Raise Terminated on SIGTERM and SIGHUP in the block: what Ctrl-C cleans up is cleaned up for them too."""
     if not in_main_thread():
         yield
         return
@@ -75,7 +75,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - 
 
 
 def this_process() -> dict[str, Any]:
-    """Machine, boot, pid and start of this process, as plain values for a record.
+    """Return the machine, boot, pid and start of this process, as plain values for a record.
 
     `started` and `boot` are None on systems without /proc.
     """
@@ -103,7 +103,7 @@ def lives(process: Mapping[str, Any]) -> bool | None:
 
 
 def boot() -> str | None:
-    """Word of this machine's present boot; None on systems without /proc."""
+    """Return the ID of this machine's present boot; None on systems without /proc."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -111,7 +111,7 @@ def boot() -> str | None:
 
 
 def started(pid: int) -> int | None:
-    """Clock ticks from boot to a process's start (proc(5), field 22); None when it is gone, or a zombie."""
+    """Return clock ticks from boot to a process's start (proc(5), field 22); None when it is gone, or a zombie."""
     try:
         words = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

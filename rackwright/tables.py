@@ -110,7 +110,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _lines(heads: Sequence[str], row: Sequence[str], widths: Sequence[int], width: int | None) -> Iterator[str]:
-    """One row: side by side what has room, and below it, by its head, what has none."""
+    """Yield one row: side by side what has room, and below it, by its head, what has none."""
     for band in _bands(row, widths, width):
         yield from _side_by_side(band)
     cells = zip(heads, row, widths, strict=True)
@@ -119,7 +119,7 @@ def _lines(heads: Sequence[str], row: Sequence[str], widths: Sequence[int], widt
 
 
 def _below(values: Sequence[str], width: int) -> Iterator[str]:
-    """Values with their heads, as many in a line as have room."""
+    """Yield values with their heads, as many in a line as have room."""
     joined = ""
     for value in values:
         longer = f"{joined}{' ' * GAP}{value}" if joined else value
@@ -137,7 +137,7 @@ def _indented(text: str, width: int) -> Iterator[str]:
 
 
 def _bands(row: Sequence[str], widths: Sequence[int], width: int | None) -> list[list[tuple[int, list[str]]]]:
-    """Cells that stand side by side, each with its offset: a word longer than its column gets a line of its own."""
+    """Return cells that are side by side, each with its offset; words longer than their column get their own line."""
     bands: list[list[tuple[int, list[str]]]] = [[]]
     offset = end = 0
     for cell, column in zip(row, widths, strict=True):
@@ -162,7 +162,7 @@ def _side_by_side(band: Sequence[tuple[int, Sequence[str]]]) -> Iterator[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines that are broken between words; a command after `next:` stays in one, since half of it would run, too."""
+    """Return lines broken between words; a command after `next:` stays in one, since half of it would run, too."""
     whole = COMMAND.sub(lambda found: found[0].replace(" ", HELD), text)
     lines = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
     return [part.replace(HELD, " ") for part in lines] or [""]

@@ -10,17 +10,23 @@ class Printed(Protocol):
     """The lines of a command: of its standard output, of its standard error, and of both as they came."""
 
     @property
-    def stdout_lines(self) -> list[str]: ...
+    def stdout_lines(self) -> list[str]:
+        """Return the lines of standard output."""
+        ...
 
     @property
-    def stderr_lines(self) -> list[str]: ...
+    def stderr_lines(self) -> list[str]:
+        """Return the lines of standard error."""
+        ...
 
     @property
-    def output_lines(self) -> list[str]: ...
+    def output_lines(self) -> list[str]:
+        """Return the lines of both, as they came."""
+        ...
 
 
 def tail(output: Printed) -> str:
-    """Last lines that a command printed, errors preferred."""
+    """Return the last lines that a command printed, errors preferred."""
     return last_of(output.stderr_lines or output.stdout_lines)
 
 

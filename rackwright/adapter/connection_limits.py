@@ -131,7 +131,7 @@ def _transport(host: Host) -> Any:
 
 
 def _options() -> list[tuple[int, int, int]]:
-    """Level, option and value; those that this system has."""
+    """Return level, option and value; those that this system has."""
     tcp: dict[str, Any] = {
         "TCP_NODELAY": 1,
         "TCP_KEEPIDLE": SILENCE // 3,

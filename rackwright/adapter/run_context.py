@@ -36,7 +36,7 @@ def context_of(state: State) -> RunContext:
 
 
 def part_of(state: State, kind: type[Part]) -> Part:
-    """One part of it."""
+    """Return one part of it."""
     return context_of(state).part(kind)
 
 

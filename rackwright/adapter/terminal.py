@@ -48,7 +48,7 @@ def _echo(message: Any = None, **more: Any) -> None:
 
 
 def tame_output() -> None:
-    """From now on whatever pyinfra prints and logs in this process is harmless. Safe to repeat."""
+    """Make harmless whatever pyinfra prints and logs in this process from now on. Safe to repeat."""
     set_echo(_echo)
     # A logger has each filter once.
     logger.addFilter(_FILTER)
@@ -77,7 +77,7 @@ def _ask(prompt: object = "") -> str:
 
 
 def say_when_nobody_answers() -> None:
-    """From now on a question of pyinfra's to a closed standard input ends it with that line."""
+    """End pyinfra with that line when it asks a question and standard input is closed, from now on."""
     # Imported here, since it patches the whole process for gevent: right in pyinfra's own command, wrong in ours.
     from pyinfra_cli import cli  # noqa: PLC0415
 

@@ -157,7 +157,7 @@ def pending(steps: Collection[str], settings: HostSettings, seen: HostReading) -
 
 
 def _diff(host: Host, seen: HostReading) -> str:
-    """daemon.json, engine YAML and unit, before and after, as `rackwright plan` shows them."""
+    """Return daemon.json, engine YAML and unit, before and after, as `rackwright plan` shows them."""
     planned = plan_host(host.name, settings_of(host), seen, declared_of(host)).changes
     names = [concern.name for concern in IN_TURN]
     return "\n".join(change.diff for change in planned if change.concern in names and change.diff)
@@ -324,7 +324,7 @@ def _knock_as_stranger(host: Host) -> None:
 
 @contextmanager
 def _rules_of_what_serves(host: Host, turn: HostTurn) -> Iterator[None]:
-    """Whatever comes of a host's changes, its rules are then those of what serves."""
+    """Set a host's rules to those of what serves, whatever comes of its changes."""
     try:
         yield
     finally:
@@ -409,7 +409,7 @@ def _tell_deferred(host: Host, seen: HostReading) -> None:
 
 
 def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
-    """Waiting changes nothing, so it is not a command; an endpoint that does not come up is an error."""
+    """Wait for what loads. That is not a command: it changes nothing; an endpoint that does not come up is an error."""
     for job in jobs:
         try:
             run_job(host, job)

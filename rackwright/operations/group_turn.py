@@ -74,7 +74,7 @@ def group_turn_of(host: Host) -> GroupTurn | None:
 
 
 def turn_name(host: Host) -> str:
-    """The name of a host in the gate's queue: that of its head."""
+    """Return the name of a host in the gate's queue: that of its head."""
     group = settings_of(host).group
     return group.head.host if group else host.name
 

@@ -133,7 +133,7 @@ def _report(host: Host, concern: Concern[Any, Any], wanted: Any) -> None:
 
 
 def _give_up_early(host: Host, changes: Sequence[Change]) -> None:
-    """While looking ahead, a refusal takes the host out of the run, so that nothing is written to it later."""
+    """Take a host out of the run on a refusal while looking ahead, so that nothing is written to it later."""
     steps = [step for change in changes for step in change.steps]
     refusals = [step.message for step in steps if isinstance(step, Refuse) and step.final]
     if refusals and not host.state.is_executing:

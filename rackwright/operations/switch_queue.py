@@ -33,7 +33,7 @@ class SwitchQueue:
         self.gate.limits = limits_of(self.members.values(), in_rollout())
 
     def bake(self, host: str, check: BakeCheck) -> None:
-        """BakeCheck a host after its wave, and let the site's hooks hear of waves and of ends of switches."""
+        """Check a host after its wave, and let the site's hooks hear of waves and of ends of switches."""
         self.bake_checks[host] = check
         self.gate.bake = baking(max(other.settings.rollout.bake for other in self.members.values()), self.bake_checks)
         self.gate.on_wave, self.gate.on_end = self._ask_for_wave, self._report_end

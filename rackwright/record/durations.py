@@ -16,12 +16,12 @@ RUNS = 10
 
 
 def switch_time(records: list[Path]) -> float | None:
-    """Seconds that a switch has taken in the newest of these records, the oldest first; None before the first."""
+    """Return the seconds of a switch in the newest of these records, the oldest first; None before the first."""
     return typical_switch(read_record(path) for path in records[-RUNS:])
 
 
 def typical_switch(records: Iterable[Iterable[Mapping[str, Any]]]) -> float | None:
-    """Seconds that a switch has taken in these runs, from its begin to its proof; None before the first."""
+    """Return seconds that a switch has taken in these runs, from its begin to its proof; None before the first."""
     took = [seconds for events in records for seconds in _switches(events)]
     return median(took) if took else None
 

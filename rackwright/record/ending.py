@@ -30,7 +30,7 @@ class Result:
     """Whether a host failed by what only other settings help against."""
 
     def named(self, *states: RunState) -> list[str]:
-        """Hosts in one of these states."""
+        """Return the hosts in one of these states."""
         return [host for host, state in self.states.items() if state in states]
 
     @property
@@ -130,7 +130,7 @@ def _or_back(inventory: str, forward: Result) -> str:
 
 
 def _hurt(forward: Result, backward: Result | None, leaving: Collection[str]) -> list[str]:
-    """Hosts that may not serve the previous release."""
+    """Return the hosts that may not serve the previous release."""
     back = backward.states if backward else {}
     not_back = [host for host in leaving if back.get(host) not in WELL]
     left = [host for host in forward.named(RunState.AFTERWARDS) if back.get(host) not in WELL]

@@ -50,7 +50,7 @@ class Judgement:
         return self.fault is Fault.RELEASE
 
     def whose(self, host: str) -> Fault:
-        """Whose fault the failure of one of these hosts is."""
+        """Return whose fault the failure of one of these hosts is."""
         if host in self.blamed:
             return Fault.HOST
         return Fault.RELEASE if self.is_the_releases and host in self.refused else Fault.UNKNOWN

@@ -76,7 +76,7 @@ def folder_of(root: Path) -> Path:
 
 
 def records(root: Path) -> list[Path]:
-    """All records of a site, the oldest first."""
+    """Return all records of a site, the oldest first."""
     return sorted(folder_of(root).glob("*.jsonl"), key=lambda path: order_of(path.stem))
 
 

@@ -13,14 +13,14 @@ from rackwright.settings.secret import Secret, without_secrets
 
 
 def mask(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` with these secrets, and with all that looks like one, as a mask."""
+    """Return `text` with these secrets, and with all that looks like one, as a mask."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return without_secrets(text)
 
 
 def secrets_of(value: Any) -> Iterator[str]:
-    """Texts of all secrets in settings, however deep."""
+    """Yield the texts of all secrets in settings, however deep."""
     if isinstance(value, Secret):
         if value:
             yield value.unmask()

@@ -66,7 +66,7 @@ class Meter:
         self.when = 0.0
 
     def progress_fields(self, line: str, now: float) -> Mapping[str, Any] | None:
-        """Fields of the event for a line, or None. now: seconds of a clock that never runs backwards."""
+        """Return the fields of the event for a line, or None. now: seconds of a clock that never runs backwards."""
         found = parse_line(line)
         if found is None or not self._is_news(found, now):
             return None

@@ -60,7 +60,7 @@ class Record:
 
     @property
     def states(self) -> dict[str, RunState]:
-        """Each host's last word; what a deliberate way back brought back is `taken back`."""
+        """Each host's last state; what a deliberate way back brought back is `taken back`."""
         found: dict[str, RunState] = {}
         for phase, states in self.phases.items():
             back = phase in (BACKWARD, BY_HAND)
@@ -120,7 +120,7 @@ class Record:
         return str(self.begin.get("time", "?"))[:19].replace("T", " ")
 
     def counts(self) -> str:
-        """Hosts by state, the most frequent first; of a bench, its cells: it changes no host's state."""
+        """Return the hosts by state, the most frequent first; of a bench, its cells: it changes no host's state."""
         if self.cells:
             return f"{sum(self.cells)} of {counted(len(self.cells), 'cell')} measured"
         by_state = Counter(self.states.values())
@@ -225,7 +225,7 @@ class _Fold:
 
 
 def failed_hosts(record: Record) -> list[str]:
-    """Hosts on which something went wrong, those that were taken back afterwards included."""
+    """Return the hosts on which something went wrong, those that were taken back afterwards included."""
     blamed = {failure.host for own in record.failures.values() for failure in own}
     good = ENDED_WELL | UNTOUCHED | {RunState.TAKEN_BACK}
     bad = {host for host, state in record.states.items() if state not in good}
@@ -233,7 +233,7 @@ def failed_hosts(record: Record) -> list[str]:
 
 
 def left_hosts(record: Record) -> list[str]:
-    """Hosts that have not ended well, those that never began included: what `rackwright resume` takes on."""
+    """Return the hosts that have not ended well, those that never began included: what `rackwright resume` takes on."""
     well = ENDED_WELL if record.begin.get("purpose") != BY_HAND else ENDED_WELL | {RunState.TAKEN_BACK}
     return [host for host in record.hosts if record.states.get(host) not in well]
 
@@ -247,7 +247,7 @@ CATEGORIES = ("failed", "left", "switched", "unchanged", "skipped", "quarantined
 
 
 def hosts_in(record: Record, category: str) -> list[str]:
-    """Hosts of a category of CATEGORIES."""
+    """Return the hosts of a category of CATEGORIES."""
     if category == "failed":
         return failed_hosts(record)
     if category == "left":

@@ -13,7 +13,7 @@ HELP = f"hosts by how they ended in a run, as `failed@last`; STATE: {', '.join(C
 
 
 def named_by(root: Path, text: str) -> set[str]:
-    """Names of the hosts that STATE@RUN means in the records of a site.
+    """Return the names of the hosts that STATE@RUN means in the records of a site.
 
     Raises RackwrightError for an unknown state or run, and for hosts that do not exist.
     """

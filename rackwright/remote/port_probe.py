@@ -38,7 +38,7 @@ PEERS = 3
 
 
 def reach_of(host: Host, client_port: ClientPort) -> str:
-    """One sentence on whether those who are let in reach the port; never an error."""
+    """Return one sentence on whether those who are let in reach the port; never an error."""
     try:
         return _Probe(host, client_port).sentence()
     except (StepFailedError, ReadingError, ValueError) as error:
@@ -107,7 +107,7 @@ class _Probe:
         return likely_first(self.client_port, known)[:PEERS]
 
     def _peers(self) -> Iterator[Prober]:
-        """Each by the address that it would really come from."""
+        """Yield each by the address that it would really come from."""
         for peer in self._known_peers:
             lines = self._on(peer, host_script("source_to", address=self._inside))
             yield Prober(peer.name, lines[-1] if lines else "")

@@ -53,7 +53,7 @@ def sent(step: Shell) -> tuple[str, str | None]:
 
 
 def as_one(steps: Sequence[Shell]) -> Shell:
-    """One step that runs these one after the other, up to the first that fails; its time limit is the sum of theirs."""
+    """Return one step that runs these one after the other, up to the first that fails; its limit is their sum."""
     lines, inputs = [host_script("steps_run", whole=f"\n{WHOLE}", mark=_MARK)], []
     for number, step in enumerate(steps):
         text = closed(step)

@@ -47,7 +47,7 @@ def why_refused(errors: Sequence[str], output: Sequence[str]) -> str | None:
 
 
 def why_unread(ok: bool, output: Sequence[str], errors: Sequence[str]) -> tuple[str, str] | None:
-    """Code and sentence of the cause, where what a login printed of a reading tells it; None for another one."""
+    """Return code and sentence of the cause, where a login's output of a reading tells it; None for another one."""
     for word, code, text in _CAUSES:
         if any(word in line for line in (*errors, *(() if ok else output))):
             return code, text

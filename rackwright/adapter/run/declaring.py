@@ -104,7 +104,7 @@ def implies(caller: str, step: str) -> bool:
 
 
 def _learn(host: Host) -> None:
-    """In a foreign deploy, whose inventory does not call build(): declare its file first, for this host.
+    """Declare the file of a foreign deploy first, whose inventory does not call build(), for this host.
 
     Facts that it asks for on the way are the host's own: it is connected by now.
     """
@@ -176,7 +176,7 @@ def check_steps(deploy: Path, hosts: Sequence[InventoryHost]) -> dict[str, Decla
 
 
 def with_arguments(root: Path, hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
-    """Hosts with what the site's deploy.py says as arguments; it is only run where any call there says something.
+    """Return hosts with what the site's deploy.py says as arguments; it only runs where any call there says something.
 
     A broken file blocks only the commands that need it: a status or a rollback uses the files alone.
     """
@@ -270,7 +270,7 @@ def declare(
 
 
 def alike_hosts(deploy: Path, hosts: Sequence[InventoryHost]) -> list[list[InventoryHost]]:
-    """Lots of hosts that have the same settings and that a deploy file cannot tell apart."""
+    """Return lots of hosts that have the same settings and that a deploy file cannot tell apart."""
     from rackwright.adapter.run.host_reads import alike_to  # noqa: PLC0415 - as in `declare`
 
     by_name, lots = {host.name: host for host in hosts}, dict[tuple[int, int], list[InventoryHost]]()

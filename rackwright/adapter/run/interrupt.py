@@ -41,13 +41,13 @@ Handler = Callable[[int, FrameType | None], Any]
 
 
 def fail_on_interrupt() -> None:
-    """From now on these signals end this pyinfra process with 130. Safe to repeat."""
+    """Make these signals end this pyinfra process with 130 from now on. Safe to repeat."""
     _handle(_stop)
 
 
 @cache
 def die_with_rollout() -> None:
-    """From now on the death of the rollout that has started this process ends it as well."""
+    """Make the death of the rollout that has started this process end it as well."""
     if _is_below_a_rollout():
         gevent.spawn(_end_with, os.getppid())
 
@@ -64,7 +64,7 @@ def _end_with(parent: int) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within it these signals raise KeyboardInterrupt in the main greenlet, whatever the others do."""
+    """Raise KeyboardInterrupt in the main greenlet on these signals within the block, whatever the others do."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

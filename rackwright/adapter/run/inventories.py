@@ -41,7 +41,7 @@ def publish(inventory: Path, hosts: Sequence[InventoryHost], refused: Refused | 
 
 
 def refused_of(inventory: str | Path) -> Refused:
-    """Hosts of an inventory that was loaded for others, whose settings are not valid."""
+    """Return the hosts of an inventory that was loaded for others, whose settings are not valid."""
     return _inventories().refused.get(Path(inventory).expanduser().resolve(), {})
 
 
@@ -52,7 +52,7 @@ def pin(hosts: Sequence[InventoryHost], root: Path) -> None:
 
 
 def load_inventory(path: str | Path, arguments: bool = True, choice: Choice = EVERYBODY) -> list[InventoryHost]:
-    """All hosts of an inventory with their settings, in its order, without pyinfra running.
+    """Return all hosts of an inventory with their settings, in its order, without pyinfra running.
 
     path: a Python inventory that calls `build` or `from_ansible`, or an Ansible inventory (INI, YAML, directory).
     arguments: with what deploy.py says; not for who asks deploy.py itself, and refuses one that is broken.
@@ -147,7 +147,7 @@ def tell(lines: Iterable[str]) -> None:
 
 
 def settings_of(host: Host) -> HostSettings:
-    """Typed settings of a host while pyinfra runs, `--data` and the site's lock file included.
+    """Return typed settings of a host while pyinfra runs, `--data` and the site's lock file included.
 
     Raises SettingsError when they are not valid.
     """
@@ -167,7 +167,7 @@ def groups_of(host: Host) -> tuple[str, ...]:
 
 
 def _loaded_settings(host: Host) -> HostSettings:
-    """As `check` sees them; for a host of a foreign inventory, what its deploy file says, and defaults."""
+    """Return what `check` sees; for a host of a foreign inventory, what its deploy file says, and defaults."""
     known = part_of(host.state, Inventories).entry(host.name)
     if known:
         return known.settings

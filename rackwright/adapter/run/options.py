@@ -34,7 +34,7 @@ class Options:
     """The deploy file; none for `exec`, `fact` and single operations."""
 
     def chosen(self, hosts: Sequence[str], groups: Mapping[str, Collection[str]]) -> set[str]:
-        """Hosts that are going to be touched.
+        """Return the hosts that are going to be touched.
 
         Raises SettingsError for options with which pyinfra does less, or more, than it seems to.
         """
@@ -98,7 +98,7 @@ def data_words(data: Mapping[str, Any]) -> list[str]:
 
 
 def current() -> Options | None:
-    """Options of the pyinfra command that is loading an inventory; None when something else loads it."""
+    """Return the options of the pyinfra command that loads an inventory; None when something else loads it."""
     context = click.get_current_context(silent=True)
     if context is None or "no_wait" not in context.params:
         return None

@@ -41,7 +41,7 @@ class Connected:
 def chosen_hosts(
     inventory: str, limit: Sequence[str], only: Sequence[str] = (), arguments: bool = True
 ) -> list[InventoryHost]:
-    """Hosts of an inventory that a `--limit` names, by group or by name pattern, in inventory order.
+    """Return the hosts of an inventory that a `--limit` names, by group or by name pattern, in inventory order.
 
     only: of those, the ones that an earlier run left in a state, as `failed@last`. arguments: as in load_inventory.
     The settings of the others need not be valid.
@@ -132,7 +132,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
 
 
 def reachable(entries: Sequence[InventoryHost]) -> list[str]:
-    """Names of the hosts that can be connected to; the others have said why."""
+    """Return the names of the hosts that can be connected to; the others have said why."""
     try:
         with connected(entries) as hosts:
             return [one.host.name for one in hosts]

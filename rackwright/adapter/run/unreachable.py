@@ -23,7 +23,7 @@ SECONDS = 300
 
 
 def offline(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
-    """Hosts of an inventory that cannot be reached now, in the order given. Raises RackwrightError."""
+    """Return the hosts of an inventory that cannot be reached now, in the order given. Raises RackwrightError."""
     words = [*module("rackwright.adapter.run.unreachable"), str(inventory)]
     try:
         done = subprocess.run(

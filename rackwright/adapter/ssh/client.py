@@ -64,7 +64,7 @@ class Checking:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The same, as arguments of pyinfra's client."""
+        """Return the same, as arguments of pyinfra's client."""
         return {f"{_OURS}strict_host_key_checking": self.strict or "yes", f"{_OURS}known_hosts_file": self.known_hosts}
 
 
@@ -228,7 +228,7 @@ def silent(hostname: str, seconds: float) -> str:
 
 @contextmanager
 def on_the_way(hop: str) -> Iterator[None]:
-    """Within it a hop is being connected to. Raises SSHException when that leads through itself, and so never ends."""
+    """Connect to a hop within the block. Raises SSHException when that leads through itself, and so never ends."""
     if hop in _HOPS.get():
         raise SSHException(through_itself(hop))
     token = _HOPS.set((*_HOPS.get(), hop))
@@ -240,7 +240,7 @@ def on_the_way(hop: str) -> Iterator[None]:
 
 @contextmanager
 def checked_by(checking: Checking) -> Iterator[None]:
-    """Within it every hop is checked so."""
+    """Check the keys of every hop so within the block."""
     token = _OUTER.set(checking)
     try:
         yield
@@ -305,7 +305,7 @@ def _no_keys(_: Any) -> HostKeys:
 
 
 def use_patient_client() -> None:
-    """From now on pyinfra connects by it, hops included, and its commands have limits. Safe to repeat."""
+    """Make pyinfra connect by it from now on, hops included; its commands have limits. Safe to repeat."""
     limit_commands()
     for name, parameters in OVERRIDDEN.items():
         held(SSHClient, name, parameters)

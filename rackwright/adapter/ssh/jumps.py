@@ -30,7 +30,7 @@ class Hop:
     port: int | None
 
     def question(self, file: str | None) -> SshQuestion:
-        """As ssh is given it. file: the SSH configuration of the host behind it."""
+        """Return the question as ssh is given it. file: the SSH configuration of the host behind it."""
         return SshQuestion(self.host, file, self.user, self.port)
 
 

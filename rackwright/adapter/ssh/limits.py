@@ -35,7 +35,7 @@ RUNNING = "self command print_output print_input arguments"
 
 
 def limit_commands() -> None:
-    """From now on pyinfra's commands have limits. Safe to repeat; raises ChangedPackageError."""
+    """Set limits for pyinfra's commands from now on. Safe to repeat; raises ChangedPackageError."""
     for module in (ssh, util):
         patch(module, "read_output_buffers", read_within_limits, takes=READING)
     if not hasattr(run := held(SSHConnector, "run_shell_command", RUNNING), "limited"):

@@ -16,7 +16,7 @@ from rackwright.settings.ssh.tokens import expanded
 
 
 def adapted(said: SshAnswer, question: SshQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a connection that ssh's configuration sets in place of pyinfra's defaults."""
+    """Return the arguments of a connection that ssh's configuration sets in place of pyinfra's defaults."""
     found: dict[str, Any] = {}
     if said.every("identityfile") or said.is_set("identitiesonly", "yes"):
         found["look_for_keys"] = False  # the usual files count only where no other is set
@@ -55,7 +55,7 @@ def identities(said: SshAnswer, question: SshQuestion) -> list[str]:
 
 
 def _key(file: str, certificate: str | None) -> PKey | None:
-    """None for a key with a passphrase, which its agent has, and for one that cannot be read."""
+    """Return the key; None for one with a passphrase, which its agent has, and for one that cannot be read."""
     try:
         return load_key_with_certificate(key_filename=file, certificate_filename=certificate, allow_prompt=False)
     except (PyinfraError, SSHException, OSError, ValueError):

@@ -17,7 +17,7 @@ PASSWORD = (
 
 
 def refuse_passwords() -> None:
-    """From now on PasswordWantedError is raised where pyinfra would ask for one."""
+    """Raise PasswordWantedError from now on where pyinfra would ask for a password."""
     patch(util, "getpass", _refuse)
 
 

@@ -35,7 +35,7 @@ def tone_of(timeline: Timeline, host: HostTimeline) -> str:
 
 
 def worst_first(timeline: Timeline) -> list[HostTimeline]:
-    """Hosts with failures before those that went well, each kind in inventory order."""
+    """Return the hosts with failures before those that went well, each kind in inventory order."""
 
     def rank(host: HostTimeline) -> tuple[int, bool, bool]:
         return RANK.index(tone(timeline, host.state)), host.state in CONSEQUENCES, host.state is RunState.TAKEN_BACK
@@ -44,7 +44,7 @@ def worst_first(timeline: Timeline) -> list[HostTimeline]:
 
 
 def culprits(timeline: Timeline) -> list[HostTimeline]:
-    """Hosts on which something went wrong, without those that only bear the consequences.
+    """Return the hosts on which something went wrong, without those that only bear the consequences.
 
     One that failed while its wave was watched was taken back with the others, and is the cause anyway.
     """
@@ -58,7 +58,7 @@ def _bears(timeline: Timeline, host: HostTimeline) -> bool:
 
 
 def consequences(timeline: Timeline) -> dict[RunState, list[str]]:
-    """Hosts that were left or taken out because of others, by their state."""
+    """Return the hosts that were left or taken out because of others, by their state."""
     found: dict[RunState, list[str]] = {}
     for host in worst_first(timeline):
         if _bears(timeline, host) and tone(timeline, host.state) in TROUBLE:
@@ -67,7 +67,7 @@ def consequences(timeline: Timeline) -> dict[RunState, list[str]]:
 
 
 def states(timeline: Timeline) -> list[tuple[RunState, str, int]]:
-    """Each state with its tone and how many hosts are in it, the worst first."""
+    """Return each state with its tone and how many hosts are in it, the worst first."""
     found: dict[RunState, list[str]] = {}
     for host in worst_first(timeline):
         found.setdefault(host.state, []).append(tone_of(timeline, host))
@@ -75,7 +75,7 @@ def states(timeline: Timeline) -> list[tuple[RunState, str, int]]:
 
 
 def clock(seconds: float) -> str:
-    """`0.4 s`, `12 s`, `3:20`, `2:05:00`."""
+    """Return `0.4 s`, `12 s`, `3:20`, `2:05:00`."""
     if seconds < 60:
         return f"{seconds:.1f} s" if 0 < seconds < 10 and seconds != int(seconds) else f"{round(seconds)} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -10,7 +10,7 @@ from rackwright.record.view.timeline import HostTimeline, Timeline
 
 
 def remaining(timeline: Timeline, now: float) -> float | None:
-    """Seconds until the last wave is done, or None before any switch has been measured, in this run or an earlier one.
+    """Return seconds until the last wave is done; None before any switch was measured, in this run or an earlier one.
 
     now: seconds since 1970.
     """

@@ -39,7 +39,7 @@ class GrowingRecord:
         self.path, self.offset = path, 0
 
     def new_events(self) -> Iterator[Event]:
-        """Events since the last call."""
+        """Yield the events since the last call."""
         with self.path.open("rb") as file:
             file.seek(self.offset)
             whole, _, _ = file.read().rpartition(b"\n")

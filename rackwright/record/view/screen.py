@@ -47,7 +47,7 @@ def draw(timeline: Timeline, now: float, height: int, width: int) -> RenderableT
 
 
 def chosen(timeline: Timeline, room: int) -> tuple[list[HostTimeline], list[HostTimeline]]:
-    """Hosts that get a line, and the others; both in inventory order.
+    """Return the hosts that get a line, and the others; both in inventory order.
 
     Where not all have room, failed hosts go before those under way, and these before those that wait or are done.
     """

@@ -99,12 +99,12 @@ class HostTimeline:
 
     @property
     def is_open(self) -> bool:
-        """True until its state is a last word."""
+        """True until its state is final."""
         return self.state in OPEN
 
     @property
     def is_bad(self) -> bool:
-        """True when its last word is a failure."""
+        """True when its final state is a failure."""
         return not self.is_open and self.state not in WELL | ASIDE
 
     @property
@@ -213,5 +213,5 @@ class Timeline:
 
 
 def wave_name(number: int) -> str:
-    """`canaries`, `wave 1`, ..."""
+    """Return `canaries`, `wave 1`, ..."""
     return f"wave {number}" if number else "canaries"

@@ -131,7 +131,7 @@ def _progress(timeline: Timeline, event: Event, now: float) -> None:
 
 
 def _progress_of_one(host: HostTimeline, job: str, part: float | None) -> None:
-    """One of several downloads says how far it is: the host is as far as the slowest that tells."""
+    """Note how far one of several downloads is: the host is as far as the slowest that tells."""
     if job in host.fetches:
         host.fetches[job].part = part
     host.part = min((one.part for one in host.fetching if one.part is not None), default=None)

@@ -119,7 +119,7 @@ class RowSum:
 
 
 def row_sums(timeline: Timeline) -> list[RowSum]:
-    """Every question of the gate, in the order in which they were asked first."""
+    """Return every question of the gate, in the order in which they were asked first."""
     several = len(timeline.endpoints) > 1
     asked = dict.fromkeys(key for host in timeline.hosts.values() for key in host.rows)
     return [_row_sum(name, endpoint, timeline, several) for endpoint, name in asked]
@@ -169,7 +169,7 @@ def _growth(name: str, now: list[float], before: list[float]) -> str:
 
 
 def number(value: float) -> str:
-    """Three figures that matter, without an exponent where people would not expect one."""
+    """Return three figures that matter, without an exponent where people would not expect one."""
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.3g}" if 1e-4 <= abs(value) < 1e6 else f"{value:.2e}"
