@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    # Types alone: what is named before gevent patches stays the standard library's.
+    # Types alone: a name bound before gevent patches stays the standard library's.
     Condition = threading.Condition
     Event = threading.Event
     Lock = threading.Lock

@@ -1,6 +1,6 @@
-# Make a change that the host takes back by itself unless somebody disarms the timer in time.
+# Make a change that the host takes back on its own unless the timer is disarmed in time.
 # Parameters: unit folder undo sum seconds change; trial (a file) and trying (a script, or nothing): what of it must roll
-# back at boot, when the host goes down meanwhile. Standard input: the undo script.
+# back at boot, when the host goes down before that. Standard input: the undo script.
 umask 077
 mkdir -p "$folder"
 systemctl stop "$unit.timer" "$unit.service" 2>/dev/null

@@ -1,5 +1,5 @@
 # What follows a job, however it ended: its secrets go; when it was ended from outside, or by its time limit, it says so,
-# and what it tried rolls back. Environment: JOB, SECRETS, TRIAL (a file that lies there while it tries something, or
+# and what it tried rolls back. Environment: JOB, SECRETS, TRIAL (a file that exists while it tries something, or
 # nothing), and systemd's SERVICE_RESULT. The last thing it does is to leave the file `over`.
 rm -rf "$SECRETS"
 trap ': >"$JOB/over"' EXIT

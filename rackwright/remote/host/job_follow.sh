@@ -1,7 +1,7 @@
 # Print a job's state, its log and its events, each from a byte on; wait up to `patience` tenths of a second for news.
-# The end ends the wait, and an event by which somebody acts. What is only shown waits `gather` tenths for more of it, since
+# The end ends the wait, and an event that is acted on. What is only shown waits `gather` tenths for more of it, since
 # each answer costs a command over SSH.
-# What a shell can do by itself, no program does: whoever follows must not cost what he follows.
+# What the shell itself can do, no program does: following a job must not slow it down.
 # Parameters: unit folder nonce (the job's) log and events (the bytes) patience gather shown (words of events, in spaces).
 waited=0 since= news=no running=yes seen=
 # Another run may have begun another job of the same name since: that one's bytes are not this one's.
