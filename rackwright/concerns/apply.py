@@ -44,10 +44,10 @@ def perform(host: Host, batch: Batch) -> None:
 
 
 def perform_all(change: Change, record: OwnershipRecord, do: Callable[[Batch], None]) -> None:
-    """Carry out a change with its entries in the ownership record; the one way in which anything does that.
+    """Carry out a change with its entries in the ownership record; the only function that does so.
 
-    What is added is recorded before it is made, what is removed after it is gone: cut anywhere, the record names no
-    less than what is there. `do` carries a batch out, or raises.
+    An addition is recorded before it is made, a removal after it is done: wherever a run stops, the record lists at
+    least what exists. `do` carries a batch out, or raises.
     """
     refused = any(isinstance(step, Refuse) for step in change.steps)
     before = record.owned
@@ -55,7 +55,7 @@ def perform_all(change: Change, record: OwnershipRecord, do: Callable[[Batch], N
     after = during - frozenset(change.disowns)
     first = record.writes(during)
     last = [render_record(after)] if after != during else []
-    # When a batch fails, nobody knows how far it came: the record keeps what may be there, and is written again.
+    # When a batch fails, its progress is unknown: the record keeps what may exist, and is written again.
     record.owned, record.certain = during, record.certain and not (first or last)
     try:
         for batch in _batches([*first, *change.steps, *last]):

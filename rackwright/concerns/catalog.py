@@ -46,24 +46,24 @@ ALL: tuple[Concern[Any, Any], ...] = (
 
 
 OWN_USE = (FIREWALL, ENCODINGS, OPTIONS, DOCKERD, RETENTION)
-"""Concerns by whose reading no other one decides."""
+"""Concerns whose reading no other concern depends on."""
 
 
 def read_for(steps: Collection[str]) -> tuple[Concern[Any, Any], ...]:
-    """The concerns that are read on a host for the steps that deploy.py calls; without any step, all of them.
+    """Return the concerns that are read on a host for the steps that deploy.py calls; without any step, all of them.
 
-    Others decide by most of what is read, whether it is managed or not.
+    Most of what is read decides other concerns too, managed or not.
     """
     return tuple(concern for concern in ALL if not steps or concern.name in steps or concern not in OWN_USE)
 
 
 def managed(steps: Collection[str]) -> tuple[Concern[Any, Any], ...]:
-    """The concerns that deploy.py calls for a host, in the order in which they are settled."""
+    """Return the concerns that deploy.py calls for a host, in the order in which they are settled."""
     return tuple(concern for concern in ALL if concern.name in steps)
 
 
 def by_name(name: str) -> Concern[Any, Any]:
-    """The concern of that name. Raises RackwrightError listing the names that exist."""
+    """Return the concern of that name. Raises RackwrightError listing the names that exist."""
     for concern in ALL:
         if concern.name == name:
             return concern

@@ -1,4 +1,4 @@
-"""The one command that reads several concerns of a host, and what it printed, parsed. Pure."""
+"""Compose the one command that reads several concerns of a host, and parse its output. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rackwright.settings.model import HostSettings
 def composite(
     concerns: Sequence[Concern[Any, Any]], settings: HostSettings, more: Mapping[str, str] | None = None
 ) -> str:
-    """The script that reads the concerns, and sections of `more` by name after that."""
+    """Return the script that reads the concerns, followed by the sections of `more` by name."""
     shared = {name: host_script(f"{name}_read") for name in SHARED}
     own = {concern.name: concern.read(settings) for concern in concerns}
     return reading.script({**shared, **own, **(more or {})}, _shared(concerns, settings))
@@ -35,7 +35,7 @@ def _shared(concerns: Sequence[Concern[Any, Any]], settings: HostSettings) -> st
 
 
 def folders_of(settings: HostSettings) -> list[str]:
-    """The folders of the settings that may lie on a file system of another machine's."""
+    """Return the folders of the settings that may be on another machine's file system."""
     sources = [source for own in settings.all_endpoints.values() for source in (own.model, own.draft)]
     paths = [source.path for source in sources if source and source.path]
     return list(dict.fromkeys([settings.models.folder, settings.encodings.folder, *paths]))
@@ -44,12 +44,12 @@ def folders_of(settings: HostSettings) -> list[str]:
 def parse_composite(
     lines: Iterable[str], concerns: Sequence[Concern[Any, Any]], managed: frozenset[str] | None = None
 ) -> HostReading:
-    """What the script printed of the concerns. Raises ReadingError when it broke off or makes no sense."""
+    """Parse the script's output for the concerns. Raises ReadingError when it is cut short or invalid."""
     return parse_all(concerns, sections_of(lines, concerns), managed)
 
 
 def sections_of(
     lines: Iterable[str], concerns: Sequence[Concern[Any, Any]], more: Iterable[str] = ()
 ) -> dict[str, Section]:
-    """The sections that the script printed, those of the concerns and of `more` at least. Raises ReadingError."""
+    """Return the printed sections, at least those of the concerns and of `more`. Raises ReadingError."""
     return reading.parse(lines, [*SHARED, *(concern.name for concern in concerns), *more])

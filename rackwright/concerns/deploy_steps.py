@@ -1,7 +1,7 @@
-"""What a site's deploy.py declares for a host: the managed concerns, and the site's own operations. Pure.
+"""The steps that a site's deploy.py declares for a host: the managed concerns, and the site's own operations. Pure.
 
-deploy.py is the truth about which concerns exist (DECISIONS 41): what it does not call is neither planned nor changed
-nor judged, whatever the settings say.
+deploy.py decides which concerns exist (DECISIONS 41): a step that it does not call is neither planned, changed nor
+judged, whatever the settings say.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "dockerd": ("docker", "endpoint"),
     "endpoint": ("release",),
 }
-"""Steps that a step cannot do without: a model is fetched inside the serving image, a release names both, ..."""
+"""Steps that a step requires: a model is fetched inside the serving image, a release names both, ..."""
 
 FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "docker": ("preflight",),
@@ -38,7 +38,7 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "retention": ("endpoint",),
     "converged": ("docker", "firewall", "registry", "image", "models", "release", "endpoint", "retention"),
 }
-"""Steps behind which a step must stand where both are called."""
+"""Steps that must come before a step where both are called."""
 
 _FIREWALL_FILES = (("file", f"{ETC}/*"), ("file", "*/rackwright-firewall.conf"))
 MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -60,23 +60,23 @@ class Declared:
     steps: tuple[str, ...]
     others: tuple[str, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What the calls say themselves, as settings: stronger than the files', weaker than `--data`."""
+    """Arguments of the calls, as settings: they override the files', and `--data` overrides them."""
     implied: Mapping[str, str] = field(default_factory=dict)
-    """Steps that another one, the value, has called itself because nobody had."""
+    """Steps that deploy.py does not call, each with the step that called it instead."""
 
     def __contains__(self, step: object) -> bool:
         return step in self.steps
 
 
 class StepProblem(NamedTuple):
-    """What is wrong with the steps of a host."""
+    """A problem with the steps of a host."""
 
     code: str
     text: str
 
 
 def problems_of(declared: Declared, settings: HostSettings) -> list[StepProblem]:
-    """What is wrong with a host's steps; empty when they can be carried out."""
+    """Return the problems of a host's steps; empty when they can be carried out."""
     needs = [*_missing(declared), *_unfetched(declared, settings)]
     return [*_twice(declared), *needs, *_out_of_order(declared), *_unserved(declared, settings)]
 
@@ -104,7 +104,7 @@ def _missing(declared: Declared) -> Iterator[StepProblem]:
 
 
 def _unfetched(declared: Declared, settings: HostSettings) -> Iterator[StepProblem]:
-    """A model that no step fetches, and that is not said to be there."""
+    """Yield a problem for each model that no step fetches and whose path on the host is not set."""
     if "models" in declared or not {"release", "endpoint"} & {*declared.steps}:
         return
     sources = [source for own in settings.all_endpoints.values() for source in (own.model, own.draft) if source]
@@ -123,7 +123,7 @@ def _out_of_order(declared: Declared) -> Iterator[StepProblem]:
 
 
 def _unserved(declared: Declared, settings: HostSettings) -> Iterator[StepProblem]:
-    """Settings that ask for what no step does: nobody must think that a port is closed when it is not."""
+    """Yield a problem for each setting that no step acts on: no operator must believe that an open port is closed."""
     if "endpoint" not in declared:
         return
     if not settings.all_endpoints:
@@ -138,7 +138,7 @@ def _unserved(declared: Declared, settings: HostSettings) -> Iterator[StepProble
 
 
 def maker_of(one: Owned) -> str | None:
-    """The step that makes an entry of the ownership record; None: no single one does."""
+    """Return the step that makes an entry of the ownership record; None where it is not a single one."""
     matching = (
         step
         for step, patterns in MADE_BY.items()
@@ -148,7 +148,7 @@ def maker_of(one: Owned) -> str | None:
 
 
 def left_of(declared: Declared, record: Iterable[Owned]) -> dict[str, list[Owned]]:
-    """What earlier runs left of steps that are no longer called, by step."""
+    """Return the entries that earlier runs made for steps that are no longer called, by step."""
     found: dict[str, list[Owned]] = {}
     for one in sorted(record):
         step = maker_of(one)
@@ -158,7 +158,7 @@ def left_of(declared: Declared, record: Iterable[Owned]) -> dict[str, list[Owned
 
 
 def left_behind(declared: Declared, record: Iterable[Owned]) -> list[str]:
-    """The same as sentences."""
+    """Return the entries of `left_of` as sentences."""
     return [
         f"left behind: {', '.join(dict.fromkeys(one.kind for one in own))} of {step}(), which is no longer called"
         for step, own in left_of(declared, record).items()

@@ -1,4 +1,4 @@
-"""What every download on a host honours: the site's proxies."""
+"""The site's proxies, which every download on a host uses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rackwright.settings.sections import Proxy
 
 
 def proxy_values(settings: HostSettings) -> dict[str, str]:
-    """Parameters `http_proxy`, `https_proxy` and `no_proxy` for a host script; empty where there is no proxy.
+    """Return `http_proxy`, `https_proxy` and `no_proxy` for a host script; empty without a proxy.
 
     Where only one of the two proxies is set, it serves both.
     """
@@ -15,7 +15,7 @@ def proxy_values(settings: HostSettings) -> dict[str, str]:
 
 
 def values_of(proxy: Proxy) -> dict[str, str]:
-    """The same of one proxy."""
+    """Return these parameters of one proxy."""
     if not (proxy.http or proxy.https):
         return {"http_proxy": "", "https_proxy": "", "no_proxy": ""}
     return {

@@ -1,4 +1,4 @@
-"""Data that hosts have packed, unpacked within a limit: a few kilobytes can hold gigabytes. Pure."""
+"""Unpack hosts' data within a limit: a few kilobytes can hold gigabytes. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import zlib
 from rackwright.messages import ReadingError
 
 GZIP = 16 + zlib.MAX_WBITS
-"""zlib's word for gzip's own header."""
+"""zlib's value for gzip's header."""
 
 
 def inflate(packed: str, most: int) -> bytes:
-    """The bytes in a base64 word of gzip. Raises ReadingError when they are broken, cut, or more than `most`."""
+    """Return the bytes of gzip data in base64. Raises ReadingError when they are broken, cut, or more than `most`."""
     stream = zlib.decompressobj(GZIP)
     try:
         content = stream.decompress(base64.b64decode(packed, validate=True), most + 1)

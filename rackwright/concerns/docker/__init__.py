@@ -1,5 +1,7 @@
-"""Docker Engine and NVIDIA's container toolkit: installed where missing, configured by merging, never restarted
-under an endpoint that serves."""
+"""Docker Engine and NVIDIA's container toolkit: installed where missing, configured by merging.
+
+dockerd is never restarted here while an endpoint serves.
+"""
 
 from rackwright.concerns.docker.as_run import lost_programs, not_taken, waits_at_start
 from rackwright.concerns.docker.concern import DOCKER, changes

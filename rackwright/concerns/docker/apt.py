@@ -1,4 +1,4 @@
-"""apt's configuration: which packages make an engine, where they come from, and through which proxy. Pure."""
+"""apt's configuration: the engine's packages, their repositories, and the proxy. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ENGINES = ("docker.io", "docker-ce", "docker-cli", "docker-ce-cli", "containerd"
 TOOLKIT = "nvidia-container-toolkit"
 TOOLKIT_FAMILY = (TOOLKIT, "nvidia-container-toolkit-base", "libnvidia-container-tools", "libnvidia-container1")
 PROGRAMS = {"curl": "curl", "iptables": "iptables", "nft": "nftables"}
-"""Programs that the host must have, each with its package; firewall() keeps everybody else out by nft."""
+"""Programs that the host must have, each with its package; firewall() drops traffic from other networks by nft."""
 BASICS = (*PROGRAMS.values(), "ca-certificates", "apparmor")
 PACKAGES = (*ENGINES, *TOOLKIT_FAMILY, *BASICS)
 """All packages whose state is read."""
 DRIVER = "nvidia-(driver|dkms|kernel|open|headless|fabricmanager|imex)|cuda-drivers|libnvidia-compute"
-"""How the names of the packages of NVIDIA's driver begin, as an expression of awk's and of Python's."""
+"""Start of the package names of NVIDIA's driver, as a regular expression for awk and Python."""
 FAMILIES = ("debian", "ubuntu")
 DEBIAN_WITH_DOCKER_CLI = 13
 """From this release on Debian's docker.io only recommends its command line client."""
@@ -27,7 +27,7 @@ DEBIAN_WITH_DOCKER_CLI = 13
 
 @dataclass(frozen=True)
 class OperatingSystem:
-    """What /etc/os-release and dpkg say."""
+    """The operating system, from /etc/os-release and dpkg."""
 
     id: str
     like: tuple[str, ...]
@@ -38,12 +38,12 @@ class OperatingSystem:
 
     @property
     def family(self) -> str | None:
-        """`debian` or `ubuntu`, by itself or by descent; None for others."""
+        """`debian` or `ubuntu`, itself or as a derivative; None for others."""
         return next((family for family in (self.id, *self.like) if family in FAMILIES), None)
 
     @property
     def major(self) -> int:
-        """First number of the release; 0 when there is none."""
+        """First number of the release; 0 when it is missing."""
         return whole_number(self.version.split(".")[0]) or 0
 
 
@@ -64,7 +64,7 @@ class Repository:
 
 
 def toolkit_repository(settings: HostSettings) -> Repository:
-    """NVIDIA's, or the mirror. apt itself replaces `$(ARCH)`."""
+    """Return NVIDIA's repository, or the mirror. apt itself replaces `$(ARCH)`."""
     base = settings.mirrors.container_toolkit.rstrip("/")
     signed = "signed-by=/etc/apt/keyrings/rackwright-container-toolkit.asc"
     source = f"deb [{signed}] {base}/stable/deb/$(ARCH) /"
@@ -72,7 +72,7 @@ def toolkit_repository(settings: HostSettings) -> Repository:
 
 
 def docker_repository(settings: HostSettings, system: OperatingSystem) -> Repository:
-    """Docker's, or the mirror."""
+    """Return Docker's repository, or the mirror."""
     base = f"{settings.mirrors.docker.rstrip('/')}/linux/{system.family}"
     options = f"arch={system.architecture} signed-by=/etc/apt/keyrings/rackwright-docker.asc"
     source = f"deb [{options}] {base} {system.codename} stable"
@@ -80,7 +80,7 @@ def docker_repository(settings: HostSettings, system: OperatingSystem) -> Reposi
 
 
 def engine_packages(source: str, system: OperatingSystem) -> tuple[str, ...]:
-    """Packages to install for Docker Engine from `source` (`distribution` or `docker`)."""
+    """Return the packages to install for Docker Engine from `source` (`distribution` or `docker`)."""
     if source == "docker":
         return ("docker-ce", "docker-ce-cli", "containerd.io")
     if system.id == "debian" and system.major >= DEBIAN_WITH_DOCKER_CLI:
@@ -89,9 +89,9 @@ def engine_packages(source: str, system: OperatingSystem) -> tuple[str, ...]:
 
 
 def pin_text(version: str | None) -> str | None:
-    """apt preferences that pin the whole toolkit family; None without a version.
+    """Return apt preferences that pin the whole toolkit family; None without a version.
 
-    `install PACKAGE=VERSION` alone leaves its parts at the newest, which apt then refuses.
+    `install PACKAGE=VERSION` alone leaves its parts at the newest version, which apt then refuses.
     """
     if version is None:
         return None
@@ -99,7 +99,7 @@ def pin_text(version: str | None) -> str | None:
 
 
 def proxy_text(proxy: Proxy) -> str | None:
-    """Our apt configuration file; None without a proxy."""
+    """Return the text of Rackwright's apt configuration file; None without a proxy."""
     if not (proxy.http or proxy.https):
         return None
     chosen = (("http", proxy.http or proxy.https), ("https", proxy.https or proxy.http))

@@ -1,4 +1,4 @@
-"""daemon.json as the running dockerd has taken it: an edit without a reload shows only here. Pure."""
+"""daemon.json compared with the running dockerd: only this shows an edit without a reload. Pure."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ SAYS: Mapping[str, Reader] = {
     "log-driver": _info("LoggingDriver"),
     "registry-mirrors": _mirrors,
 }
-"""Keys of daemon.json that `docker info` tells, and where. Source: moby, daemon/info.go."""
+"""Keys of daemon.json that `docker info` reports, each with how to read it. Source: moby, daemon/info.go."""
 _CGROUPS = "native.cgroupdriver="
 
 
 def not_taken(seen: SeenDocker) -> Iterator[str]:
-    """A sentence for what daemon.json says and the running dockerd does not do; none where either is unknown."""
+    """Yield a sentence for each key of daemon.json that the running dockerd does not apply, where both are known."""
     try:
         wanted = parse_daemon_json(seen.files.get(DAEMON_JSON))
     except BrokenDaemonJsonError:
-        return  # the deploy's own refusal names it
+        return  # the deploy refuses with the reason
     odd = sorted(key for key, told in SAYS.items() if key in wanted and _differs(wanted[key], told(seen.info)))
     odd += ["runtimes"] if _unknown_runtimes(wanted, seen) else []
     odd += ["exec-opts"] if _other_cgroups(wanted, seen.info) else []
@@ -54,7 +54,7 @@ def not_taken(seen: SeenDocker) -> Iterator[str]:
 
 
 def lost_programs(docker: SeenDocker) -> Iterator[str]:
-    """Yield a sentence for each program by which containers were started, and that is gone."""
+    """Yield a sentence for each program that started containers and is now missing."""
     for path in docker.lost:
         package = "docker.io or docker-ce" if path.endswith("/docker-proxy") else "containerd or containerd.io"
         yield (
@@ -98,5 +98,5 @@ def _plain(value: Any) -> Any:
 
 def _unknown_runtimes(wanted: Mapping[str, Any], seen: SeenDocker) -> bool:
     named = wanted.get("runtimes")
-    # `nvidia` has a change of its own.
+    # `nvidia` has its own change.
     return bool(seen.runtimes) and isinstance(named, dict) and not seen.runtimes.issuperset(named.keys() - {"nvidia"})

@@ -1,7 +1,7 @@
 """Docker's own chains and bridge: dockerd makes them when it starts, and each start of a container needs them.
 
-What runs needs none of them. A firewall script, `nft flush ruleset` or a firewalld that starts after dockerd takes them
-away; only a restart of dockerd makes them again. Pure.
+Running containers need none of them. A firewall script, `nft flush ruleset` or a firewalld that starts after dockerd
+removes them; only a restart of dockerd makes them again. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTERFACE = "interface "
 
 
 def gone(lacks: Iterable[str]) -> str:
-    """Say what is gone, as the host's own scripts do; empty when nothing is."""
+    """Return the missing parts as the host's scripts name them; empty when none is missing."""
     names = list(lacks)
     interfaces = [name.removeprefix(INTERFACE) for name in names if name.startswith(INTERFACE)]
     chains = [name for name in names if not name.startswith(INTERFACE)]
@@ -34,22 +34,22 @@ def _interface(name: str) -> str:
 
 
 def are_needed(settings: HostSettings) -> bool:
-    """True where an endpoint publishes its port: one on the host's own network needs no chain of Docker's."""
+    """Return True if an endpoint publishes its port: one on the host's network needs no chain of Docker's."""
     return any(own.network == "bridge" for own in settings.all_endpoints.values())
 
 
 def to_repair(settings: HostSettings, seen: SeenDocker) -> str:
-    """Say what a restart of dockerd would repair; empty where nothing is gone, or it would stop other containers."""
+    """Return the parts that a restart of dockerd would repair; empty if none, or if it would stop other containers."""
     return "" if seen.others_stop or not are_needed(settings) else gone(seen.lacks)
 
 
 def still_gone_script() -> str:
-    """Shell lines that fail when nothing is gone any more, as after a reload of firewalld that the reading met."""
+    """Return shell lines that fail when nothing is missing now, as when the reading met a reload of firewalld."""
     return host_text("docker_lacks.sh") + host_script("docker_still_lacks")
 
 
 def can_be_made_script() -> str:
-    """Shell lines that fail, having changed nothing, where dockerd could not make its chains and so not start again."""
+    """Return shell lines that fail without changes where dockerd could not make its chains, and so could not start."""
     return host_script("docker_can_filter")
 
 

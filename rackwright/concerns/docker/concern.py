@@ -1,4 +1,4 @@
-"""Docker's concern: how it is read, and its changes in the order in which they must be done."""
+"""Docker's concern: its reading, and its changes in the order in which they must be done."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rackwright.settings.model import ENDPOINTS, HostSettings
 
 
 def read(settings: HostSettings) -> str:
-    """State of packages, daemon, files and users."""
+    """Print the state of packages, daemon, files and users."""
     return host_script(
         "docker_read",
         packages="\n".join(apt.PACKAGES),
@@ -30,7 +30,7 @@ def read(settings: HostSettings) -> str:
 
 
 def changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """What differs, in the order in which it must be done; refusals alone when there are any."""
+    """Return the changes in the order in which they must be done; only refusals when there are any."""
     found = refusals(asked, seen)
     if found:
         return found
@@ -49,7 +49,7 @@ def changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
 
 
 def refusals(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """Why nothing can be done about Docker here; empty when it can."""
+    """Return the reasons why Docker cannot be set up here; empty when it can."""
     try:
         parse_daemon_json(seen.files.get(DAEMON_JSON))
     except BrokenDaemonJsonError as error:

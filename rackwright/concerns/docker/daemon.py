@@ -1,6 +1,6 @@
-"""dockerd's configuration file: ours is merged into what is there, key by key, and can be taken out again.
+"""dockerd's configuration file: Rackwright's keys are merged into the existing file, and can be removed again.
 
-Pure. Which keys dockerd takes over on SIGHUP: https://docs.docker.com/reference/cli/dockerd/#configuration-reload-behavior
+Pure. Keys that dockerd reloads on SIGHUP: https://docs.docker.com/reference/cli/dockerd/#configuration-reload-behavior
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ RELOADABLE = frozenset(
 
 
 class BrokenDaemonJsonError(RackwrightError):
-    """daemon.json is no JSON object; the text says where."""
+    """daemon.json is not a JSON object; the message gives the position."""
 
     code = "RW2101"
 
 
 def parse_daemon_json(text: str | None) -> dict[str, Any]:
-    """The file as a mapping, in its order; empty when there is none. Raises BrokenDaemonJsonError."""
+    """Return the file as a mapping, in its order; empty when the file is missing. Raises BrokenDaemonJsonError."""
     if text is None or not text.strip():
         return {}
     try:
@@ -61,9 +61,9 @@ def parse_daemon_json(text: str | None) -> dict[str, Any]:
 
 
 def merged(current: Mapping[str, Any], asked: Mapping[str, Any], owned: Iterable[str]) -> dict[str, Any]:
-    """What the file should say: `asked` over `current`, without the keys of ours (`owned`) no longer asked for.
+    """Return the wanted content: `asked` over `current`, without Rackwright's keys (`owned`) that are no longer wanted.
 
-    owned: dotted paths from the ownership record. A runtime `nvidia` that is there already stays as it is.
+    owned: dotted paths from the ownership record. An existing runtime `nvidia` stays unchanged.
     """
     result: dict[str, Any] = json.loads(json.dumps(current))
     wanted = with_runtime(asked, current)
@@ -78,7 +78,7 @@ RUNTIME_KEY = "runtimes.nvidia"
 
 
 def with_runtime(asked: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:
-    """`asked`, and the runtime `nvidia` unless the file has one that is NVIDIA's."""
+    """Return `asked` with the runtime `nvidia`, unless the file already has NVIDIA's."""
     runtimes = current.get("runtimes")
     there = runtimes.get("nvidia") if isinstance(runtimes, dict) else None
     if isinstance(there, dict) and str(there.get("path", "")).rsplit("/", 1)[-1] == RUNTIME:
@@ -87,7 +87,7 @@ def with_runtime(asked: Mapping[str, Any], current: Mapping[str, Any]) -> dict[s
 
 
 def leaves(value: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Dotted paths of all values that are no mappings, the runtime as one: what we own of the file."""
+    """Return the dotted paths of all values except mappings, the runtime as one: Rackwright's part of the file."""
     found: list[str] = []
     for key, inner in value.items():
         path = f"{prefix}{key}"
@@ -109,18 +109,18 @@ def _take_out(tree: dict[str, Any], path: list[str]) -> None:
 
 
 def changed_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
-    """Top-level keys that differ."""
+    """Return the top-level keys that differ."""
     return {key for key in {*before, *after} if before.get(key) != after.get(key)}
 
 
 def render_daemon_json(tree: Mapping[str, Any], like: str | None) -> str:
-    """The file's text, indented as the present one is."""
+    """Return the file's text, indented like the current one."""
     found = re.search(r'\n([ \t]+)"', like or "")
     indent: str | int = found[1] if found else 4
     return json.dumps(tree, indent=indent) + "\n"
 
 
 def diff(before: str | None, after: str) -> str:
-    """Unified diff of the file."""
+    """Return a unified diff of the file."""
     lines = difflib.unified_diff((before or "").splitlines(), after.splitlines(), DAEMON_JSON, DAEMON_JSON, lineterm="")
     return "\n".join(lines)

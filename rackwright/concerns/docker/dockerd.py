@@ -1,6 +1,6 @@
 """The daemon: daemon.json and its proxy, restarted only where that is needed.
 
-Under an endpoint that serves, a restart is no matter of this concern: it is left to the host's turn to switch.
+While an endpoint serves, this concern does not restart dockerd: the restart waits for the host's turn to switch.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from rackwright.paths import guard_unit, unit_name
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell
 
 RESTART_SECONDS = 60
-"""Longest time that a restart of dockerd takes before its guard may doubt it."""
+"""Longest time that a restart of dockerd takes before its guard may act."""
 SNAPSHOTTER = "containerd-snapshotter"
 STORES = frozenset({"containerd", "containerd-namespace", "data-root", "graph", "storage-driver", "userns-remap"})
-"""Top-level keys that give dockerd another store: the images that it has now would be left behind."""
+"""Top-level keys that give dockerd another store: its current images would no longer be available."""
 CHAINS = frozenset({"firewall-backend", "ip6tables", "iptables"})
-"""Top-level keys by which dockerd makes other chains: the firewall's rules, set before any switch, stand in them."""
+"""Top-level keys by which dockerd makes other chains: they hold the firewall's rules, set before any switch."""
 
 
 def not_while_serving(seen: SeenDocker, what: str) -> str:
-    """The refusal's text: what would stop the serving endpoints, and the commands that allow it."""
+    """Return the refusal's text: the change that would stop the serving endpoints, and the commands that allow it."""
     units = " ".join(unit_name(name) for name in seen.serving)
     return (
         f"{what}, which would stop {', '.join(seen.serving)} under its clients. When that is all right, "
@@ -55,20 +55,20 @@ def not_while_serving(seen: SeenDocker, what: str) -> str:
 
 @dataclass(frozen=True)
 class Configuration:
-    """dockerd's two files; None where there is none."""
+    """dockerd's two files; None where a file is missing."""
 
     daemon_json: str | None
     dropin: str | None
 
     @property
     def valid_script(self) -> str:
-        """Ends well unless dockerd knows already that it cannot start with it."""
+        """A script that fails when dockerd can tell that it cannot start with this configuration."""
         return compact(host_script("docker_valid", daemon_json=DAEMON_JSON, daemon_text=_b64(self.daemon_json))) + "\n"
 
     def apply_script(self, action: str, runtime: str = "") -> str:
-        """Put it in place and have dockerd take it.
+        """Return the script that writes the files and makes dockerd use them.
 
-        action: reload, restart or start. runtime: one that dockerd must know afterwards.
+        action: reload, restart or start. runtime: one that dockerd must list afterwards.
         """
         apply = host_script(
             "docker_apply",
@@ -82,9 +82,9 @@ class Configuration:
         return f"{self.valid_script}{compact(host_text('docker_start.sh'))}\n{compact(apply)}\n"
 
     def trial(self, owner: str, endpoints: Sequence[str] = ()) -> str:
-        """What puts it back, files alone, when the change that tries another one is cut.
+        """Return the script that restores these files when a change to another configuration is interrupted.
 
-        owner: unit of that change. endpoints: names of those that stand on dockerd, to be started with it.
+        owner: unit of that change. endpoints: names of those that depend on dockerd, to be started with it.
         """
         return trial_script(
             "dockerd",
@@ -99,13 +99,13 @@ class Configuration:
 
     @property
     def digest(self) -> str:
-        """A short name of its content."""
+        """Short digest of its content."""
         return hashlib.sha256(f"{_b64(self.daemon_json)} {_b64(self.dropin)}".encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class Reconfiguration:
-    """dockerd's configuration as it is and as it should be, why, and what makes dockerd take it."""
+    """dockerd's current and wanted configuration, the reason, and the action that applies it."""
 
     before: Configuration
     after: Configuration
@@ -113,11 +113,11 @@ class Reconfiguration:
     """reload, restart or start"""
     why: str
     unfit: str
-    """Why it cannot wait for the host's turn to switch; empty when it can."""
+    """Reason why it cannot wait for the host's turn to switch; empty when it can."""
     owns: tuple[Owned, ...]
     disowns: tuple[Owned, ...]
     only_repairs: bool = False
-    """True when its configuration stays as it is, and a restart alone makes the chains that are gone."""
+    """True when the configuration stays unchanged and a restart alone makes the missing chains."""
 
     @property
     def what(self) -> str:
@@ -146,7 +146,7 @@ class Reconfiguration:
 
 
 def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
-    """What differs of dockerd's configuration; None when nothing does. Raises BrokenDaemonJsonError."""
+    """Return the change of dockerd's configuration; None when nothing differs. Raises BrokenDaemonJsonError."""
     before_text, dropin = seen.files.get(DAEMON_JSON), dropin_text(asked.settings)
     before = parse_daemon_json(before_text)
     after = merged(before, asked.settings.docker.daemon, asked.names("daemon_key"))
@@ -175,7 +175,7 @@ def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | 
 
 
 def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """daemon.json and the daemon's proxy, as one guarded change; none that must wait for the host's turn to switch."""
+    """Return one guarded change of daemon.json and the daemon's proxy; none when it must wait for the host's turn."""
     found = reconfiguration(asked, seen)
     if found is None or seen.restarting:
         return []
@@ -204,9 +204,9 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
 
 
 def forget_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """What the record still names and is gone: a removal was cut before it was struck from the record.
+    """Return changes for recorded entries that no longer exist: a removal was interrupted before the record changed.
 
-    Kept there, it would have Rackwright take out what somebody else writes under the same key later.
+    A stale entry would make Rackwright remove a key that an operator or another tool writes later.
     """
     before = parse_daemon_json(seen.files.get(DAEMON_JSON))
     there = {*leaves(before), *leaves(with_runtime(asked.settings.docker.daemon, {}))}
@@ -218,7 +218,7 @@ def forget_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
 
 
 def deferred(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
-    """What takes a restart of dockerd under endpoints that serve, and so the host's turn; None when nothing does."""
+    """Return the change that needs a restart while endpoints serve, and so the host's turn; None without one."""
     found = reconfiguration(asked, seen)
     if found is None or found.action != "restart" or found.unfit or not seen.serving:
         return None
@@ -251,15 +251,15 @@ def _dropin_differs(asked: WantedDocker, seen: SeenDocker, dropin: str | None) -
 
 
 def _decides_dropin(asked: WantedDocker, dropin: str | None) -> bool:
-    """True if the settings say what the drop-in holds, or that it goes.
+    """Return True if the settings define the drop-in's content, or its removal.
 
-    On a host without dockerd the drop-in is written, or removed, before dockerd comes: the reading is older.
+    On a host without dockerd the drop-in is written or removed before dockerd is installed: the reading is older.
     """
     return dropin is not None or Owned("file", DROPIN) in asked.owned
 
 
 def _stores(before: Mapping[str, Any], after: Mapping[str, Any], moved: set[str]) -> tuple[str, ...]:
-    """Changed keys by which dockerd would look for its images elsewhere."""
+    """Return the changed keys that make dockerd look for its images elsewhere."""
     old, new = (tree.get("features") for tree in (before, after))
     was, will = ((value.get(SNAPSHOTTER) if isinstance(value, dict) else None) for value in (old, new))
     return (*sorted(moved & STORES), *([f"features.{SNAPSHOTTER}"] if was != will else []))
@@ -281,7 +281,7 @@ def _why_repair(repairs: str) -> str:
 def _ownership(
     asked: WantedDocker, before: Mapping[str, Any], dropin: str | None
 ) -> tuple[tuple[Owned, ...], tuple[Owned, ...]]:
-    """What becomes ours, and what is ours no longer."""
+    """Return the entries that the record gains, and those that it loses."""
     mine, had = asked.names("daemon_key"), set(leaves(before))
     ours = set(leaves(with_runtime(asked.settings.docker.daemon, before)))
     keys = {path for path in ours if path not in had or path in mine}
@@ -297,7 +297,7 @@ def _b64(text: str | None) -> str:
 
 
 def start_changes(seen: SeenDocker) -> list[Change]:
-    """A daemon that is installed and does not answer is started; one that is being restarted is waited for."""
+    """Start an installed daemon that does not answer; wait for one that is being restarted."""
     if seen.daemon != "down":
         return []
     if seen.restarting:
@@ -308,7 +308,7 @@ def start_changes(seen: SeenDocker) -> list[Change]:
 
 
 def enable_changes(seen: SeenDocker) -> list[Change]:
-    """The daemon's unit is enabled at boot."""
+    """Enable the daemon's unit at boot."""
     if seen.daemon == "absent" or seen.enabled:
         return []
     step = Shell("systemctl enable --quiet docker.service")

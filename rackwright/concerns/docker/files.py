@@ -17,9 +17,9 @@ AUTHORITY = "/usr/local/share/ca-certificates/rackwright-site.crt"
 
 
 def certs_d(settings: HostSettings) -> tuple[str, ...]:
-    """Where dockerd looks for the authority of each registry that the host pulls from, without a restart.
+    """Return the paths where dockerd finds each registry's authority without a restart.
 
-    Docker Hub has no such file: dockerd asks it by another name, and trusts what the system trusts.
+    Docker Hub has no such file: dockerd contacts it by another name, and uses the system's trust store.
     """
     images = (endpoint.image for endpoint in settings.all_endpoints.values())
     hosts = dict.fromkeys([settings.registry.host, *map(registry_of, images)])
@@ -27,12 +27,12 @@ def certs_d(settings: HostSettings) -> tuple[str, ...]:
 
 
 def paths(settings: HostSettings) -> tuple[str, ...]:
-    """All files whose text is read."""
+    """Return the paths of all files whose text is read."""
     return (DAEMON_JSON, DROPIN, apt.PROXY_FILE, apt.PIN_FILE, AUTHORITY, *certs_d(settings))
 
 
 def file_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """Files that differ, and files of ours that are no longer wanted."""
+    """Return changes for files that differ, and for Rackwright's files that are no longer wanted."""
     found = [_file(seen, apt.PROXY_FILE, apt.proxy_text(asked.settings.proxy), "apt's proxy", asked)]
     pin = apt.pin_text(asked.settings.docker.toolkit_version)
     found.append(_file(seen, apt.PIN_FILE, pin, "the container toolkit's pin", asked))
@@ -51,7 +51,7 @@ def _file(seen: SeenDocker, path: str, text: str | None, what: str, asked: Wante
     if text is None:
         if owned not in asked.owned:
             return None
-        if there is None:  # a removal was cut before it was struck; the next file there may be somebody else's
+        if there is None:  # a removal was cut before the record changed; a later file may be the operator's
             return Change(f"forget {path}", "it is gone from the host", (), disowns=(owned,))
         gone = Shell(host_script("remove_file", path=path, folder=""), timeout=120)
         return Change(f"remove {path}", f"{what} is no longer set", (gone,), disowns=(owned,))
@@ -69,7 +69,7 @@ def _trust(seen: SeenDocker, steps: tuple[Step, ...]) -> Change | None:
 
 
 def dropin_text(settings: HostSettings) -> str | None:
-    """The systemd drop-in that gives dockerd its proxy; None without one."""
+    """Return the systemd drop-in that gives dockerd its proxy; None without one."""
     values = proxy_values(settings)
     if not values["http_proxy"]:
         return None

@@ -1,4 +1,4 @@
-"""Package holds of ours: put back where somebody released them, released where they are no longer asked for."""
+"""Rackwright's package holds: set again where an operator released them, released where they are no longer wanted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rackwright.plan.change import Change, Owned, Shell
 
 
 def hold_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """Packages of ours that somebody released again, others that are to be held, and holds no longer asked for."""
+    """Return changes that hold packages, those released by an operator included, and release unwanted holds."""
     there, settings = existing(asked, seen), asked.settings.docker
     ours = {name for name in asked.names("hold") if seen.installed(name)}
     over = (set() if settings.hold_packages else ours - there) | (set() if settings.hold_existing else ours & there)
@@ -23,7 +23,7 @@ def hold_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
 
 
 def existing(asked: WantedDocker, seen: SeenDocker) -> set[str]:
-    """Packages under a serving endpoint that somebody else has installed: the driver, and Docker Engine."""
+    """Return packages under a serving endpoint that Rackwright did not install: the driver, and Docker Engine."""
     engine = () if asked.names("package") & set(apt.ENGINES) else apt.ENGINES
     return {name for name in seen.packages if seen.installed(name) and (name in engine or re.match(apt.DRIVER, name))}
 

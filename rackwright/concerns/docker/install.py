@@ -1,4 +1,4 @@
-"""Engine, toolkit and what they need: what is missing, and the job that installs it."""
+"""Engine, toolkit and their dependencies: the missing packages, and the job that installs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rackwright.settings.model import HostSettings
 
 @dataclass(frozen=True)
 class InstallPlan:
-    """Packages that are missing, by the order of their installation."""
+    """Missing packages in the order of their installation."""
 
     basics: tuple[str, ...]
     toolkit: tuple[str, ...]
@@ -26,17 +26,17 @@ class InstallPlan:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """All of them."""
+        """All missing packages."""
         return (*self.basics, *self.toolkit, *self.engine)
 
     @property
     def nothing(self) -> bool:
-        """True when all is there."""
+        """True when no package is missing."""
         return not self.packages
 
 
 def install_plan(asked: WantedDocker, seen: SeenDocker) -> InstallPlan:
-    """What must be installed."""
+    """Return the packages to install."""
     basics = [name for program, name in apt.PROGRAMS.items() if program not in seen.has or seen.unfinished(name)]
     if not seen.installed("ca-certificates"):
         basics.append("ca-certificates")
@@ -48,7 +48,7 @@ def install_plan(asked: WantedDocker, seen: SeenDocker) -> InstallPlan:
 
 
 def was_cut(asked: WantedDocker, seen: SeenDocker) -> bool:
-    """Whether an installation of ours ended half-way (a power cut): then it may be finished without asking."""
+    """Return True if Rackwright's installation stopped half-way (a power cut): it may then finish unasked."""
     ours = asked.names("package")
     return bool(seen.broken) and any(name in ours for name in install_plan(asked, seen).packages)
 
@@ -58,12 +58,12 @@ def _toolkit(asked: WantedDocker, seen: SeenDocker) -> tuple[str, ...]:
     if "toolkit" not in seen.has or seen.unfinished(apt.TOOLKIT):
         return (apt.TOOLKIT,)
     differs = version is not None and there is not None and there.installed and there.version != version
-    # apt leaves a held part as it is unless it is named.
+    # apt leaves a held part unchanged unless it is an argument.
     return tuple(name for name in apt.TOOLKIT_FAMILY if seen.installed(name)) if differs else ()
 
 
 def cannot_install(asked: WantedDocker, seen: SeenDocker) -> list[str]:
-    """Why what is missing cannot be installed here; empty when it can, or nothing is missing."""
+    """Return the reasons why missing packages cannot be installed here; empty when they can, or none is missing."""
     plan = install_plan(asked, seen)
     if plan.nothing:
         return []
@@ -78,7 +78,7 @@ def cannot_install(asked: WantedDocker, seen: SeenDocker) -> list[str]:
 
 
 def install_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """One job that installs all that is missing."""
+    """Return one job that installs all missing packages."""
     plan = install_plan(asked, seen)
     if plan.nothing:
         return []
@@ -107,7 +107,7 @@ def _to_hold(settings: HostSettings, plan: InstallPlan) -> tuple[str, ...]:
 
 
 def install_script(settings: HostSettings, system: OperatingSystem, plan: InstallPlan, finish: bool = False) -> str:
-    """The job that installs a plan. `finish`: first let dpkg end what a power cut ended half-way."""
+    """Return the job that installs a plan. `finish`: first let dpkg complete what a power cut interrupted."""
     toolkit, docker = apt.toolkit_repository(settings), apt.docker_repository(settings, system)
     other = settings.docker.source == "docker"
     return host_script("apt") + host_script(

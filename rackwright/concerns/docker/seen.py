@@ -1,4 +1,4 @@
-"""What a reading tells of Docker on a host, and its parser. Pure."""
+"""Docker's state on a host, and the parser of its reading. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ_UNITS = (SERVICE, job_unit(JOB))
 
 @dataclass(frozen=True)
 class Package:
-    """A package as dpkg has it."""
+    """A package as dpkg lists it."""
 
     held: bool
     installed: bool
@@ -36,7 +36,7 @@ class SeenDocker:
     daemon: Literal["absent", "down", "up"]
     version: tuple[int, ...] = ()
     has: frozenset[str] = frozenset()
-    """Which of apt, curl, iptables, nft, toolkit are there."""
+    """Those of apt, curl, iptables, nft and toolkit that are installed."""
     packages: Mapping[str, Package] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
     """Packages that dpkg has not finished, each as `NAME STATE`."""
@@ -44,29 +44,29 @@ class SeenDocker:
     load_state: str = "not-found"
     needs_reload: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
-    """What `docker info` says; empty unless the daemon is up."""
+    """Output of `docker info`; empty unless the daemon is up."""
     files: Mapping[str, str | None] = field(default_factory=dict)
     users: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Groups of each wanted user that exists."""
     serving: tuple[str, ...] = ()
-    """Endpoints of ours whose units are active."""
+    """Rackwright's endpoints whose units are active."""
     restarting: bool = False
-    """True while a restart of dockerd under its endpoints is under way, which an earlier run has started."""
+    """True while a restart of dockerd that an earlier run started is under way with its endpoints."""
     apparmor_missing: bool = False
     unattended: bool = False
-    """True when unattended-upgrades runs by itself."""
+    """True when unattended-upgrades runs automatically."""
     authority_trusted: bool = False
     """True when the system's trust store is not older than the site's authority."""
     foreign_running: int = 0
     """Running containers whose names are not Rackwright's."""
     lacks: tuple[str, ...] = ()
-    """What dockerd made in the kernel, and must find there to start a container that publishes a port: `nat DOCKER`."""
+    """Missing kernel objects of dockerd's that the start of a container with a published port needs: `nat DOCKER`."""
     lost: tuple[str, ...] = ()
     """Programs by which containers were started, and that are no longer there for their next start."""
     waits: tuple[str, ...] = ()
     """What dockerd would wait for without a limit at its start, each with the next command."""
     other_store: tuple[str, ...] = ()
-    """Keys of its file by which dockerd takes another store at its next start: an edit that it has not taken yet."""
+    """Keys of its file that give dockerd another store at its next start: an edit that it has not applied yet."""
 
     @property
     def root_dir(self) -> str:
@@ -75,31 +75,31 @@ class SeenDocker:
 
     @property
     def runtimes(self) -> frozenset[str]:
-        """Container runtimes that the running daemon knows."""
+        """Container runtimes that the running daemon lists."""
         found = self.info.get("Runtimes")
         return frozenset(found if isinstance(found, dict) else ())
 
     @property
     def others_running(self) -> int:
-        """Running containers other than our serving endpoints."""
+        """Running containers other than Rackwright's serving endpoints."""
         return max(0, (whole_number(self.info.get("ContainersRunning")) or 0) - len(self.serving))
 
     @property
     def others_stop(self) -> bool:
-        """True where a restart of dockerd would stop containers that are not Rackwright's."""
+        """True if a restart of dockerd would stop containers that are not Rackwright's."""
         return self.foreign_running > 0 and self.info.get("LiveRestoreEnabled") is not True
 
     def installed(self, name: str) -> bool:
-        """Whether dpkg has that package, configured."""
+        """Return True if dpkg lists that package as configured."""
         return name in self.packages and self.packages[name].installed
 
     def unfinished(self, name: str) -> bool:
-        """Whether dpkg was cut in the middle of that package."""
+        """Return True if dpkg was interrupted while it handled that package."""
         return any(entry.split(" ")[0] == name for entry in self.broken)
 
 
 def joined(output: str, answers: Answers) -> str:
-    """The reading's own lines, what Docker says of itself, and what systemd says of it and of the endpoints."""
+    """Return the reading's lines, Docker's information, and systemd's state of Docker and the endpoints."""
     keys = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
     found = [f"unit.{key}={answers.unit(SERVICE, key)}" for key in keys]
     if answers.is_active(job_unit(JOB)):

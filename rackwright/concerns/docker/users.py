@@ -9,7 +9,7 @@ from rackwright.plan.change import Change, Owned, Shell
 
 
 def user_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """Who joins the group docker, and who of ours leaves it."""
+    """Return changes that add wanted users to the group docker, and remove those that Rackwright added."""
     listed = asked.settings.docker.users
     found = [_join(user) for user in listed if "docker" not in seen.users.get(user, ())]
     ours = {name.removeprefix("docker:") for name in asked.names("group_member") if name.startswith("docker:")}

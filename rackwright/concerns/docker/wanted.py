@@ -1,4 +1,4 @@
-"""What the settings ask of Docker, and of the site's own certificate authority."""
+"""Docker and the site's certificate authority as the settings want them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rackwright.settings.model import HostSettings
 
 @dataclass(frozen=True)
 class WantedDocker:
-    """What the settings ask for, and what of it is ours already."""
+    """The wanted state, and the part of it that Rackwright already owns."""
 
     settings: HostSettings
     authority: str | None
-    """PEM text of the site's own certificate authority."""
+    """PEM text of the site's certificate authority."""
     owned: frozenset[Owned]
 
     def names(self, kind: str) -> set[str]:
-        """Names in the ownership record of one kind."""
+        """Return the names of one kind in the ownership record."""
         return {entry.name for entry in self.owned if entry.kind == kind}
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedDocker:
-    """The settings, the site's authority and what we own. Raises SettingsError for an unreadable authority."""
+    """Return settings, site authority and owned entries. Raises SettingsError for an unreadable authority."""
     return WantedDocker(settings, _authority(settings), reading[RECORD])
 
 

@@ -1,4 +1,4 @@
-"""dockerd's configuration where endpoints serve: its restart is a switch of the host, in its turn behind the gate.
+"""dockerd's configuration where endpoints serve: its restart is a switch of the host, in its turn, with the gate.
 
-Decided from what the concerns docker and endpoint have read; its own reading tells how the last such restart ended.
+It is decided from the readings of docker and endpoint; its own reading has the result of the last such restart.
 """

@@ -1,6 +1,6 @@
-"""dockerd's configuration where endpoints serve: its restart is a switch of the host, in its turn behind the gate.
+"""dockerd's configuration where endpoints serve: its restart is a switch of the host, in its turn, with the gate.
 
-Decided from what the concerns docker and endpoint have read; its own reading tells how the last such restart ended.
+It is decided from the readings of docker and endpoint; its own reading has the result of the last such restart.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from rackwright.settings.model import HostSettings
 
 @dataclass(frozen=True)
 class WantedDockerd:
-    """What the settings ask of dockerd, and what stands on it."""
+    """dockerd as the settings want it, and the endpoints that depend on it."""
 
     asked: WantedDocker
     docker: SeenDocker
     endpoints: Mapping[str, SeenEndpoint]
     bindings: Mapping[str, Binding]
-    """By endpoint, for one whose own was changed by hand."""
+    """By endpoint, for one whose binding was changed by hand."""
 
 
 def read(_: HostSettings) -> str:
-    """How the last restart under serving endpoints ended."""
+    """Print the result of the last restart while endpoints served."""
     return host_script("dockerd_read", home=HOME)
 
 
@@ -53,13 +53,13 @@ def parse(output: str) -> LastSwitch | None:
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedDockerd:
-    """The settings, and what was read of Docker and of the endpoints."""
+    """Return the settings with the readings of Docker and of the endpoints."""
     bindings = {name: binding_of(own, reading, settings) for name, own in settings.all_endpoints.items()}
     return WantedDockerd(DOCKER.wanted(settings, reading), reading[DOCKER], reading[ENDPOINT].endpoints, bindings)
 
 
 def changes(asked: WantedDockerd, last: LastSwitch | None) -> list[Change]:
-    """The restart of dockerd that waits for the host's turn, or the one that is under way."""
+    """Return the restart of dockerd that waits for the host's turn, or the one that is under way."""
     if asked.docker.restarting:
         return [_joining(asked)]
     found = None if refusals(asked.asked, asked.docker) else deferred(asked.asked, asked.docker)
@@ -103,7 +103,7 @@ def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | No
 
 
 def _together(name: str, found: Reconfiguration) -> Change:
-    """One host's dockerd would take the endpoint from all its hosts, outside of their one switch."""
+    """Refuse: one host's dockerd would stop the endpoint on all its hosts, outside of their common switch."""
     text = (
         f"dockerd would be restarted under endpoint {name}, which other hosts serve with this one, and that is not "
         f"supported yet; next, on all of them: systemctl stop {unit_name(name)}, then the same command again"
@@ -112,7 +112,7 @@ def _together(name: str, found: Reconfiguration) -> Change:
 
 
 def _serving_endpoints(asked: WantedDockerd) -> list[Part]:
-    """Endpoints that serve and are wanted, each with the release that it serves."""
+    """Return the endpoints that serve and are wanted, each with the release that it serves."""
     found = []
     for name, own in asked.asked.settings.all_endpoints.items():
         seen = asked.endpoints.get(name, SeenEndpoint())
@@ -124,7 +124,7 @@ def _serving_endpoints(asked: WantedDockerd) -> list[Part]:
 
 
 def _spec_of(release: str, seen: SeenEndpoint) -> Mapping[str, Any]:
-    """spec.json of the release that runs; nothing when it is neither the current nor the proven one."""
+    """Return spec.json of the running release; nothing when it is neither the current nor the proven one."""
     return next((spec for spec in (seen.spec, seen.proven_spec) if spec and spec["hash"] == release), {})
 
 

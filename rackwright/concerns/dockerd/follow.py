@@ -1,6 +1,6 @@
-"""Danger zone: have a host restart dockerd under its endpoints and prove them. The host does it alone.
+"""Danger zone: have a host restart dockerd with its endpoints and prove them. The host works on its own.
 
-Every way out is a typed error, the same as a release's.
+Every outcome is a typed error, the same as a release's.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class ConfigurationBackError(RolledBackError, TakenBackError):
 
 
 def restart_and_prove(host: Host, step: DaemonRestart) -> None:
-    """Have the host drain, restart dockerd, start its endpoints and prove them. Raises an error for each other way out.
+    """Have the host drain, restart dockerd, start its endpoints and prove them. Raises an error for each other outcome.
 
-    A lost connection says nothing of how it ends: the host goes on by itself, and the next run joins it.
+    A lost connection does not tell the result: the job keeps running on the host, and the next run reattaches.
     """
     progress = SwitchProgress("dockerd", failed_dir(HOME), "configuration")
     ended = follow_job(host, step.job, lambda heard: tell(host, progress, heard))
@@ -48,7 +48,7 @@ def restart_and_prove(host: Host, step: DaemonRestart) -> None:
 
 
 def ending(step: DaemonRestart, progress: SwitchProgress, ended: Ended) -> StepFailedError | None:
-    """What a restart that has ended so was; None when all is well. Its cause is chained to it."""
+    """Return the error of a restart that ended so, with its cause chained; None when it succeeded."""
     names = ", ".join(step.endpoints)
     failure = failure_of(progress)
     error: StepFailedError | None

@@ -1,4 +1,4 @@
-"""A restart of dockerd under endpoints that serve: a switch of the host to what they serve already. Pure."""
+"""A restart of dockerd while endpoints serve: a switch of the host to the releases that it already serves. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rackwright.paths import STATE, endpoint_dir, unit_name
 from rackwright.plan.change import Job
 
 JOB = "dockerd"
-"""Name of the one job that may restart dockerd under endpoints that serve."""
+"""Name of the only job that may restart dockerd while endpoints serve."""
 HOME = f"{STATE}/dockerd"
 """How the last such restart ended, and the logs of those that failed."""
 SECONDS = 540
@@ -23,7 +23,7 @@ _TITLE = "restart dockerd"
 
 @dataclass(frozen=True)
 class Scripts:
-    """What the job does to dockerd itself."""
+    """The job's scripts for dockerd itself."""
 
     valid: str
     """Fails without having changed anything."""
@@ -36,10 +36,10 @@ class Scripts:
 
 
 def restart_job(label: str, scripts: Scripts, stood: Sequence[Part], others: Sequence[str]) -> Job:
-    """Drain, stop, restart dockerd, start and prove; when anything fails, the same with the previous configuration.
+    """Drain, stop, restart dockerd, start and prove; on any failure, repeat with the previous configuration.
 
     label: names the new configuration. stood: endpoints that serve, each from its release to the same one. others:
-    endpoints that run without serving, started again and not asked.
+    endpoints that run without serving, started again and not proven.
     """
     logs = _keep_logs(label, [part.name for part in stood])
     ways = (scripts.valid, scripts.forward, scripts.back, scripts.trial)
@@ -49,12 +49,12 @@ def restart_job(label: str, scripts: Scripts, stood: Sequence[Part], others: Seq
 
 
 def joining_job() -> Job:
-    """Joins a restart that is under way; one that has ended meanwhile needs nothing more."""
+    """Return the job that joins a restart that is under way; if it has ended by then, nothing is left to do."""
     return Job(JOB, _TITLE, "exit 0\n", SECONDS, aim=_AIM, alone=ALONE)
 
 
 def _keep_logs(label: str, names: Sequence[str]) -> str:
-    """The endpoints' logs since their start, and dockerd's, which says most, last."""
+    """Return a script that keeps the endpoints' logs since their start, and dockerd's, the most useful, last."""
     own = [(unit_name(name), endpoint_dir(name), "switch") for name in names]
     return in_turn(
         job_script("keep_log", unit=unit, home=home, label=f"dockerd-{label}", part=part)

@@ -1,4 +1,4 @@
-"""The mark of a host that somebody has drained for maintenance, and which boot the host is in."""
+"""The mark of a host that an operator has drained for maintenance, and the host's boot ID."""
 
 from rackwright.concerns.drained.concern import (
     DRAINED,

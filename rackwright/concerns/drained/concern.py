@@ -1,6 +1,6 @@
-"""The mark of a host that somebody has drained for maintenance, and which boot the host is in. Pure.
+"""The mark of a host that an operator has drained for maintenance, and the host's boot ID. Pure.
 
-The mark lies on the host itself, so that every machine and every operator sees it. As long as it is there, no run
+The mark is a file on the host itself, so that every machine and every operator sees it. While it exists, no run
 switches an endpoint of the host, and none starts at boot: a drop-in of the boot unit, which only drained hosts have.
 """
 
@@ -27,7 +27,7 @@ LONGEST = 300
 
 @dataclass(frozen=True)
 class Drained:
-    """Why a host is drained, by whom, and since when (UTC)."""
+    """Reason, operator and start (UTC) of a host's drain."""
 
     reason: str
     who: str
@@ -49,7 +49,7 @@ def _line(text: str) -> str:
 
 @dataclass(frozen=True)
 class SeenDrained:
-    """What a host says of itself as a whole."""
+    """State of a host as a whole."""
 
     drained: Drained | None = None
     boot: str = ""
@@ -57,12 +57,12 @@ class SeenDrained:
 
 
 def read_script() -> str:
-    """Prints the mark, if any, as `show` does, and the boot; changes nothing."""
+    """Return the script that prints the mark, if any, as `show` does, and the boot; it changes nothing."""
     return f'show {MARK}\nread -r boot </proc/sys/kernel/random/boot_id\nprintf "boot=%s\\n" "$boot"'
 
 
 def parse_mark(text: str | None) -> Drained | None:
-    """The mark's content; None without one. One that makes no sense is a mark all the same."""
+    """Parse the mark's content; None without one. An invalid mark still counts as a mark."""
     if text is None:
         return None
     values: Mapping[str, str] = pairs(text)

@@ -1,6 +1,6 @@
-"""The tiktoken vocabularies of gpt-oss: both files by size and SHA-256, so that a start needs no route out.
+"""The tiktoken vocabularies of gpt-oss: both files by size and SHA-256, so that a start needs no internet access.
 
-Without them a server fetches them at its start; without a route, /health stays at 200 and only chat fails.
+Without them a server fetches them at its start; without internet access /health stays at 200 and only chat fails.
 """
 
 from rackwright.concerns.encodings.concern import (

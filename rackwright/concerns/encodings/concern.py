@@ -1,6 +1,6 @@
-"""The tiktoken vocabularies of gpt-oss: both files by size and SHA-256, so that a start needs no route out.
+"""The tiktoken vocabularies of gpt-oss: both files by size and SHA-256, so that a start needs no internet access.
 
-Without them a server fetches them at its start; without a route, /health stays at 200 and only chat fails.
+Without them a server fetches them at its start; without internet access /health stays at 200 and only chat fails.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rackwright.settings.model import ENDPOINTS, HostSettings
 
 @dataclass(frozen=True)
 class Encoding:
-    """One vocabulary file as its publisher has it."""
+    """One vocabulary file as published."""
 
     file: str
     size: int
@@ -46,7 +46,7 @@ SeenEncodings = Mapping[str, SeenFile]
 
 @dataclass(frozen=True)
 class WantedEncodings:
-    """The files that the host's endpoints need, where, and from where. No files: no endpoint needs them."""
+    """The files that the host's endpoints need, their path and their source. No files: no endpoint needs them."""
 
     directory: str
     files: tuple[Encoding, ...]
@@ -70,7 +70,7 @@ def parse(output: str) -> SeenEncodings:
 
 
 def wanted(settings: HostSettings, _: HostReading) -> WantedEncodings:
-    """Both files when any endpoint speaks harmony, and where there is no endpoint to ask."""
+    """Return both files when any endpoint uses harmony, or when the host has no endpoints."""
     endpoints = settings.all_endpoints.values()
     needed = not endpoints or any(endpoint.harmony for endpoint in endpoints)
     return WantedEncodings(
@@ -84,7 +84,7 @@ def wanted(settings: HostSettings, _: HostReading) -> WantedEncodings:
 
 
 def changes(wanted: WantedEncodings, seen: SeenEncodings) -> list[Change]:
-    """Fetch what is missing or wrong; open to all readers what is right but closed."""
+    """Fetch what is missing or wrong; make correct but unreadable files readable to all."""
     return [change for encoding in wanted.files for change in _changes(wanted, encoding, seen.get(encoding.file))]
 
 

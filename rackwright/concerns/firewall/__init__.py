@@ -1,4 +1,4 @@
-"""Who may reach the endpoints."""
+"""Access to the endpoints' ports."""
 
 from rackwright.concerns.firewall.changes import are_as_left, remove_script
 from rackwright.concerns.firewall.concern import (

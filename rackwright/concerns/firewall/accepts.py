@@ -1,7 +1,7 @@
-"""What endpoints ask of the filter table: the seeds' rules for containers, and who may reach a port. Pure.
+"""Rules of the filter table for endpoints: the seeds' rules for containers, and a port's allowed networks. Pure.
 
-These rules only accept, and stand after whatever else closes: nobody is kept out by them, which is what the drops are
-for, and nothing that somebody else has closed is opened.
+These rules only accept, and come after all rules that close: they keep no client out, which is the drops' purpose,
+and they open nothing that another tool has closed.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ DOCKER_USER = "DOCKER-USER"
 EVERYBODY = {4: "0.0.0.0/0", 6: "::/0"}
 
 Listeners = Sequence[tuple[str, EndpointSettings]]
-"""Endpoints by name with where they listen; one that is about to move is there twice."""
+"""Endpoints by name with their listen addresses; one that is about to move is listed twice."""
 
 
 @dataclass(frozen=True)
 class Proxied:
-    """What Docker does with clients from outside before they reach a published port.
+    """Docker's handling of external clients before they reach a published port.
 
-    What it translates never passes INPUT. The rest ends in its proxy: IPv6 for containers that have no IPv6 address.
+    Translated traffic never passes INPUT. Other traffic ends in its proxy: IPv6 for containers without an IPv6 address.
     """
 
     translated: frozenset[int] = frozenset({4})
-    """IP versions whose published ports Docker's own rules send on to the container."""
+    """IP versions whose published ports Docker's rules forward to the container."""
     over_ipv6: frozenset[int] = frozenset()
-    """Ports that a container publishes on IPv6 now, whatever its endpoint's address says."""
+    """Ports that a container publishes on IPv6 now, whatever its endpoint's address is."""
 
     def needs_input(self, one: EndpointSettings, version: int) -> bool:
-        """True where Docker's proxy answers clients of this version for an endpoint on the bridge."""
+        """Return True if Docker's proxy answers clients of this version for an endpoint on the bridge."""
         published = ipaddress.ip_address(one.address).version == version or (
             version == 6 and one.port in self.over_ipv6
         )
@@ -47,7 +47,7 @@ class Proxied:
 
 
 BY_DEFAULT = Proxied()
-"""An Engine with its own rules, and a bridge without IPv6."""
+"""A Docker Engine that makes its rules, and a bridge without IPv6."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Port:
     proxied: Proxied
 
     def rules(self) -> Iterator[Rule]:
-        """Containers may reach the port, as in the seeds; so may the host itself, and the networks that are let in."""
+        """Yield rules that let containers reach the port, as in the seeds; the host and the allowed networks too."""
         port = f"-p tcp -m tcp --dport {self.settings.port}"
         yield self._accept("containers", f"-i {self.bridge}", port)
         if self.settings.is_local or not speaks(self.settings.address, self.version):
@@ -76,20 +76,20 @@ class Port:
 
     @property
     def _is_answered(self) -> bool:
-        """True where INPUT leads to the endpoint's own listener; it is not opened for whoever else may listen there."""
+        """True if INPUT leads to the endpoint's listener; it is not opened for other processes that may listen there."""
         if self.settings.network == "bridge":
             return self.proxied.needs_input(self.settings, self.version)
         own = ipaddress.ip_address(self.settings.address)
         return own.version == self.version or own == ipaddress.ip_address("::")
 
     def _accept(self, purpose: str, *matches: str) -> Rule:
-        """A rule of ours, in the words of iptables-save."""
+        """Return a rule of Rackwright's, in the format of iptables-save."""
         comment = f'-m comment --comment "{TAG}{self.endpoint}:{purpose}"'
         return Rule(INPUT, " ".join([*filter(None, matches), comment, "-j ACCEPT"]))
 
 
 def endpoint_rules(endpoints: Listeners, version: int, bridge: str, proxied: Proxied = BY_DEFAULT) -> tuple[Rule, ...]:
-    """All rules of one family in their order.
+    """Return all rules of one family in their order.
 
     endpoints: settings with names. version: 4 or 6. bridge: Docker's default bridge.
     """
@@ -100,7 +100,7 @@ def endpoint_rules(endpoints: Listeners, version: int, bridge: str, proxied: Pro
 
 
 def member_rules(group: Group | None, version: int) -> tuple[Rule, ...]:
-    """All that the other members of a group send to this one: their engine takes ports as it likes."""
+    """Return rules that accept all traffic from the group's other members: their engine chooses ports freely."""
     if group is None or version != FAMILIES["iptables"]:
         return ()
     comment = f'-m comment --comment "{TAG}{group.endpoint}:member"'
@@ -109,7 +109,7 @@ def member_rules(group: Group | None, version: int) -> tuple[Rule, ...]:
 
 
 def networks_of(endpoint: EndpointSettings, version: int) -> list[str]:
-    """The networks of one family that may reach an endpoint, each address once; none: nobody of this family."""
+    """Return the networks of one family that may reach an endpoint, each once; without any, no client of it may."""
     if endpoint.is_open:
         return [EVERYBODY[version]]
     found = (ipaddress.ip_network(text) for text in endpoint.networks)
@@ -118,19 +118,19 @@ def networks_of(endpoint: EndpointSettings, version: int) -> list[str]:
 
 
 def speaks(address: str, version: int) -> bool:
-    """Whether what listens on an address may be reached by an IP version; on all addresses it is by both."""
+    """Return True if a listener on an address is reachable by an IP version; on all addresses both reach it."""
     own = ipaddress.ip_address(address)
     return own.is_unspecified or own.version == version
 
 
 def single_address(endpoint: EndpointSettings) -> str:
-    """The one address that an endpoint answers on; empty when it answers on all."""
+    """Return the single address that an endpoint answers on; empty when it answers on all."""
     own = ipaddress.ip_address(endpoint.address)
     return "" if own.is_unspecified else str(own)
 
 
 def warnings(endpoints: Mapping[str, EndpointSettings]) -> Iterable[str]:
-    """Sentences about ports that are open to all, and about networks that can never get in."""
+    """Yield warnings about ports that are open to all, and about networks that can never get in."""
     for name, own in endpoints.items():
         if own.is_open:
             yield f"port {own.port} of endpoint {name} is open to all who reach this host (allow_from: any)"

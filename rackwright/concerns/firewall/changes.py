@@ -1,4 +1,4 @@
-"""What must change for the rules to be as wanted: under a guard first, then for the next boot. Pure."""
+"""Changes that make the rules as wanted: under a guard first, then for the next boot. Pure."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ OWNS = (
 )
 DOOR = door_file("*").rpartition("/")[2]
 OFTEN = 3
-"""Repairs within an hour that no single restart of something explains."""
+"""Number of repairs within an hour that a single restart cannot explain."""
 
 
 def changes(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
-    """Replace our rules under a guard, then keep them for the next boot: a lock-out is never kept."""
+    """Replace Rackwright's rules under a guard, then keep them for the next boot: a lock-out is never kept."""
     if asked.refusal is not None:
         return [_refused(asked.refusal)]
     if asked.lacks_nft is not None and asked.lacks_nft.final:
@@ -83,7 +83,7 @@ def _rules_pending(rules: Rules, seen: SeenFirewall) -> dict[str, str]:
 
 
 def _drops_pending(asked: WantedFirewall, seen: SeenFirewall) -> str:
-    """Why the drops must be put there again. Nothing to drop where nothing was dropped yet needs nothing."""
+    """Return the reason why the drops must be set again; empty where no drops are wanted and none exist."""
     there, by_script = seen.drops, kept_drops(seen.files.get(SCRIPT) or "")
     if there == asked.drops or not (count(asked.drops) or there is not None or by_script):
         return ""
@@ -94,10 +94,10 @@ def _drops_pending(asked: WantedFirewall, seen: SeenFirewall) -> str:
 
 
 def _undo(commands: Iterable[str], seen: SeenFirewall) -> str:
-    """Our rules back to where they stood; or, when foreign ones have gone meanwhile, behind those that close.
+    """Return a script that restores Rackwright's rules at their positions, or behind closing rules if others are gone.
 
-    Drops that another tool has changed go back to what the host keeps. What an earlier version has in iptables' mangle
-    table is not touched before the change is confirmed.
+    Drops that another tool has changed are restored from the host's file. An earlier version's drops in iptables'
+    mangle table are not touched before the change is confirmed.
     """
     before = kept_drops(seen.files.get(SCRIPT) or "").get("nft", NOTHING) if seen.drops is None else seen.drops
     exact = script({command: in_place(seen.table(command)) for command in commands}, before)
@@ -150,14 +150,14 @@ def _why_kept(differing: Sequence[str], surplus: Sequence[str], seen: SeenFirewa
 
 
 def are_as_left(seen: SeenFirewall, record: frozenset[Owned] = frozenset()) -> bool:
-    """Whether the kernel has the very rules, and the host the means to keep them, that the last deploy left.
+    """Return True if the kernel's rules, and the files and units that keep them, are as the last deploy left them.
 
-    record: the host's ownership record, which has a unit's drop-in even where `systemctl revert` has removed it.
+    record: the host's ownership record, which lists a unit's drop-in even where `systemctl revert` has removed it.
     """
     text = seen.files.get(SCRIPT) or ""
     tables = {**{command: [] for command, table in seen.tables.items() if table.ours}, **kept_rules(text)}
     same = not any(_differs(rules, seen.table(name)) for name, rules in tables.items())
-    # KEPT_PORT keeps no rules, and an older Rackwright has not put it there.
+    # KEPT_PORT keeps no rules, and an older Rackwright did not install it.
     there = all(text is not None for path, text in seen.files.items() if path != KEPT_PORT)
     kept = there and seen.enabled and seen.active and seen.watched and not _edited(seen, record)
     drops = {**seen.older, "nft": seen.drops or NOTHING}
@@ -176,7 +176,7 @@ def _differs(rules: Iterable[Rule], table: Table) -> bool:
 
 
 def report(asked: WantedFirewall, seen: SeenFirewall) -> str:
-    """Warnings that ask for no change: open ports, rules that `iptables` does not show, and what was put back."""
+    """Return warnings that need no change: open ports, rules that `iptables` does not show, and recent repairs."""
     hidden = [
         f"{command} has rules of its own beside {seen.backend}: they decide, too; see {command}-save"
         for command in seen.elsewhere
@@ -185,7 +185,7 @@ def report(asked: WantedFirewall, seen: SeenFirewall) -> str:
 
 
 def repairs_text(seen: SeenFirewall) -> list[str]:
-    """A sentence on what the host put back by itself within the last hour; what to do once it is a fight."""
+    """Return a sentence on the host's repairs within the last hour, with the next step once they are frequent."""
     if not seen.repairs:
         return []
     ago, what = seen.repairs[-1]
@@ -197,7 +197,7 @@ def repairs_text(seen: SeenFirewall) -> list[str]:
 
 
 def remove_script() -> str:
-    """Shell lines that take away our rules, their files and their units, and nothing else, for teardown."""
+    """Return shell lines that remove only Rackwright's rules, their files and their units, for teardown."""
     files = " ".join((SCRIPT, f"{UNITS}/{UNIT}", CHECK, *WATCH_FILES))
     watch = " ".join(reversed(WATCH_UNITS))
     return host_script("firewall_remove", tag=TAG, unit=UNIT, units=UNITS, watch=watch, files=files)

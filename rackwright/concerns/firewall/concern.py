@@ -1,8 +1,8 @@
-"""Firewall: the seeds' rules for containers, and who may reach each endpoint's port, IPv4 and IPv6.
+"""Firewall: the seeds' rules for containers, and the networks that may reach each endpoint's port, IPv4 and IPv6.
 
-Two lines of defence. Drops before address translation keep everybody out who may not come in (drops.py); rules of the
-filter table let in who may, behind whatever other tools close (accepts.py). A unit puts both back at boot, an endpoint
-does not start without the drops, and a timer looks after both.
+Two sets of rules: drops before address translation stop all clients that are not allowed (drops.py); rules of the
+filter table accept allowed clients, after the rules of other tools that close (accepts.py). A unit restores both at
+boot, an endpoint does not start without the drops, and a timer checks both.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from rackwright.settings.model import ENDPOINTS, HostSettings
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
-    """Our rules for where this host's endpoints listen, and where they are to; a port that is left keeps its rules."""
+    """Return the rules for the current and wanted listen addresses; a port that is about to close keeps its rules."""
     seen = reading[FIREWALL]
     return for_listeners(settings, reading, seen, listeners(settings, seen.current, seen.proven))
 
 
 def wanted_as_served(settings: HostSettings, reading: HostReading) -> WantedFirewall:
-    """Our rules for where the endpoints listen now: after a switch, or a way back, nothing else is open."""
+    """Return the rules for where the endpoints listen now: after a switch or a rollback nothing else is open."""
     own, seen = settings.all_endpoints, reading[FIREWALL]
     there = [(name, seen.current[name].put(one)) for name, one in own.items() if name in seen.current]
     return for_listeners(settings, reading, seen, [*there, *meeting_places(settings)])
 
 
 def opening_changes(settings: HostSettings, reading: HostReading, targets: Mapping[str, ListenAddress]) -> list[Change]:
-    """What opens the ports that endpoints roll back to, by name, while they still listen where they do."""
+    """Return changes that open the ports that endpoints roll back to, by name, while they still listen elsewhere."""
     seen = reading[FIREWALL]
     endpoints = listeners(settings, seen.current, targets, wanted=False)
     others = {name: place for name, place in targets.items() if name not in settings.all_endpoints}
-    # One of a name that the settings no longer have is reached by whom they let in today.
+    # An endpoint that the settings no longer have is open to the networks that today's settings allow.
     today = next(iter(settings.all_endpoints.values()))
     endpoints = [*endpoints, *((name, place.put(today)) for name, place in others.items())]
     return changes(for_listeners(settings, reading, seen, endpoints), seen)
 
 
 def is_ours(reading: HostReading) -> bool:
-    """Whether a deploy of ours has set the rules of this host."""
+    """Return True if a deploy of Rackwright's has set the rules of this host."""
     record: frozenset[Owned] = reading[RECORD]
     return record.issuperset(OWNS)
 
 
 def listens_elsewhere(settings: HostSettings, reading: HostReading) -> bool:
-    """Whether an endpoint listens elsewhere than the settings ask for, or is no longer in them.
+    """Return True if an endpoint listens elsewhere than the settings want, or is no longer in them.
 
-    Never where deploy.py does not call firewall(): nothing of it is read there.
+    Never where deploy.py does not call firewall(): nothing of the firewall is read there.
     """
     if FIREWALL.name not in reading.seen:
         return False
@@ -61,7 +61,7 @@ def listens_elsewhere(settings: HostSettings, reading: HostReading) -> bool:
 
 
 def new_addresses(reading: HostReading, places: Mapping[str, ListenAddress]) -> dict[str, ListenAddress]:
-    """Those places, by endpoint, where it does not listen now; none where deploy.py does not call firewall()."""
+    """Return the addresses, by endpoint, where it does not listen now; none if deploy.py does not call firewall()."""
     if FIREWALL.name not in reading.seen:
         return {}
     current = reading[FIREWALL].current
@@ -76,4 +76,4 @@ FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern(
 FIREWALL_AS_SERVED: Concern[WantedFirewall, SeenFirewall] = Concern(
     "firewall", read, parse, wanted_as_served, changes, report, alone=True, takes=TAKES, units=READ_UNITS, joined=joined
 )
-"""The same, once a host has had its turn: what nothing listens on is closed again."""
+"""The firewall after a host's turn: ports without a listener are closed again."""

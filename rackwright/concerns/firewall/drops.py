@@ -1,4 +1,4 @@
-"""What keeps everybody else out: drops before any address is translated, in nft's table `inet rackwright`.
+"""Drops of clients that are not allowed, before any address is translated, in nft's table `inet rackwright`.
 
 ufw, firewalld and iptables-restore write their own tables and iptables' filter table, and do not flush this one. Pure.
 """
@@ -15,14 +15,14 @@ from rackwright.settings.model import EndpointSettings
 
 TABLE = "inet rackwright"
 NOTHING = f"table {TABLE} {{\n}}\ndelete table {TABLE}\n"
-"""The text that takes the table away, also where it is missing."""
+"""The text that removes the table, also where it is missing."""
 EPHEMERAL = (32768, 60999)
-"""Ports from which Linux takes one when a program asks for any, as the members' engines do (ip_local_port_range)."""
+"""Ports that Linux assigns when a program asks for any, as the members' engines do (ip_local_port_range)."""
 LOCAL = "fib daddr type local"
 
 
 def drops(endpoints: Listeners, bridge: str, retained: Sequence[str] = (), group: Group | None = None) -> str:
-    """Return the text that puts all drops into the kernel in one step, whatever the table holds now.
+    """Return the text that puts all drops into the kernel in one step, whatever the table contains now.
 
     endpoints: where they listen. bridge: Docker's default bridge. retained: lines of endpoints that the settings no
     longer have and that still run. group: the hosts that serve an endpoint together.
@@ -52,7 +52,7 @@ def refusing(endpoint: str, to: str, port: str, version: int, networks: Sequence
 
 
 def _ports(endpoints: Listeners, version: int) -> Iterator[tuple[str, EndpointSettings, list[str]]]:
-    """Endpoints that somebody of this IP version must not reach, with the networks that may."""
+    """Yield the endpoints that are not open to all clients of this IP version, with their allowed networks."""
     for name, one in endpoints:
         networks = networks_of(one, version)
         if not one.is_local and speaks(one.address, version) and EVERYBODY[version] not in networks:
@@ -65,25 +65,25 @@ def _lines(endpoints: Listeners, bridge: str) -> Iterator[str]:
             address = single_address(one)
             yield refusing(name, f"{family} daddr {address}" if address else LOCAL, str(one.port), version, networks)
             if one.network == "bridge":
-                # A neighbour may have a route to the bridge's networks, past the published port.
+                # A machine of the same network may have a route to the bridge's networks, past the published port.
                 yield refusing(name, f'fib daddr oifname "{bridge}"', str(one.port), version, networks)
 
 
 def _between(group: Group | None) -> Iterator[str]:
-    """What comes to a port that a member's engine took for itself is dropped, but from other members."""
+    """Yield rules that drop traffic to ports that a member's engine opens, except from other members."""
     if group is not None:
         others = [member.address for member in group.members]
         yield refusing(group.endpoint, f"ip daddr {group.own.address}", "{}-{}".format(*EPHEMERAL), 4, others)
         if group.ports:
             ports = "{}-{}".format(*group.ports)
             yield refusing(group.endpoint, LOCAL, ports, 4, others)
-            # Open MPI listens there by IPv6 too, by which no member comes.
+            # Open MPI listens there by IPv6 too, which no member uses.
             local = f"meta nfproto ipv6 {LOCAL} tcp dport {ports}"
             yield f'{local} drop comment "{TAG}{group.endpoint}:refused"'
 
 
 def _table(lines: Sequence[str], bridge: str) -> str:
-    """The table as nft reads it; without lines it only goes."""
+    """Return the table as nft reads it; without lines it is only removed."""
     if not lines:
         return NOTHING
     body = "\n".join(f"    {line}" for line in _first(lines, bridge))
@@ -92,5 +92,5 @@ def _table(lines: Sequence[str], bridge: str) -> str:
 
 
 def _first(lines: Sequence[str], bridge: str) -> list[str]:
-    """Containers and the host itself come in, and replies to what the host has asked."""
+    """Return lines that accept containers, the host itself, and replies to the host's connections."""
     return [f'iifname {{ "lo", "{bridge}" }} accept', "ct direction reply accept", *sorted(set(lines))]

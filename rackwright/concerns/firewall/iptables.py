@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 TAG = "rackwright:"
-"""Every rule of ours has a comment that begins so."""
+"""Every rule of Rackwright's has a comment with this prefix."""
 BUILT_IN = frozenset({"INPUT", "FORWARD", "OUTPUT"})
 CLOSES = frozenset({"DROP", "REJECT"})
 ADDRESSES = frozenset({"-s", "-d", "--ctorigdst", "--ctorigsrc"})
@@ -22,13 +22,13 @@ Match = tuple[str, str]
 
 @lru_cache(4096)
 def _matches(text: str) -> Mapping[str, str]:
-    """Most rules of a fleet are the same on each host."""
+    """Parse a rule's options; cached, since most rules of a fleet are the same on each host."""
     return MappingProxyType(dict(_normal(_options(shlex.split(text)))))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its chain, and its words as iptables-save prints them after the chain."""
+    """One rule: its chain, and its text as iptables-save prints it after the chain."""
 
     chain: str
     text: str
@@ -40,25 +40,25 @@ class Rule:
 
     @property
     def comment(self) -> str:
-        """Its comment, or nothing."""
+        """Its comment, or an empty text."""
         return self.matches.get("--comment", "")
 
     @property
     def ours(self) -> bool:
-        """Whether Rackwright put it there."""
+        """True if Rackwright added it."""
         return self.comment.startswith(TAG)
 
     @property
     def target(self) -> str:
-        """Where it sends a packet; empty when it only counts."""
+        """Target of a matching packet; empty when it only counts."""
         return self.matches.get("-j", self.matches.get("-g", ""))
 
     def same_as(self, other: Rule) -> bool:
-        """Whether both say the same, however it is spelt."""
+        """Return True if both rules mean the same, whatever their spelling."""
         return self.chain == other.chain and self.matches == other.matches
 
     def inserted(self, position: int) -> str:
-        """The line for iptables-restore that puts it at a position (the first is 1)."""
+        """Return the line for iptables-restore that inserts it at a position (the first is 1)."""
         return f"-I {self.chain} {position} {self.text}"
 
 
@@ -69,21 +69,21 @@ class Table:
     chains: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
 
     def has(self, chain: str) -> bool:
-        """Whether rules can be put into a chain; built-in ones are printed only once they were used."""
+        """Return True if rules can be added to a chain; built-in ones are printed only once they were used."""
         return chain in BUILT_IN or chain in self.chains
 
     def rules(self, chain: str) -> tuple[Rule, ...]:
-        """The rules of a chain, none when there is no such chain."""
+        """Return the rules of a chain; none when the chain is missing."""
         return self.chains.get(chain, ())
 
     @property
     def ours(self) -> tuple[Rule, ...]:
-        """All rules of ours."""
+        """All rules of Rackwright's."""
         return tuple(rule for rules in self.chains.values() for rule in rules if rule.ours)
 
 
 def parse_save(text: str) -> Table:
-    """The filter table from what iptables-save printed; counters and other tables are left out."""
+    """Parse the filter table from the output of iptables-save; counters and other tables are left out."""
     chains: dict[str, list[Rule]] = {}
     table = ""
     for line in text.splitlines():
@@ -98,12 +98,12 @@ def parse_save(text: str) -> Table:
 
 
 def in_place(table: Table) -> list[str]:
-    """Insertions that put our rules back exactly where they stand in a table, once they were taken out."""
+    """Return insertions that restore Rackwright's rules at their exact positions in a table after a removal."""
     return [rule.inserted(n) for rules in table.chains.values() for n, rule in enumerate(rules, 1) if rule.ours]
 
 
 def why_pending(wanted: Iterable[Rule], table: Table) -> str:
-    """What keeps a table from being as wanted, as words for people; empty when it is."""
+    """Return the reason why a table is not as wanted, as text for people; empty when it is."""
     asked, there = list(wanted), list(table.ours)
     missing = [rule for rule in asked if not any(rule.same_as(other) for other in there)]
     surplus = [rule for rule in there if not any(rule.same_as(other) for other in asked)]
@@ -134,7 +134,7 @@ def _out_of_place(asked: list[Rule], table: Table) -> str:
 
 
 def closing_chains(table: Table) -> frozenset[str]:
-    """Targets that may close: DROP, REJECT, and every chain out of which one of them is reached."""
+    """Return the targets that may close: DROP, REJECT, and every chain that leads to one of them."""
     found = set(CLOSES)
     before = 0
     while len(found) != before:
@@ -144,7 +144,7 @@ def closing_chains(table: Table) -> frozenset[str]:
 
 
 def network_of(text: str | None) -> Network | None:
-    """A network from its text; None when there is none, or when it is a name."""
+    """Parse a network; None when the text is missing, or is a name."""
     try:
         return None if text is None else ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -164,7 +164,7 @@ def _options(words: list[str]) -> Iterator[Match]:
 
 
 def _normal(options: Iterable[Match]) -> Iterator[Match]:
-    """Without names of match modules, which their options imply, and with addresses in one spelling."""
+    """Yield the options without names of match modules, which they imply, and with addresses in one spelling."""
     for option, value in options:
         network = network_of(value) if option.removeprefix("! ") in ADDRESSES else None
         if option == "-m" or (network is not None and network.prefixlen == 0 and "!" not in option):

@@ -1,4 +1,4 @@
-"""The files that put our rules back: the script, the unit that runs it at boot, and each endpoint's own look. Pure."""
+"""Files that restore Rackwright's rules: the script, the unit that runs it at boot, each endpoint's drop-in. Pure."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ CHECK = check_file(GUARD)
 
 
 def script(rules: Mapping[str, Iterable[str]], drops: str, clears: bool = False) -> str:
-    """Shell text that replaces our rules and drops, whatever they are now.
+    """Return shell text that replaces Rackwright's rules and drops, whatever they are now.
 
-    rules: by command, `CHAIN REST` to be placed, or an insertion `-I CHAIN POSITION REST`. clears: it also removes what
-    an earlier version dropped in iptables' mangle table; under a guard it must not, as the way back needs it.
+    rules: by command, `CHAIN REST` to be placed, or an insertion `-I CHAIN POSITION REST`. clears: it also removes
+    an earlier version's drops in iptables' mangle table; under a guard it must not, as the undo needs them.
     """
     words = {"tag": TAG, "table": TABLE, "chain": CHAIN, "run": LEFT, "path": SCRIPT}
     return render_own("firewall.j2", rules=rules, drops=drops, clears=clears, **words)
 
 
 def placed(rules: Iterable[Rule]) -> list[str]:
-    """Rules as the script reads them."""
+    """Return rules as the script reads them."""
     return [f"{rule.chain} {rule.text}" for rule in rules]
 
 
 def kept_rules(text: str) -> dict[str, list[Rule]]:
-    """The rules that a script of ours puts back, by command."""
+    """Parse the rules that Rackwright's script restores, by command."""
     blocks = re.findall(r"^  (\S+)\)\n    cat <<'RULES'\n(.*?)^RULES$", text, re.MULTILINE | re.DOTALL)
     return {command: [Rule(*line.split(" ", 1)) for line in lines.splitlines()] for command, lines in blocks}
 
 
 def kept_drops(text: str) -> dict[str, str]:
-    """The drops that a script of ours puts back, by command: `nft`; of an earlier version iptables and ip6tables."""
+    """Parse the drops that the script restores, by command: `nft`; of an earlier version iptables and ip6tables."""
     return dict(re.findall(r"^  (\S+)\)\n    cat <<'DROPS'\n(.*?)^DROPS$", text, re.MULTILINE | re.DOTALL))
 
 
 def door_file(endpoint: str) -> str:
-    """Drop-in by which an endpoint's unit sees to the drops before it starts."""
+    """Return the path of the drop-in by which an endpoint's unit sets the drops before it starts."""
     return f"{UNITS}/{unit_name(endpoint)}.d/rackwright-firewall.conf"
 
 
@@ -60,7 +60,7 @@ def directives(text: str) -> list[str]:
 
 
 def kept_files(rules: Mapping[str, Iterable[Rule]], drops: str, endpoints: Iterable[str]) -> dict[str, str]:
-    """All of them by path. endpoints: those whose ports somebody must not reach."""
+    """Return all these files by path. endpoints: those whose ports are not open to all."""
     text = script({command: placed(own) for command, own in rules.items()}, drops, clears=True)
     each = drop_in_text()
     return {

@@ -1,6 +1,6 @@
 """Drops of earlier versions: where nft was missing, a chain of iptables' mangle table. Read and removed, never written.
 
-It goes with the first version that no longer upgrades hosts of 0.1. Pure.
+This module is dropped with the first version that no longer upgrades hosts of 0.1. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where endpoints listen: by the settings, now, and where they would roll back to. Pure."""
+"""Listen addresses of endpoints: by the settings, now, and after a rollback. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rackwright.settings.model import EndpointSettings, HostSettings
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """Where a release listens."""
+    """The listen address of a release."""
 
     network: str
     address: str
@@ -20,16 +20,16 @@ class ListenAddress:
 
     @staticmethod
     def of(spec: Mapping[str, Any]) -> ListenAddress:
-        """From a release's spec.json. Raises KeyError when it does not say."""
+        """Return the address in a release's spec.json. Raises KeyError when it is missing."""
         return ListenAddress(spec["network"], spec["address"], spec["port"])
 
     def put(self, own: EndpointSettings) -> EndpointSettings:
-        """The same endpoint as it listens here: who may reach it is what the settings say."""
+        """Return the endpoint's settings with this listen address; the allowed networks stay those of the settings."""
         return own.model_copy(update={"network": self.network, "bind": self.address, "port": self.port})
 
 
 def listeners(settings: HostSettings, *places: Mapping[str, ListenAddress], wanted: bool = True) -> Listeners:
-    """Each endpoint of the settings everywhere that it listens, or is to; every place once."""
+    """Return each endpoint of the settings with every address where it listens, or will listen, each once."""
     found = []
     for name, own in settings.all_endpoints.items():
         at = [own] if wanted else []
@@ -39,18 +39,18 @@ def listeners(settings: HostSettings, *places: Mapping[str, ListenAddress], want
 
 
 def meeting_places(settings: HostSettings) -> Listeners:
-    """Where the members of a group meet, on this host: nobody but the other members comes in there."""
+    """Return the rendezvous ports of a group on this host: only the other members may reach them."""
     group = settings.group
     if group is None:
         return []
     own = settings.all_endpoints[group.endpoint]
     others = tuple(f"{member.address}/32" for member in group.members)
-    # Whatever its flags say, torch listens there on all addresses.
+    # Whatever its flags are, torch listens there on all addresses.
     here = {"network": "host", "bind": "0.0.0.0", "allow_from": others}
     ports = (own.group_port, own.group_port + 1)
     return [(group.endpoint, own.model_copy(update={**here, "port": port})) for port in ports]
 
 
 def each_once(found: Iterable[EndpointSettings]) -> list[EndpointSettings]:
-    """An endpoint's places, each once."""
+    """Return an endpoint's listen addresses, each once."""
     return list({(one.network, one.address, one.port): one for one in reversed(list(found))}.values())[::-1]

@@ -1,4 +1,4 @@
-"""What the kernel and the host's files say about our rules: read, and parsed."""
+"""Rackwright's rules in the kernel and in the host's files: read, and parsed."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ READ_UNITS = (UNIT, *WATCH_UNITS, GUARD_TIMER)
 
 @dataclass(frozen=True)
 class SeenFirewall:
-    """The host's filter tables by command (`iptables-legacy` and the like: the backend that is not in use)."""
+    """The host's filter tables by command (`iptables-legacy` and the like: the unused backend)."""
 
     tables: Mapping[str, Table]
     files: Mapping[str, str | None]
     backend: str = ""
-    """What `iptables -V` says; empty without iptables."""
+    """Output of `iptables -V`; empty without iptables."""
     ipv6: bool = False
     enabled: bool = False
     active: bool = False
     watched: bool = False
-    """Whether the host looks after its rules by itself."""
+    """True if the host repairs its rules automatically."""
     unconfirmed: bool = False
-    """True while the guard of an earlier run waits to take its rules back."""
+    """True while the guard of an earlier run waits to undo its rules."""
     nft: str = ""
-    """Why nft makes no drops here: `missing`, or what it says; empty where it works."""
+    """Why nft makes no drops here: `missing`, or its message; empty where it works."""
     drops: str | None = None
-    """The drops as they were put into the kernel last; None where they do not stand so."""
+    """The drops as last written to the kernel; None where the kernel's differ."""
     older: Mapping[str, str] = field(default_factory=dict)
-    """Drops of an earlier version in iptables' mangle table, by command; empty where they do not stand as put."""
+    """Drops of an earlier version in iptables' mangle table, by command; empty where the kernel's differ."""
     subnets: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Networks of Docker's bridge, by IP version."""
     over_ipv6: frozenset[int] = frozenset()
     """Ports that containers publish on IPv6."""
     repairs: tuple[tuple[int, str], ...] = ()
-    """What the host had to put back by itself: seconds ago, and what it found."""
+    """Automatic repairs of the host: seconds ago, and the finding."""
     current: Mapping[str, ListenAddress] = field(default_factory=dict)
-    """Where each endpoint listens now, by name."""
+    """Current listen address of each endpoint, by name."""
     proven: Mapping[str, ListenAddress] = field(default_factory=dict)
-    """Where each would listen if it rolled back to what was proven last."""
+    """Listen address of each after a rollback to the last proven release."""
 
     def table(self, command: str) -> Table:
-        """A table; an empty one when the command is not there."""
+        """Return a table; an empty one when the command is missing."""
         return self.tables.get(command, Table())
 
     @property
@@ -71,7 +71,7 @@ class SeenFirewall:
 
 
 def read(_: HostSettings) -> str:
-    """The filter tables, the drops, and the files that put both back."""
+    """Print the filter tables, the drops, and the files that restore both."""
     paths = " ".join((SCRIPT, UNIT_FILE, CHECK, *WATCH_FILES))
     return host_script(
         "firewall_read",
@@ -84,7 +84,7 @@ def read(_: HostSettings) -> str:
 
 
 def joined(output: str, answers: Answers) -> str:
-    """The reading's own lines, and the state of the units that put the rules back."""
+    """Return the reading's lines with the state of the units that restore the rules."""
     active = {"watched": WATCH_TIMER, "active": UNIT, "guard": GUARD_TIMER}
     lines = [f"{key}={answers.unit(unit, 'ActiveState')}" for key, unit in active.items()]
     ports = sorted(
@@ -120,7 +120,7 @@ def parse(output: str) -> SeenFirewall:
 
 
 def _backend(values: Mapping[str, str], tables: Iterable[Sequence[str]]) -> str:
-    """What `iptables -V` says, as the head of its table does; an empty table has none, and is asked for it."""
+    """Return the backend as `iptables -V` prints it, from the table's head; an empty table has none, so it is asked."""
     heads = (HEAD.match(decode(text)) for _, name, text in tables if name == "iptables")
     head = next((head for head in heads if head), None)
     return f"iptables {head[1]}" if head else values.get("backend.iptables", "")
@@ -142,7 +142,7 @@ def _places(output: str, pointer: str) -> dict[str, ListenAddress]:
 
 
 def _spec(text: str) -> Mapping[str, Any]:
-    """A spec.json, or nothing when it was spoilt by hand: the release is put back, and read again."""
+    """Parse a spec.json; empty when it was damaged by hand: the release is restored, and read again."""
     try:
         found = json.loads(text)
     except ValueError:

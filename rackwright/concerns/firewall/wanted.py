@@ -1,4 +1,4 @@
-"""Our rules as they should be: for where endpoints listen, where they are to, and where they roll back to. Pure."""
+"""Rackwright's wanted rules: for the endpoints' current, wanted and rollback listen addresses. Pure."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ Rules = Mapping[str, tuple[Rule, ...]]
 
 @dataclass(frozen=True)
 class WantedFirewall:
-    """Our rules and drops as they should be now, and the files that put them back later."""
+    """Rackwright's wanted rules and drops, and the files that restore them later."""
 
     rules: Rules
     drops: str
     files: Mapping[str, str]
     seconds: int
-    """Within which a new connection must confirm."""
+    """Time within which a new connection must confirm."""
     refusal: Refuse | None = None
     lacks_nft: Refuse | None = None
     """Why the drops cannot be made here yet, or at all."""
     warnings: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
-    """Sentences when somebody made a unit of our unit's name by hand, and it is to be kept aside."""
+    """Sentences about a unit of the same name that an operator made by hand, when it is to be moved out of the way."""
 
 
 def for_listeners(
     settings: HostSettings, reading: HostReading, seen: SeenFirewall, endpoints: Listeners
 ) -> WantedFirewall:
-    """Rules and drops for endpoints where they listen; rules for chains that the host lacks wait in the script."""
+    """Return rules and drops for endpoints at their addresses; rules for missing chains wait in the script."""
     docker: SeenDocker = reading[DOCKER]
     left = [name for name in (*seen.current, *seen.proven) if name not in settings.all_endpoints]
     bridge = str(_daemon_json(docker).get("bridge") or "docker0")
@@ -85,10 +85,10 @@ def for_listeners(
 
 
 def _proxied(seen: SeenFirewall, docker: SeenDocker) -> Proxied:
-    """Return what Docker translates: what its daemon.json and its chains say, and whether its bridge has IPv6."""
+    """Return Docker's translation, from its daemon.json, its chains and its bridge's IPv6."""
     translates = _daemon_json(docker).get("iptables") is not False
-    # An Engine that makes rules of nft's own has no such chain, nor has one that is still to be installed.
-    # Chains that another tool has flushed are there again before this run ends: it restarts dockerd for them.
+    # An Engine with nft rules has no such chain, nor has one that is not installed yet.
+    # Chains that another tool has flushed exist again before this run ends: it restarts dockerd for them.
     unseen = docker.daemon != "up" or _uses_nft(docker.info) or f"filter {DOCKER_USER}" in docker.lacks
     by_version = {
         4: unseen or seen.table("iptables").has(DOCKER_USER),
@@ -123,18 +123,18 @@ def _rules(
 
 
 def _input_first(*rules: Rule) -> tuple[Rule, ...]:
-    """Each rule once: two places of an endpoint may ask for the same one."""
+    """Return each rule once: two addresses of an endpoint may need the same one."""
     return tuple(sorted(dict.fromkeys(rules), key=lambda rule: rule.chain != INPUT))
 
 
 def _rules_of(endpoints: Iterable[str], known: Iterable[Rule]) -> list[Rule]:
-    """Rules of endpoints that the settings no longer have: as they are, as long as the endpoint is there."""
+    """Return the rules of endpoints that the settings no longer have, unchanged, as long as the endpoint exists."""
     tags = tuple(f"{TAG}{name}:" for name in endpoints)
     return [rule for rule in known if rule.comment.startswith(tags)] if tags else []
 
 
 def _drops_of(endpoints: Collection[str], seen: SeenFirewall) -> list[str]:
-    """Return the drops of endpoints that the settings no longer have, as they are: such an endpoint still runs."""
+    """Return the drops of endpoints that the settings no longer have, unchanged: such an endpoint still runs."""
     earlier = kept_drops(seen.files.get(SCRIPT) or "")
     return [*lines_of(endpoints, earlier.pop("nft", "")), *as_nft(endpoints, earlier)]
 
@@ -151,7 +151,7 @@ def _lacks_nft(why: str, reading: HostReading) -> Refuse:
 
 
 def _doors(endpoints: Listeners, left: Iterable[str], seen: SeenFirewall) -> set[str]:
-    """Endpoints whose ports somebody must not reach."""
+    """Return the endpoints whose ports are not open to all."""
     closed = {name for name, one in endpoints if not (one.is_local or one.is_open)}
     return closed | {name for name in left if seen.files.get(door_file(name))}
 
@@ -163,7 +163,7 @@ def _possible(rules: Iterable[Rule], table: Table, docker: SeenDocker) -> tuple[
 def _daemon_json(docker: SeenDocker) -> Mapping[str, Any]:
     try:
         return parse_daemon_json(docker.files.get(DAEMON_JSON))
-    except BrokenDaemonJsonError:  # the docker concern refuses it, with the line
+    except BrokenDaemonJsonError:  # the docker concern refuses it, with the position
         return {}
 
 

@@ -1,4 +1,4 @@
-"""GPUs: what NVIDIA's driver and nvidia-smi say of them, and who uses them. Read only; preflight judges it."""
+"""GPUs: the data of NVIDIA's driver and nvidia-smi, and the processes that use them. Read only; preflight judges it."""
 
 from rackwright.concerns.gpus.concern import (
     GPUS,

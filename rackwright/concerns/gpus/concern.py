@@ -1,4 +1,4 @@
-"""GPUs: what NVIDIA's driver and nvidia-smi say of them, and who uses them. Read only; preflight judges it."""
+"""GPUs: the data of NVIDIA's driver and nvidia-smi, and the processes that use them. Read only; preflight judges it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rackwright.settings.model import HostSettings
 from rackwright_engines.fit.gpu import capability_by_name
 
 ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has been deprecated"})
-"""What nvidia-smi prints where there is no value; it is never a failure by itself."""
+"""nvidia-smi's output for a missing value; it alone is never a failure."""
 MOST = 16 << 20
-"""Bytes of nvidia-smi's XML that are taken: eight GPUs have 100 KiB, and each process a few hundred bytes."""
+"""Most bytes of nvidia-smi's XML that are read: eight GPUs have 100 KiB, and each process a few hundred bytes."""
 SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
-"""Reasons of low clocks that tell of heat or of a power supply."""
+"""Reasons of low clocks that point to heat or a power supply."""
 VERSION = re.compile(r"(?<![\d.])(\d{3,4}\.\d+(?:\.\d+)?)(?![\d.])")
 LIBRARY = re.compile(r"NVML library version: (\S+)")
 
@@ -39,7 +39,7 @@ class GpuProcess:
     kind: str = "C"
     """C computes, G draws (a desktop), M is MPS; several letters are possible."""
     in_container: bool = False
-    """True when it runs in some container, be it ours or not."""
+    """True when it runs in a container, Rackwright's or not."""
 
     @property
     def computes(self) -> bool:
@@ -48,13 +48,13 @@ class GpuProcess:
 
     @property
     def ours(self) -> bool:
-        """True when it belongs to a container of ours."""
+        """True when it belongs to a container of Rackwright's."""
         return self.container.startswith("rackwright-")
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU. None means that nvidia-smi has no value for it, as GB10 for memory, ECC and MIG."""
+    """One GPU. None: nvidia-smi has no value, as on GB10 for memory, ECC and MIG."""
 
     index: int
     uuid: str
@@ -74,27 +74,27 @@ class Gpu:
     fabric_status: str | None
     fabric_health: str | None
     recovery: str | None
-    """What the driver asks for: Reset, Reboot, Drain P2P, ..."""
+    """Action that the driver wants: Reset, Reboot, Drain P2P, ..."""
     persistence: bool | None = None
-    """Whether the driver keeps it awake without a user."""
+    """True if the driver keeps it initialized without a user."""
     throttled: tuple[str, ...] = ()
-    """What keeps its clocks down now, of heat and power: `hw thermal slowdown`."""
+    """Reasons of heat and power that lower its clocks now: `hw thermal slowdown`."""
     processes: tuple[GpuProcess, ...] = ()
 
 
 @dataclass(frozen=True)
 class SeenGpus:
-    """All GPUs of a host in nvidia-smi's order, the driver, and why nothing could be read, if so."""
+    """All GPUs of a host in nvidia-smi's order, the driver, and the error when nothing could be read."""
 
     gpus: tuple[Gpu, ...] = ()
     driver: str | None = None
-    """Version of the driver's libraries, as nvidia-smi knows it."""
+    """Version of the driver's libraries, as nvidia-smi reports it."""
     module: str | None = None
     """Version of the loaded kernel module."""
     error: str = ""
-    """nvidia-smi's own words when it failed; empty otherwise."""
+    """nvidia-smi's message when it failed; empty otherwise."""
     fallen: str = ""
-    """What the kernel last said of a GPU that has fallen off the bus; asked only where one is missing."""
+    """The kernel's last message about a GPU that has fallen off the bus; read only where one is missing."""
 
 
 @cache
@@ -104,13 +104,13 @@ def capabilities() -> Mapping[str, str]:
 
 
 def joined(output: str, answers: Answers) -> str:
-    """The reading's own lines, and the names of our containers; one that did not run yet may by now."""
+    """Return the reading's lines with the names of Rackwright's containers; one may have started since."""
     ours = (one for one in answers.containers or () if "rackwright-" in one.name)
     return "\n".join([output, *(f"container {one.id} {one.name}" for one in ours)])
 
 
 def parse(output: str) -> SeenGpus:
-    """Parse the reading. Raises ReadingError when nvidia-smi ended well, but printed something else."""
+    """Parse the reading. Raises ReadingError when nvidia-smi succeeded, but printed something else."""
     lines = list(_words(output))
     first = {kind: rest for kind, rest in lines if kind in ("module", "status", "xml", "fallen")}
     module, fallen = _version(decode(first.get("module", ""))), decode(first.get("fallen", "")).strip()
@@ -164,7 +164,7 @@ def _parse_xml(
     table: Mapping[str, tuple[int, str | None]],
     owners: Mapping[int, tuple[str, str, bool]],
 ) -> SeenGpus:
-    # Entities are the one way in which a well-formed document can harm its reader; nvidia-smi has none.
+    # Entities are the only part of a well-formed document that can harm its reader; nvidia-smi writes none.
     if "<!ENTITY" in text:
         raise ReadingError("nvidia-smi printed XML with entities, which it never does", code="RW2601")
     try:
@@ -221,7 +221,7 @@ def _process(entry: ElementTree.Element, owners: Mapping[int, tuple[str, str, bo
 
 
 def _throttled(node: ElementTree.Element) -> tuple[str, ...]:
-    """Reasons of harm alone: an idle GPU, or a cap of power that somebody set, is none. Old drivers say `throttle`."""
+    """Return harmful reasons: not an idle GPU, nor an operator's power cap. Old drivers write `throttle`."""
     reasons = [
         child for tag in ("clocks_event_reasons", "clocks_throttle_reasons") for child in node.findall(f"{tag}/*")
     ]

@@ -1,7 +1,7 @@
-"""The serving images: pulled by digest where one is known, else by tag, whose digest is then recorded.
+"""The serving images: pulled by digest where it is resolved, else by tag, whose digest is then recorded.
 
-The record lies on the host (`IMAGES/*`, a line `REFERENCE DIGEST` each): a tag that moves later, here or at
-the registry, changes nothing until somebody asks for it (DECISIONS 12, 18).
+The record is stored on the host (`IMAGES/*`, a row `REFERENCE DIGEST` each): a tag that moves later, here or at
+the registry, changes nothing until an operator requests it (DECISIONS 12, 18).
 """
 
 from rackwright.concerns.image.concern import (

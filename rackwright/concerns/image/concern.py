@@ -1,7 +1,7 @@
-"""The serving images: pulled by digest where one is known, else by tag, whose digest is then recorded.
+"""The serving images: pulled by digest where it is resolved, else by tag, whose digest is then recorded.
 
-The record lies on the host (`IMAGES/*`, a line `REFERENCE DIGEST` each): a tag that moves later, here or at
-the registry, changes nothing until somebody asks for it (DECISIONS 12, 18).
+The record is stored on the host (`IMAGES/*`, a row `REFERENCE DIGEST` each): a tag that moves later, here or at
+the registry, changes nothing until an operator requests it (DECISIONS 12, 18).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PULL_TIMEOUT = 4 * 3600
 
 @dataclass(frozen=True)
 class LocalImage:
-    """One line of `docker image ls --digests`; `<none>` is None."""
+    """One row of `docker image ls --digests`; `<none>` is None."""
 
     repository: str
     tag: str | None
@@ -37,7 +37,7 @@ class LocalImage:
 
 @dataclass(frozen=True)
 class SeenImages:
-    """The host's images. `known` is False when dockerd did not answer: nothing is then known of them."""
+    """The host's images. `known` is False when dockerd did not answer: the images are then unknown."""
 
     known: bool
     images: tuple[LocalImage, ...]
@@ -45,12 +45,12 @@ class SeenImages:
     """Digest by reference, as recorded at the first pull."""
 
     def has(self, reference: str, digest: str) -> bool:
-        """Whether the image of that digest is there."""
+        """Return True if the image of that digest is on the host."""
         repository = repository_of(reference)
         return any(image.repository == repository and image.digest == digest for image in self.images)
 
     def tagged(self, reference: str) -> str | None:
-        """Digest that the reference's tag names on this host."""
+        """Return the digest that the reference's tag names on this host."""
         repository, tag = repository_of(reference), tag_of(reference)
         named = (image.digest for image in self.images if (image.repository, image.tag) == (repository, tag))
         return next((digest for digest in named if digest), None)
@@ -58,7 +58,7 @@ class SeenImages:
 
 @dataclass(frozen=True)
 class WantedImage:
-    """One image, and how to get it."""
+    """One image, and its source."""
 
     reference: str
     digest: str | None
@@ -67,16 +67,16 @@ class WantedImage:
     """True when the lock file or the profile gives the digest."""
     pull: Job
     unresolved: str = ""
-    """Why the control machine could not ask for an unknown digest, so that the host does."""
+    """Why the control machine could not resolve the digest, so that the host does."""
 
 
 WantedImages = tuple[WantedImage, ...]
 
 
 def digest_of(endpoint: EndpointSettings, reading: HostReading) -> str | None:
-    """Return the image's digest: the lock file's or the profile's, or the first that knows it.
+    """Return the image's digest: the lock file's or the profile's, or that of the first other source.
 
-    They are the host's record, what the tag names there, and what it names at its registry in this run.
+    The other sources are the host's record, the tag on the host, and the tag at its registry in this run.
     """
     image, seen = endpoint.image, reading[IMAGE]
     at_registry = reading.names_of(IMAGE).resolved
@@ -84,7 +84,7 @@ def digest_of(endpoint: EndpointSettings, reading: HostReading) -> str | None:
 
 
 def read(_: HostSettings) -> str:
-    """The records; the images are Docker's answer."""
+    """Print the records; the images come from Docker's answer."""
     return f"""\
 for pin in {PINS}/*; do
   [ ! -f "$pin" ] || first_lines 1 'pin ' "$pin"
@@ -93,7 +93,7 @@ exit 0"""
 
 
 def joined(output: str, answers: Answers) -> str:
-    """The records, and the images that Docker lists; without its answer none is known."""
+    """Return the records with the images that Docker lists; without its answer they are unknown."""
     if answers.images is None:
         return output
     return "\n".join([output, "known", *(f"image {' '.join(row)}" for row in answers.images)])
@@ -111,7 +111,7 @@ def _given(word: str) -> str | None:
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedImages:
-    """Each image once, in the order of the endpoints."""
+    """Return each image once, in the order of the endpoints."""
     found: dict[tuple[str, str | None], WantedImage] = {}
     for endpoint in settings.all_endpoints.values():
         digest = digest_of(endpoint, reading)
@@ -152,17 +152,17 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
 
 
 def pull_job(reference: str) -> str:
-    """Name of the job that pulls an image."""
+    """Return the name of the job that pulls an image."""
     return f"pull-{slug(reference)}"
 
 
 def pin_path(reference: str) -> str:
-    """Where the digest of a reference is recorded on the host."""
+    """Return the path on the host where the digest of a reference is recorded."""
     return f"{PINS}/{hashlib.sha256(reference.encode()).hexdigest()[:16]}"
 
 
 def changes(wanted: WantedImages, seen: SeenImages) -> list[Change]:
-    """Pull what is missing; record the digest of a tag that is there without a record."""
+    """Pull what is missing; record the digest of a tag that exists without a record."""
     return [change for image in wanted for change in _changes(image, seen)]
 
 
@@ -184,14 +184,14 @@ def _pull_change(image: WantedImage, seen: SeenImages) -> Change:
 
 
 def _owned(image: WantedImage, seen: SeenImages) -> tuple[Owned, ...]:
-    """What the pull adds: a tag that was there before is not ours."""
+    """Return what the pull adds: a tag that already existed is not Rackwright's."""
     names = [] if seen.tagged(image.reference) else [image.reference]
     names += [f"{repository_of(image.reference)}@{image.digest}"] if image.digest else []
     return tuple(Owned("image", name) for name in names)
 
 
 def report(wanted: WantedImages, seen: SeenImages) -> str:
-    """Say which tags name something else on this host than what is pinned; nothing is restarted for it."""
+    """List the tags on this host that differ from the pinned digest; nothing is restarted for it."""
     lines = [not_asked(image.reference, image.unresolved) for image in wanted if image.unresolved]
     for image in wanted:
         there = seen.tagged(image.reference)
@@ -211,7 +211,7 @@ IMAGE: Concern[WantedImages, SeenImages] = Concern(
 
 
 def not_asked(name: str, why: str) -> str:
-    """What is said of a name that the control machine could not ask for, so that the host does."""
+    """Return the sentence for a name that the control machine could not resolve, so that the host does."""
     return (
         f"{name} is resolved by this host itself, so another host may get other bytes: {why}; "
         "to have the same everywhere, run: rackwright pin INVENTORY"

@@ -1,7 +1,7 @@
-"""The lease of a host: one writer at a time, by a number that only ever rises. Values, parsing and texts; pure.
+"""The lease of a host: one writer at a time, by a number that only rises. Values, parsing and texts; pure.
 
-On a host lie the fence (the last number given away, which outlives a reboot) and, while somebody writes, the lease.
-Its times are seconds of the host's own monotonic clock, so a clock that is set cannot end it.
+A host stores the fence (the last number issued, which survives a reboot) and, while a run writes, the lease.
+Its times are seconds of the host's own monotonic clock, so setting the clock cannot end it.
 """
 
 from rackwright.concerns.lease.concern import (

@@ -1,7 +1,7 @@
-"""The lease of a host: one writer at a time, by a number that only ever rises. Values, parsing and texts; pure.
+"""The lease of a host: one writer at a time, by a number that only rises. Values, parsing and texts; pure.
 
-On a host lie the fence (the last number given away, which outlives a reboot) and, while somebody writes, the lease.
-Its times are seconds of the host's own monotonic clock, so a clock that is set cannot end it.
+A host stores the fence (the last number issued, which survives a reboot) and, while a run writes, the lease.
+Its times are seconds of the host's own monotonic clock, so setting the clock cannot end it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from rackwright.settings.model import HostSettings
 LEASE = f"{RUN}/lease"
 LAST_NUMBER = f"{STATE}/fence"
 TTL = 120
-"""Seconds after which a lease that nobody renews has ended."""
+"""Seconds after which a lease that is not renewed has ended."""
 BREAK = "rackwright lease break"
 """The purpose of a lease that ends another; on hosts."""
 BREAKS = (BREAK, "rackwright unlock")
-"""The same, with what versions before 0.2.0 wrote."""
-"""The purpose that a lease taken away is left with."""
+"""The same, and the purpose that versions before 0.2.0 wrote."""
+"""The purpose in a lease that was taken away."""
 
 
 @dataclass(frozen=True)
 class LeaseHolder:
-    """Who writes: a user at a machine for a purpose, and the process that does it.
+    """The writer: a user at a machine for a purpose, and the process that writes.
 
-    `place` tells where `pid` means that process: machine, boot and process namespace. Empty: it cannot be asked.
+    `place` is the scope of `pid`: machine, boot and process namespace. Empty: the process cannot be checked.
     """
 
     user: str
@@ -46,24 +46,24 @@ class LeaseHolder:
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease as it lies on a host."""
+    """A lease as it is stored on a host."""
 
     number: int
     run: str
-    """Word of the run that holds it: numbers begin again after a teardown."""
+    """Random text of the run that holds it: numbers start again after a teardown."""
     holder: LeaseHolder
     taken: int
     expires: int
 
     @property
     def id(self) -> str:
-        """What a command must bring along to be carried out."""
+        """The id that a command must present to be executed."""
         return f"{self.number}.{self.run}"
 
 
 @dataclass(frozen=True)
 class SeenLease:
-    """What was read of a host: its fence, its clock (seconds since its start), and the lease, live or not."""
+    """The reading of a host: its fence, its clock (seconds since its start), and the lease, live or not."""
 
     last_number: int = 0
     uptime: int = 0
@@ -91,12 +91,12 @@ def _read(_: HostSettings) -> str:
 
 
 def read_script() -> str:
-    """Prints fence, clock and lease; changes nothing."""
+    """Return the script that prints fence, clock and lease; it changes nothing."""
     return host_script("lease_read", lease=LEASE, fence=LAST_NUMBER)
 
 
 def parse_seen(lines: Iterable[str]) -> SeenLease:
-    """What `read_script` printed. A lease that makes no sense counts as one that has ended."""
+    """Parse the output of `read_script`. An invalid lease counts as one that has ended."""
     values = pairs("\n".join(lines))
     try:
         text = decode(values.get("lease", ""))
@@ -106,7 +106,7 @@ def parse_seen(lines: Iterable[str]) -> SeenLease:
 
 
 def parse_lease(text: str) -> Lease | None:
-    """A lease file's content; None when there is none."""
+    """Parse a lease file's content; None when it is missing."""
     if not text.strip():
         return None
     values = pairs(text)
@@ -137,7 +137,7 @@ LEASED: Concern[None, SeenLease] = Concern(
 
 
 def whose(seen: SeenLease, now: datetime) -> str:
-    """Who holds the lease, for what, and since when; "nobody" without one.
+    """Return the holder of the lease, its purpose and its start; a placeholder without one.
 
     now: this machine's time, with its zone, at which the host was read.
     """
@@ -150,7 +150,7 @@ def whose(seen: SeenLease, now: datetime) -> str:
 
 
 def span(seconds: int) -> str:
-    """A time for people: "40 s", "3 min 5 s", "2 h 10 min"."""
+    """Return a time for people: "40 s", "3 min 5 s", "2 h 10 min"."""
     if seconds < 60:
         return f"{seconds} s"
     if seconds < 3600:

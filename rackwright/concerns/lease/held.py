@@ -1,4 +1,4 @@
-"""The leases that a run holds, and the check that stands in front of every command that changes a host."""
+"""The leases that a run holds, and the check before every command that changes a host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rackwright.adapter.concurrency import Event
 
 LOST = f"::rackwright-lease-lost:: {secrets.token_hex(8)}"
-"""What a refused command prints. A script may print anything but this process's own word."""
+"""The output of a refused command. A script may print anything else: the text is random in each process."""
 
 
 @dataclass
@@ -33,11 +33,11 @@ class Hold:
     renewed: float = field(default_factory=time.monotonic)
     """When it was renewed last, by this machine's monotonic clock."""
     ended: Event = field(default_factory=new_event)
-    """Set when it was given back, or lost: nothing more may be changed by it."""
+    """Set when it was released or lost: no further changes may use it."""
 
     @property
     def is_over(self) -> bool:
-        """True when it was given back, or lost."""
+        """True when it was released or lost."""
         return self.ended.is_set()
 
     def checked(self, script: str, writes: bool) -> str:
@@ -66,30 +66,30 @@ def keep_hold(host: Host, hold: Hold) -> None:
 
 
 def was_leased(host: Host) -> bool:
-    """Whether the run has taken a lease on a host, whatever became of it."""
+    """Return True if the run has taken a lease on a host, whether it still holds it or not."""
     return host.name in part_of(host.state, HeldLeases).by_host
 
 
 def hold_of(host: Host) -> Hold | None:
-    """The lease held on a host; None without one."""
+    """Return the lease held on a host; None without one."""
     hold = part_of(host.state, HeldLeases).by_host.get(host.name)
     return None if hold is None or hold.is_over else hold
 
 
 def twin_of(host: Host, lease: str) -> str | None:
-    """Return the name by which this run itself holds this lease: another name of the same machine."""
+    """Return the host name by which this run already holds this lease: another name of the same machine."""
     held = part_of(host.state, HeldLeases).by_host
     return next((name for name, hold in held.items() if name != host.name and hold.id == lease), None)
 
 
 def forget(host: Host) -> None:
-    """The lease of a host went with everything else there: nothing is to be renewed or given back."""
+    """Forget the lease of a host that was removed with everything else there: nothing is left to renew or release."""
     if hold := hold_of(host):
         hold.ended.set()
 
 
 def lease_checked(script: str, lease_id: str, writes: bool = True) -> str:
-    """A script behind its check: refused when the lease is not this run's any more; otherwise it renews the lease.
+    """Return a script behind its check: refused when the lease is no longer this run's; otherwise it renews the lease.
 
     writes: the next writer waits until the script has ended.
     """
@@ -99,12 +99,12 @@ def lease_checked(script: str, lease_id: str, writes: bool = True) -> str:
 
 
 def was_refused(errors: Iterable[str]) -> bool:
-    """Whether what a command printed as errors says that the check refused it."""
+    """Return True if a command's errors show that the check refused it."""
     return LOST in errors
 
 
 def why_lost(errors: Iterable[str], now: datetime) -> str:
-    """The sentence for a refused command, from what it printed as errors."""
+    """Return the sentence for a refused command, from its errors."""
     seen = parse_seen(errors)
     if seen.lease is None:
         why = "the lease of this run is gone: the host was restarted, or another run has had it since"

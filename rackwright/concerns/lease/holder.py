@@ -1,4 +1,4 @@
-"""Who this process is to the hosts that it changes, and whether a process that holds a lease still lives here."""
+"""The identity of this process towards hosts, and whether a process that holds a lease still runs here."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ LONGEST = 120
 
 @cache
 def run_word() -> str:
-    """A word of this process's own, which no other run has."""
+    """Return a random text of this process, which no other run has."""
     return uuid4().hex[:8]
 
 
 @cache
 def this_holder() -> LeaseHolder:
-    """This process as the holder of leases."""
+    """Return this process as the holder of leases."""
     pid = os.getpid()
     user, machine = _plain(getpass.getuser()), _plain(os.uname().nodename)
     return LeaseHolder(user, machine, _plain(purpose()), place(), pid, started(pid) or 0)
 
 
 def purpose() -> str:
-    """What this process is for: the command with its files, and the run's record; never its `--data`."""
+    """Return the purpose of this process: the command with its files, and the run's record; never its `--data`."""
     words = [command_name(), *(Path(word).name for word in sys.argv[1:] if word.endswith(".py"))]
     record = current_record()
     return " ".join(words) + (f", run {record.stem}" if record else "")
 
 
 def command_name() -> str:
-    """What was started: a command's name, or the package's that was started as a module."""
+    """Return the name of the started command, or of the package that was started as a module."""
     path = Path(sys.argv[0] if sys.argv else "rackwright")
     return path.parent.name if path.name == "__main__.py" else path.name
 
@@ -50,7 +50,7 @@ def _plain(text: str) -> str:
 
 @cache
 def place() -> str:
-    """Machine, boot and process namespace; empty where unknown (not Linux)."""
+    """Return machine, boot and process namespace; empty where unknown (not Linux)."""
     try:
         # Containers of one machine may share its name, and its boot, but not their processes.
         namespace = Path("/proc/self/ns/pid").readlink()
@@ -60,5 +60,5 @@ def place() -> str:
 
 
 def is_gone(holder: LeaseHolder) -> bool:
-    """Whether the holder was a process of this machine and has ended; False when unknown."""
+    """Return True if the holder was a process of this machine and has ended; False when unknown."""
     return bool(holder.place) and holder.place == place() and started(holder.pid) != holder.started

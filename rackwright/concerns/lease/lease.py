@@ -1,4 +1,4 @@
-"""Taking a host's lease before it is changed, keeping it alive, and giving it back with the connection."""
+"""Take a host's lease before a change, renew it, and release it with the connection."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from rackwright.remote.commands import command_of, complain, remote
 from rackwright.remote.errors import LeaseLostError, NotStartedError, StepFailedError
 
 PATIENCE = 45
-"""Seconds for a command of the writer before to end."""
+"""Seconds that a command of the previous writer has to end."""
 RENEWAL = 30
 """Seconds that a host may take to renew a lease."""
 GOODBYE = 3
-"""Seconds for a command of our own to end before its lease is left to its time."""
+"""Seconds that this run's command has to end before its lease is left to expire."""
 
 
 class LeaseHeldError(NotStartedError):
-    """Somebody else writes to the host; nothing was done there."""
+    """Another run writes to the host; nothing was done there."""
 
     code = "RW0705"
     reasons = (Reason(Cause.LEASE, "the lease"),)
@@ -54,17 +54,17 @@ class LeaseHeldError(NotStartedError):
 
 @dataclass(frozen=True)
 class Taken:
-    """A lease that was taken. `fresh`: nobody has written to the host since the reading."""
+    """A lease that was taken. `fresh`: no run has written to the host since the reading."""
 
     id: str
     fresh: bool
 
 
 def acquire_script(seen: int, holder: LeaseHolder, displace: str = "", ttl: int = TTL) -> str:
-    """Take the lease, or tell who holds it.
+    """Return the script that takes the lease, or prints its holder.
 
     seen: the fence that the reading saw. displace: id of a lease that counts as ended. ttl: seconds; 0 leaves a
-    lease that has ended already.
+    lease that has already ended.
     """
     return host_script(
         "lease_acquire",
@@ -80,7 +80,7 @@ def acquire_script(seen: int, holder: LeaseHolder, displace: str = "", ttl: int 
 
 
 def parse_acquired(lines: Sequence[str]) -> Taken | SeenLease:
-    """What `acquire_script` printed: the lease, or the one that somebody else holds. Raises ValueError."""
+    """Parse the output of `acquire_script`: the lease, or the one that another run holds. Raises ValueError."""
     for number, line in enumerate(lines):
         words = line.split()
         if words[:2] == ["lease", "taken"]:
@@ -129,7 +129,7 @@ def take(host: Host, seen: SeenLease) -> Taken:
 
 
 def take_again(host: Host) -> None:
-    """Take a lease once more: the first was in the host's memory, and went with its restart. Raises StepFailedError."""
+    """Take a lease again: the first was in the host's memory, and was lost with its restart. Raises StepFailedError."""
     ok, output = remote(host, command_of(Shell(read_script(), timeout=30)))
     if not ok:
         raise NotStartedError(f"the lease of this host could not be read: {tail(output)}", code="RW0704")
@@ -142,7 +142,7 @@ def _gone(answer: Taken | SeenLease) -> Lease | None:
 
 
 def refusal(host: str, held: SeenLease) -> str:
-    """What to say when somebody else holds the lease."""
+    """Return the message when another run holds the lease."""
     return (
         f"another run writes to this host: {whose(held, datetime.now().astimezone())}; its lease ends in "
         f"{span(held.left)} unless it is renewed; nothing was done here; next: wait and run the same command again, "
@@ -161,7 +161,7 @@ def _same_machine(host: str, twin: str) -> LeaseHeldError:
 def _keep(host: Host, hold: Hold) -> None:
     keep_hold(host, hold)
     spawn(lambda: _renew(host, hold))
-    # A lease is given back over the connection that it was taken by, however the run ends.
+    # A lease is released over the connection that took it, however the run ends.
     before_closing(host, lambda: give_back(host, hold))
 
 
@@ -173,7 +173,7 @@ def _renew(host: Host, hold: Hold) -> None:
             renewal = Shell(lease_checked("", hold.id, writes=False), timeout=RENEWAL)
             ok, output = remote(host, command_of(renewal), quiet=True)
         except StepFailedError:
-            continue  # the next command tells what is wrong
+            continue  # the next command reports the error
         if ok:
             hold.renewed = time.monotonic()
         elif was_refused(output.stderr_lines) and not hold.ended.is_set():
@@ -182,7 +182,7 @@ def _renew(host: Host, hold: Hold) -> None:
 
 
 def give_back(host: Host, hold: Hold) -> None:
-    """Give a lease back, within seconds; what cannot be given back ends by itself."""
+    """Release a lease, within seconds; one that cannot be released expires."""
     if hold.ended.is_set():
         return
     going = spawn(lambda: _release_on_disconnect(host, hold))
@@ -199,7 +199,7 @@ def _release_on_disconnect(host: Host, hold: Hold) -> None:
 
 
 def clear_dead(host: Host, seen: SeenLease) -> None:
-    """Take a lease away whose process has ended on this machine, where there is nothing to take one for."""
+    """Remove a lease whose process has ended on this machine, where no lease is needed."""
     if seen.live is not None and is_gone(seen.live.holder):
         _release(host, seen.live.id)
 

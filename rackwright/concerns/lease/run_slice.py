@@ -20,13 +20,13 @@ from rackwright.remote.errors import StepFailedError
 
 @dataclass(frozen=True)
 class KeptSlices:
-    """What the hosts of this run keep of it already."""
+    """The slices that the hosts of this run already keep."""
 
     by_host: dict[str, str] = field(default_factory=dict)
 
 
 def keep_slice(host: Host) -> None:
-    """Let a host keep what the record says of it so far. One that cannot fails no run; nor does one without a lease."""
+    """Store the record's current content about a host on it. The run does not fail without a lease, or on an error."""
     if hold_of(host) is None:
         return
     text, kept = _slice(host.name), part_of(host.state, KeptSlices).by_host
