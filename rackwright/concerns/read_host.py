@@ -1,4 +1,4 @@
-"""The composite reading of a host: the one command that reads all concerns, and what it printed, parsed."""
+"""The composite reading of a host: the one command that reads all concerns, and the parser of its output."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from rackwright.remote.sudo_errors import why_unread
 from rackwright.settings.model import HostSettings
 
 TITLE = f"{reading.HEAD.strip()} what Rackwright reads of a host"
-"""What `ps` on a host shows of its reading."""
+"""Title of a reading in the output of `ps` on a host."""
 SECONDS = 120
-"""Within which a host must have read itself."""
+"""Time limit of a host's reading."""
 
 
 def reading_command(
     settings: HostSettings, steps: Collection[str] = (), more: Mapping[str, str] | None = None
 ) -> Command:
-    """The command that reads what the steps of a deploy.py need, and sections of `more` by name after that."""
+    """Return the command that reads all that the steps of a deploy.py need, then sections of `more` by name."""
     script = reading_script(settings, steps, more)
     return command("sh", "-c", script=receiver(script, TITLE), stdin=framed(script))
 
 
 def reading_script(settings: HostSettings, steps: Collection[str] = (), more: Mapping[str, str] | None = None) -> str:
-    """The script that the command carries."""
+    """Return the script of the command."""
     return composite(read_for(steps), settings, more)
 
 
 def parse_reading(lines: Sequence[str], steps: Collection[str] = ()) -> HostReading:
-    """What the command printed. Raises ReadingError when it broke off or makes no sense."""
+    """Parse the command's output. Raises ReadingError when it is cut short or invalid."""
     return parse_composite(lines, read_for(steps), frozenset(steps) if steps else None)
 
 
@@ -51,7 +51,7 @@ def read_host(
     more: Mapping[str, str] | None = None,
     steps: Collection[str] = (),
 ) -> tuple[HostReading, Mapping[str, Section]]:
-    """Read a connected host; returns its reading, and all sections as they came, those of `more` among them.
+    """Read a connected host; return its reading, and all raw sections, those of `more` included.
 
     Raises ReadingError when it cannot be read: it is then unknown, never "as if empty".
     """
@@ -72,7 +72,7 @@ def read_host(
 
 
 def read_concerns(host: Host, settings: HostSettings, concerns: Sequence[Concern[Any, Any]]) -> HostReading:
-    """What some concerns read of a connected host, and nothing else. Raises ReadingError."""
+    """Read only some concerns of a connected host. Raises ReadingError."""
     reading = command("sh", "-c", script=composite(concerns, settings))
     ok, output = remote(host, reading, timeout=SECONDS)
     if not ok:

@@ -1,6 +1,6 @@
 """Scripts that run on a host, as real files: POSIX sh, with their parameters assigned in front of them, and Python.
 
-What several concerns share lies here, a concern's own scripts beside it, in its folder `host`. No two have one name.
+Shared scripts are in this folder, a concern's own scripts in its folder `host`. Each name is unique.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pathlib import Path
 from rackwright.paths import DOCKER_HOST, DOCKER_MISLEADING, HELPER_LABEL
 
 DOCKER_ENVIRONMENT = f"export DOCKER_HOST={DOCKER_HOST}\nunset {' '.join(DOCKER_MISLEADING)}\n"
-"""Stands in front of all that is run on a host: a login's environment, and systemd's, may name another Docker."""
+"""Prefix of every script on a host: the environment of a login, and systemd's, may point to another Docker."""
 
 
 NEEDS = {"wait_ready": "own_error.sh", "status_read": "own_error.sh"}
-"""By script, what stands in front of it: functions that several concerns share."""
+"""Prefix of each script: functions that several concerns share."""
 
 
 def host_script(name: str, **values: str | int) -> str:
-    """Text of `NAME.sh` with its parameters, quoted, and the functions that it needs in front.
+    """Return the text of `NAME.sh` after its parameters, quoted, and the functions that it needs.
 
     Parameters are part of the text, so they must not be secrets. Raises FileNotFoundError for an unknown name.
     """
@@ -33,17 +33,17 @@ def host_script(name: str, **values: str | int) -> str:
 
 @lru_cache(1024)
 def _quoted(text: str) -> str:
-    """The text as the shell takes it: a whole program among them, the same for each host of a fleet."""
+    """Quote a text for the shell; cached, since it may be a whole program, the same for each host of a fleet."""
     return shlex.quote(text)
 
 
 def durable_script(name: str, **values: str | int) -> str:
-    """The same for a script that writes what a power cut must leave whole: it finds the functions of durable.sh."""
+    """Return a `host_script` whose files must survive a power cut whole: it has the functions of durable.sh."""
     return _text("durable.sh") + host_script(name, **values)
 
 
 def trial_of_several(owner: str, held: Sequence[str], parts: Sequence[str]) -> str:
-    """The same for several endpoints that are tried at once. parts: scripts that define `restore` and `restart`."""
+    """Return a trial script for several endpoints at once. parts: scripts that define `restore` and `restart`."""
     own = "".join(f'part_{number}() {{ (\n{part}\n"$@"\n) }}\n' for number, part in enumerate(parts))
     named = f"owner={shlex.quote(owner)}\nheld={shlex.quote(' '.join(held))}\n"
     return (
@@ -62,22 +62,22 @@ def _each(word: str, parts: int) -> str:
 
 
 def job_script(name: str, **values: str | int) -> str:
-    """The same for a script that runs in a job and has something to say: it finds `event WORD TEXT`."""
+    """Return a `host_script` that runs in a job and reports to it: it has the function `event WORD TEXT`."""
     return _text("event.sh") + durable_script(name, **values)
 
 
 def store_functions() -> str:
-    """Functions that name the file system below a folder: the reading and the download must name it alike."""
+    """Return functions that name a folder's file system: reading and download must use the same name."""
     return _text("store.sh")
 
 
 def trial_script(name: str, **values: str | int) -> str:
-    """A script that lies on the host while something is tried there, and takes it back (hostside/trial.sh)."""
+    """Return the script that is on the host during a trial, and takes it back (hostside/trial.sh)."""
     return durable_script(f"trial_{name}", **values) + _text("trial.sh")
 
 
 def helper_script(name: str, container: str, **values: str | int) -> str:
-    """A `job_script` that runs a short-lived container of ours; `remove_helper` takes an earlier one away.
+    """Return a `job_script` that runs a short-lived container; `remove_helper` removes an earlier one.
 
     The script finds the container's name in `$container`, and the label that it must have in `$label`.
     """
@@ -85,17 +85,17 @@ def helper_script(name: str, container: str, **values: str | int) -> str:
 
 
 def host_program(name: str) -> str:
-    """Text of `NAME.py`, a program of one file. Raises FileNotFoundError for an unknown name."""
+    """Return the text of `NAME.py`, a program of one file. Raises FileNotFoundError for an unknown name."""
     return _text(f"{name}.py")
 
 
 def host_text(file: str) -> str:
-    """Text of a script that has no parameters in front. Raises FileNotFoundError for an unknown name."""
+    """Return the text of a script without parameters. Raises FileNotFoundError for an unknown name."""
     return _text(file)
 
 
 INCLUDE = re.compile(r"^#include (\S+)$", re.MULTILINE)
-"""A line of a script in whose place another script stands: a function that several need."""
+"""A line of a script that is replaced by another script: a function that several need."""
 
 
 @cache
@@ -106,19 +106,19 @@ def _text(file: str) -> str:
 def compact(text: str) -> str:
     """Return a script without comment lines and indentation, since it is quoted within scripts within scripts.
 
-    It must hold no text of several lines.
+    It must not contain text of several lines.
     """
     return "\n".join(line.strip() for line in text.splitlines() if not line.lstrip().startswith("#"))
 
 
 @cache
 def _places() -> dict[str, Path]:
-    """Where each script lies, by its name."""
+    """Return the path of each script, by its name."""
     return {path.name: path for folder in script_folders() for path in folder.glob("*.*")}
 
 
 @cache
 def script_folders() -> tuple[Path, ...]:
-    """The folders with scripts and templates of what lies or runs on a host: this one, and one for each concern."""
+    """Return the folders with scripts and templates for hosts: this one, and one for each concern."""
     here = Path(__file__).parent
     return (here, *sorted(path for depth in ("*", "*/*", "*/*/*") for path in here.parent.glob(f"{depth}/host")))

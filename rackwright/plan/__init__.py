@@ -1,1 +1,1 @@
-"""What is to be: changes, readings, releases, and where things lie on a host. Plain values, no I/O."""
+"""The wanted state: changes, readings, releases, and paths on a host. Plain values, no I/O."""

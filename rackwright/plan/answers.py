@@ -1,4 +1,4 @@
-"""What a host is asked once for all concerns: systemd's units, and Docker Engine's own API. Values, parsers; pure."""
+"""Data that a host is asked for once for all concerns: systemd's units, and Docker Engine's API. Values, parsers; pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from rackwright.messages import ReadingError
 
 RUNNING = frozenset({"running", "paused", "restarting"})
-"""States in which Docker counts a container as one that runs."""
+"""States in which Docker counts a container as running."""
 LISTS = ("containers", "images")
 NONE = "<none>"
-"""What Docker prints in place of a tag or a digest."""
+"""Docker's output for a missing tag or digest."""
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,18 @@ class ListedContainer:
     id: str
     name: str
     image: str
-    """As it was asked for."""
+    """As requested."""
     running: bool
     labels: Mapping[str, str] = field(default_factory=dict)
     ports: frozenset[int] = frozenset()
-    """Published on the host."""
+    """Ports published on the host."""
     published: frozenset[tuple[str, int]] = frozenset()
     """The same with the address of each."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What the sections of a reading share. Of Docker, None is what it did not answer: unknown, and never nothing."""
+    """Shared data of a reading's sections. None for Docker's data means no answer: unknown, and never empty."""
 
     units: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """systemd's properties by unit."""
@@ -46,20 +46,20 @@ class Answers:
     """`docker inspect` of the endpoints' containers, by name."""
 
     def unit(self, name: str, key: str) -> str:
-        """A property of a unit; empty where systemd has none."""
+        """Return a property of a unit; empty where systemd has none."""
         return self.units.get(name, {}).get(key, "")
 
     def is_active(self, name: str) -> bool:
-        """Whether a unit is up."""
+        """Return True if a unit is up."""
         return self.unit(name, "ActiveState") in ("active", "reloading", "refreshing")
 
     def named(self, name: str) -> ListedContainer | None:
-        """The container of that name."""
+        """Return the container of that name."""
         return next((one for one in self.containers or () if one.name == name), None)
 
 
 def parse_answers(units: str, engine: str) -> Answers:
-    """Parse both sections. Raises ReadingError when what came is not what was asked for."""
+    """Parse both sections. Raises ReadingError when the answer does not match the request."""
     found = dict(_bodies(engine))
     containers, images = found.get("containers"), found.get("images")
     return Answers(
@@ -72,7 +72,7 @@ def parse_answers(units: str, engine: str) -> Answers:
 
 
 def parse_units(output: str) -> dict[str, dict[str, str]]:
-    """systemd's properties by unit, from the names in a line and a block for each."""
+    """Parse systemd's properties by unit, from a row of names and a block for each."""
     names, _, text = output.partition("\n")
     blocks = text.strip("\n").split("\n\n") if text.strip("\n") else []
     if blocks and len(blocks) != len(names.split()):
@@ -82,7 +82,7 @@ def parse_units(output: str) -> dict[str, dict[str, str]]:
 
 
 def _bodies(output: str) -> Iterator[tuple[str, Any]]:
-    """What Docker answered well, by the last part of its path: info, containers, images, a container's name."""
+    """Yield Docker's successful answers by the last part of their path: info, containers, images, a container's name."""
     body: list[str] = []
     for line in output.split("\n"):
         words = line.split(" ")
@@ -117,7 +117,7 @@ def _container(entry: Mapping[str, Any]) -> ListedContainer:
 
 
 def image_rows(image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """An image as `docker image ls --digests` lists it: a row a tag and digest of one repository."""
+    """Yield an image's rows as in `docker image ls --digests`: one for each tag and digest of one repository."""
     digests = _by_repository(image.get("RepoDigests") or (), "@")
     for repository, tags in _by_repository(image.get("RepoTags") or (), ":").items():
         for digest in digests.pop(repository, None) or (NONE,):
@@ -136,5 +136,5 @@ def _by_repository(references: Sequence[str], mark: str) -> dict[str, list[str]]
 
 
 def _familiar(repository: str) -> str:
-    """A repository in the form in which Docker lists it."""
+    """Return a repository in the form in which Docker lists it."""
     return repository.removeprefix("docker.io/").removeprefix("library/")

@@ -1,4 +1,4 @@
-"""What a plan is made of: changes, and the steps that carry them out. Plain values, no I/O."""
+"""Parts of a plan: changes, and the steps that carry them out. Plain values, no I/O."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Step:
 class Shell(Step):
     """A POSIX sh script, run as root. It must be safe to run twice.
 
-    `stdin` is where secrets go; `timeout` (seconds) ends the script on the host itself.
-    `unseen`: the script itself holds what `ps` must not show, such as a proxy's password, so it goes there as well.
+    `stdin` carries secrets; `timeout` (seconds) ends the script on the host itself.
+    `unseen`: the script itself holds what `ps` must not show, such as a proxy's password, so the script goes there too.
     """
 
     script: str
@@ -39,11 +39,11 @@ class WriteFile(Step):
 
 @dataclass(frozen=True)
 class Job(Step):
-    """A long script that the host runs by itself, as a transient systemd unit.
+    """A long script that the host runs on its own, as a transient systemd unit.
 
-    It goes on when the connection or the control process dies, and the next run joins it instead of starting
-    another. Lines that it prints are shown as progress. `secrets` lie, as long as it runs, in files
-    readable by root only; the script finds their folder in `$SECRETS`, and a folder for its own files in `$JOB`.
+    It keeps running when the connection or the control process dies, and the next run joins it instead of starting
+    another. Its output is shown as progress. `secrets` are, as long as it runs, in files readable only by
+    root; the script finds their folder in `$SECRETS`, and a folder for its own files in `$JOB`.
     """
 
     name: str
@@ -52,17 +52,17 @@ class Job(Step):
     timeout: int = 3600
     secrets: Mapping[str, Secret] = field(default_factory=dict)
     aim: str | None = None
-    """What it is after: a run joins a job of the same name and aim. None: only one of the very same script."""
+    """Its goal: a run joins a job of the same name and aim. None: only one of the identical script."""
     alone: str = (
         "the job keeps running on the host; the next run reattaches, or after a power loss continues from what is there"
     )
-    """What to say when the connection is lost meanwhile."""
+    """Message when the connection is lost while it runs."""
     waits: bool = False
-    """True when it only waits for what is under way, so that whoever writes to the host may go on meanwhile."""
+    """True when it only waits for a running job, so that the writer of the host may continue at the same time."""
     trial: str = ""
-    """File on the host that takes back what the job tries, when the host finds it after the job was cut."""
+    """File on the host that undoes the job's trial when the host finds it after the job was interrupted."""
     code: str = "RW0510"
-    """Of the error when it fails."""
+    """Code of the error when it fails."""
     at_once: int | None = None
     """Hosts of a run that may have such a job under way at the same time; None: any number."""
     after: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Job(Step):
 
 @dataclass(frozen=True)
 class Guarded(Step):
-    """A script that could lock us out: the host runs `undo` by itself unless a new connection confirms in time."""
+    """A script that could lock Rackwright out: the host runs `undo` unless a new connection confirms in time."""
 
     name: str
     script: str
@@ -85,14 +85,14 @@ class Guarded(Step):
 
 @dataclass(frozen=True)
 class Refuse(Step):
-    """Nothing can be done here: what is wrong, where, and the next command to type.
+    """A refusal: the problem, its location, and the next command to type.
 
-    `final` is False when earlier steps of the same run may still fix it, so that looking ahead must not fail.
+    `final` is False when earlier steps of the same run may still fix it, so that a dry run must not fail.
     """
 
     text: str
     code: str
-    """What `rackwright explain` takes."""
+    """Argument of `rackwright explain`."""
     final: bool = True
 
     @property
@@ -103,7 +103,7 @@ class Refuse(Step):
 
 @dataclass(frozen=True, order=True)
 class Owned:
-    """Something on the host that exists because of us: the base of teardown."""
+    """Something on the host that exists because of Rackwright: the basis of teardown."""
 
     kind: str
     """package, hold, group_member, daemon_key, file, directory, unit, rule, login, image, model, apt_source, drop_in"""
@@ -112,7 +112,7 @@ class Owned:
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between what is wanted and what was seen, as a sentence, with its reason and its steps."""
+    """One difference between the wanted and the read state, as a sentence, with its reason and its steps."""
 
     what: str
     """Imperative sentence without a full stop: "write /etc/docker/daemon.json"."""
@@ -125,15 +125,15 @@ class Change:
     diff: str = ""
     """Unified diff of files without secrets."""
     endpoint: str = ""
-    """The endpoint whose release it is about, if it is about one."""
+    """The endpoint whose release it changes, if any."""
     restarts: str = ""
-    """What it stops and starts again beside endpoints: `dockerd`."""
+    """The service that it restarts in addition to endpoints: `dockerd`."""
     fetches: str = ""
     """Repository of the image or model that it downloads."""
     by_itself: bool = False
-    """True when no settings can have asked for it: the host has moved by itself."""
+    """True when no settings can have caused it: the host changed on its own."""
 
     @property
     def sentence(self) -> str:
-        """What and why, for people."""
+        """The change and its reason, for people."""
         return f"{self.what} ({self.why})" if self.why else self.what

@@ -1,4 +1,4 @@
-"""The four parts that every concern has, and how a host's reading is looked up by concern."""
+"""The four parts of every concern, and the lookup of a host's reading by concern."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ Wanted = TypeVar("Wanted")
 Seen = TypeVar("Seen")
 Parsed = TypeVar("Parsed")
 SHARED = ("units", "engine")
-"""Sections that no concern has for itself."""
+"""Sections that all concerns share."""
 
 
 @dataclass(frozen=True)
 class Concern(Generic[Wanted, Seen]):
-    """One subject that Rackwright takes care of on a host: docker, firewall, registry, ...
+    """One subject that Rackwright manages on a host: docker, firewall, registry, ...
 
-    name: word for sections, error messages and `rackwright plan`.
-    read: shell lines that print what is needed to know of a host (they never change it, and hold no secret).
-    parse: pure parser of what they printed.
-    wanted: what the settings ask for, given the whole reading (a GPU's UUID, an image's digest).
-    changes: pure list of what differs; empty on a converged host.
-    report: text to show at every run, if any (preflight's line, a warning that asks for no change).
-    details: the same with all that there is, for `-v`.
-    files: whole files by path as they would land on a bare host, for `rackwright render`; secrets as masks.
-    alone: no other concern decides by what this one changes, so a reading stays good for them; it is cheaper so.
-    takes: the sections of the settings that it is handed; reading another one is an error. None for all of them.
-    units: systemd's units whose state it needs to know, besides the endpoints' own.
-    joined: its own lines with those that follow from what all concerns share, in the words that `parse` reads.
+    name: used in sections, error messages and `rackwright plan`.
+    read: shell lines that print the needed state of a host (they never change it, and contain no secret).
+    parse: pure parser of their output.
+    wanted: the state that the settings want, given the whole reading (a GPU's UUID, an image's digest).
+    changes: pure list of differences; empty on a converged host.
+    report: text to show at every run, if any (preflight's line, a warning that needs no change).
+    details: the complete report, for `-v`.
+    files: whole files by path as they would be written to a bare host, for `rackwright render`; secrets as masks.
+    alone: no other concern depends on this one's changes, so a reading stays valid for them, which is cheaper.
+    takes: the sections of the settings that it receives; reading another one is an error. None for all of them.
+    units: systemd's units whose state it needs, in addition to the endpoints' units.
+    joined: its lines with those that follow from the shared sections, in the format that `parse` reads.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Concern(Generic[Wanted, Seen]):
     joined: Callable[[str, Answers], str] | None = None
 
     def __post_init__(self) -> None:
-        """See to it that the concern's functions are handed its own sections alone."""
+        """Make the concern's functions receive only its own sections."""
         if self.takes is None:
             return
         takes, read, wanted, files = self.takes, self.read, self.wanted, self.files
@@ -61,25 +61,25 @@ class Concern(Generic[Wanted, Seen]):
             object.__setattr__(self, "files", lambda settings: files(settings.only(takes)))
 
     def pending(self, settings: HostSettings, reading: HostReading) -> list[Change]:
-        """The changes that make the host match its settings in this concern."""
+        """Return the changes that make the host match its settings in this concern."""
         return list(self.changes(self.wanted(settings, reading), reading[self]))
 
 
 @dataclass(frozen=True)
 class ResolvedNames:
-    """What registry or hub said in this run of the tags or branches that settings, lock and host do not resolve."""
+    """Answers of registry or hub in this run about tags or branches that settings, lock and host do not resolve."""
 
     resolved: Mapping[str, str] = field(default_factory=dict)
     """Digest or commit by name."""
     unresolved: Mapping[str, str] = field(default_factory=dict)
     """By name, why this machine got no answer."""
     absent: Mapping[str, str] = field(default_factory=dict)
-    """Of these, what its server says that it does not have, or does not show."""
+    """Those that their server does not have or does not show, with its message."""
 
 
 @dataclass(frozen=True)
 class HostReading:
-    """What a run knows of one host: its own words, by concern, and beside them what this machine learned elsewhere."""
+    """A run's data about one host: its reading, by concern, and the data that the control machine got elsewhere."""
 
     seen: Mapping[str, Any]
     managed: frozenset[str] | None = None
@@ -87,14 +87,14 @@ class HostReading:
     others: Mapping[str, HostReading] = field(default_factory=dict)
     """Readings of the other hosts that serve its endpoint with it, as far as this run has them."""
     names: Mapping[str, ResolvedNames] = field(default_factory=dict)
-    """By concern, what this machine asked of registry and hub; no word of the host's."""
+    """By concern, answers of registry and hub to this machine; none of it comes from the host."""
 
     def manages(self, concern: Concern[Any, Any]) -> bool:
-        """Whether a deploy changes anything in this concern."""
+        """Return True if a deploy changes anything in this concern."""
         return self.managed is None or concern.name in self.managed
 
     def names_of(self, concern: Concern[Any, Any]) -> ResolvedNames:
-        """Return the names that a concern goes by, as resolved in this run."""
+        """Return the names that a concern uses, as resolved in this run."""
         return self.names.get(concern.name, ResolvedNames())
 
     def __getitem__(self, concern: Concern[Any, Seen]) -> Seen:
@@ -104,7 +104,7 @@ class HostReading:
 def parse_all(
     concerns: Sequence[Concern[Any, Any]], sections: Mapping[str, Section], managed: frozenset[str] | None = None
 ) -> HostReading:
-    """Parse every section. Raises ReadingError naming the concern whose lines failed or made no sense."""
+    """Parse every section. Raises ReadingError with the concern whose lines failed or were invalid."""
     shared = [_output(name, sections[name]) if name in sections else "" for name in SHARED]
     answers = _made_of("units and containers", lambda: parse_answers(*shared))
     seen = {concern.name: _parse(concern, sections[concern.name], answers) for concern in concerns}

@@ -1,4 +1,4 @@
-"""systemd's directives that change what a service runs. Few, and read by scripts before a login: no other import."""
+"""systemd's directives that change what a service runs. Small, and read by scripts before a login: no other import."""
 
 RUNNING = "Exec[A-Za-z]+|Type|User|Group|DynamicUser|Root[A-Za-z]+|KillMode|RemainAfterExit|PIDFile"
-"""Of a drop-in for all services only these count: the others are how a site treats all of them."""
+"""Only these count in a drop-in for all services: the others are a site's policy for all of them."""

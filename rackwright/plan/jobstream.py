@@ -1,8 +1,8 @@
-"""What a job says, from two files on its host: a log, which is data, and events, which are protocol. Pure.
+"""A job's output, from two files on its host: a log, which is data, and events, which are protocol. Pure.
 
-The log holds whatever was printed: by engines, hooks, docker. Events are written by one shell function
-(hostside/event.sh) into a file of their own, which nothing but the job's own scripts has open, so that no text that is
-printed can become one. Each carries the job's nonce, and the size of the log at its time: its place among the lines.
+The log contains all output: of engines, hooks, docker. Events are written by one shell function
+(hostside/event.sh) into a file of their own, which only the job's own scripts have open, so that no printed text
+can become one. Each carries the job's nonce, and the size of the log at its time: its position among the lines.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ LONGEST_LINE = 16 * 1024
 LONGEST_EVENT = 256 * 1024
 """Bytes of an event: the longest is a row of the proof, which the judge has cut to far less."""
 PROGRESS = "progress"
-"""The event that says how far a job is."""
+"""The event that reports a job's progress."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that a job says to the control machine: a word that it knows, and a text that is data."""
+    """A message of a job to the control machine: a defined keyword, and a text that is data."""
 
     word: str
     text: str
@@ -37,18 +37,18 @@ Heard = str | Event
 
 
 def text_of(heard: Heard) -> str:
-    """What people read of it."""
+    """Return the text for people."""
     return heard if isinstance(heard, str) else heard.text
 
 
 class Splitter:
-    """Bytes into lines, however they are cut on their way. A line that is too long keeps its beginning, with a mark."""
+    """Splits bytes into lines, however they arrive. A line that is too long keeps its beginning, with a mark."""
 
     def __init__(self, longest: int) -> None:
         self._longest, self._line, self._dropped = longest, bytearray(), 0
 
     def feed(self, content: bytes) -> Iterator[str]:
-        """The lines that end in `content`."""
+        """Yield the lines that end in `content`."""
         *ended, rest = content.split(b"\n")
         for part in ended:
             self._add(part)
@@ -56,7 +56,7 @@ class Splitter:
         self._add(rest)
 
     def end(self) -> Iterator[str]:
-        """The last line, when it has no line break."""
+        """Yield the last line, when it has no line break."""
         if self._line:
             yield self._take()
 
@@ -74,19 +74,19 @@ class Splitter:
 
 
 class JobStream:
-    """Log and events of one job as one sequence, the same however its bytes were cut on their way."""
+    """Log and events of one job as one sequence, independent of how its bytes arrive."""
 
     def __init__(self, nonce: str) -> None:
         self.nonce = nonce
         self.log_bytes = self.event_bytes = 0
-        """Bytes taken so far: where the next look begins."""
+        """Bytes already read: the start of the next reading."""
         self._lines, self._frames = Splitter(LONGEST_LINE), Splitter(LONGEST_EVENT)
         self._waiting: deque[tuple[int, Event]] = deque()
 
     def take(self, log: bytes, events: bytes) -> Iterator[Heard]:
-        """What these bytes say. The log must have been read before the events, so that none comes too late.
+        """Yield lines and events of these bytes. The log must have been read before the events, so that none comes too late.
 
-        A line of the log is another program's: what looks like a secret in it is a mask.
+        A line of the log is another program's: text in it that looks like a secret is masked.
         """
         self.event_bytes += len(events)
         for frame in self._frames.feed(events):
@@ -103,14 +103,14 @@ class JobStream:
         yield from map(without_secrets, self._lines.feed(log[done:]))
 
     def end(self) -> Iterator[Heard]:
-        """What is left when the job has ended: a line without a line break, and events after it."""
+        """Yield the remainder after the job's end: a line without a line break, and events after it."""
         yield from map(without_secrets, self._lines.end())
         while self._waiting:
             yield self._waiting.popleft()[1]
 
 
 def parse_frame(frame: str, nonce: str) -> tuple[int, Event] | None:
-    """Place and event of a line `NONCE PLACE WORD BASE64`; None for a line that is not this job's."""
+    """Parse position and event of a line `NONCE PLACE WORD BASE64`; None for a line that is not this job's."""
     match frame.split(" "):
         case [seen, place, word, text] if seen == nonce and place.isascii() and place.isdigit():
             try:

@@ -1,4 +1,4 @@
-"""The record, on the host, of what exists there because of us: the base of teardown (DECISIONS 23)."""
+"""The record, on the host, of all that exists there because of Rackwright: the basis of teardown (DECISIONS 23)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _read(_: HostSettings) -> str:
 
 
 def parse_record(output: str) -> frozenset[Owned]:
-    """The record as it lies on the host; empty when there is none. Raises ReadingError when it is broken."""
+    """Parse the host's record; empty when it is missing. Raises ReadingError when it is broken."""
     text = files(output).get(OWNED)
     if text is None:
         return frozenset()
@@ -50,20 +50,20 @@ def _refuse_newer(found: int) -> None:
 
 
 def render_record(owned: Iterable[Owned]) -> WriteFile:
-    """The step that writes the record, sorted so that equal records are equal files."""
+    """Return the step that writes the record, sorted so that equal records are equal files."""
     entries = [{"kind": entry.kind, "name": entry.name} for entry in sorted(owned)]
     return WriteFile(OWNED, json.dumps({"version": VERSION, "owned": entries}, indent=1) + "\n", mode="0600")
 
 
 @dataclass
 class OwnershipRecord:
-    """The ownership record of one host: its names, and those that a write without an answer may have put there."""
+    """The ownership record of one host: its entries, and those that a write without an answer may have added."""
 
     owned: frozenset[Owned]
     certain: bool = True
 
     def writes(self, names: frozenset[Owned]) -> list[Step]:
-        """The step that makes it name these; none when it is certain that it already does."""
+        """Return the step that makes these its entries; none when they certainly are."""
         return [] if names == self.owned and self.certain else [render_record(names)]
 
 

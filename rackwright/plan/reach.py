@@ -1,6 +1,6 @@
-"""Whether an endpoint's port can be reached by somebody who is let in: who may try, and what came of it, in words.
+"""Reachability of an endpoint's port for an allowed client: the possible probers, and the result as text.
 
-The proof itself travels by SSH, and so says nothing of it. `effects/local_probe.py` connects.
+The proof itself uses SSH, and so cannot show it. `effects/local_probe.py` connects.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ HERE = "this machine"
 NO_ANSWER = "no answer"
 REFUSED = "refused"
 CONNECT = ": connect: "
-"""What stands before the system's word in what bash says of /dev/tcp."""
+"""Text before the system's error in bash's message about /dev/tcp."""
 
 
 @dataclass(frozen=True)
 class ClientPort:
-    """Where clients come in: the port, and the networks that may (empty: everybody)."""
+    """The entry of clients: the port, and the allowed networks (empty: all)."""
 
     port: int
     networks: tuple[str, ...]
     network: Literal["bridge", "host"] = "bridge"
     address: str = ""
-    """The one address that it answers on; empty: any of the host's."""
+    """The only address that it answers on; empty: any of the host's."""
 
     def lets_in(self, address: str) -> bool:
-        """Whether the networks let an address in; one that is not known is not."""
+        """Return True if the networks allow an address; an unknown one is not allowed."""
         try:
             found = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
@@ -44,7 +44,7 @@ class ClientPort:
 
 
 def unreached(settings: EndpointSettings) -> tuple[str, ...]:
-    """Return the networks that allow_from names and whose IP version the endpoint does not speak.
+    """Return the networks of allow_from whose IP version the endpoint does not use.
 
     `0.0.0.0` is IPv4 alone; `::` is both on the host's network, and IPv6 alone where Docker publishes it.
     """
@@ -85,7 +85,7 @@ def client_port_of(settings: EndpointSettings) -> ClientPort | None:
 
 @dataclass(frozen=True)
 class Prober:
-    """A machine that may try: its name, its address as the host sees it (empty: unknown)."""
+    """A machine that may probe: its name, its address as the host sees it (empty: unknown)."""
 
     name: str
     address: str
@@ -96,19 +96,19 @@ class Prober:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What came of a connection; `why` it was not made, or nothing."""
+    """The result of a connection attempt; `why` it failed, or empty."""
 
     by: Prober
     why: str = ""
 
 
 def first_let_in(client_port: ClientPort, probers: Iterable[Prober]) -> Prober | None:
-    """The first that the networks let in; the others are not even looked at."""
+    """Return the first prober that the networks allow; the others are not even evaluated."""
     return next((one for one in probers if client_port.lets_in(one.address)), None)
 
 
 def likely_first(client_port: ClientPort, peers: Sequence[Prober]) -> list[Prober]:
-    """Peers by their known addresses, those first that are let in; where they go out to the host is asked of them."""
+    """Return the peers by their known addresses, allowed ones first; they report their source address themselves."""
     return sorted(peers, key=lambda one: not client_port.lets_in(one.address))
 
 
@@ -116,9 +116,9 @@ def likely_first(client_port: ClientPort, peers: Sequence[Prober]) -> list[Probe
 
 
 def why_probe_failed(lines: Sequence[str]) -> str:
-    """Why no connection was made, by what effects/host/knock.sh printed; nothing when one was.
+    """Return why no connection was made, from the output of the probe script in effects/host; empty when one was.
 
-    Raises ReadingError when it could not even be tried.
+    Raises ReadingError when the attempt was not possible.
     """
     why = next((line.partition(CONNECT)[2] for line in lines if CONNECT in line), "").lower()
     match pairs("\n".join(lines)).get("status"):
@@ -131,11 +131,11 @@ def why_probe_failed(lines: Sequence[str]) -> str:
     raise ReadingError(lines[0] if lines else "bash printed nothing", code="RW0505")
 
 
-# -- in words
+# -- as text
 
 
 def reachable(client_port: ClientPort, by: Prober, failed: Sequence[ProbeResult]) -> str:
-    """The sentence when a connection was made; failed: those that were not, though they were let in."""
+    """Return the sentence for a successful connection; failed: the attempts of allowed probers that failed."""
     text = f"port {client_port.port} is reachable from {HERE if by.name == HERE else by}"
     if failed:
         return f"warning: {text}, and not from {_tried(failed)}: a firewall between them, or the network, may close it"
@@ -146,7 +146,7 @@ LOOK = "next, on this host: sudo iptables-save; sudo nft list ruleset"
 
 
 def unreachable(client_port: ClientPort, failed: Sequence[ProbeResult], address: str) -> str:
-    """Return the sentence for a port that no prober reaches although it is let in. address: the host's, for them."""
+    """Return the sentence for a port that no allowed prober reaches. address: the host's, for them."""
     allowed = f"(allow_from: {who(client_port.networks)})"
     text = f"warning: port {client_port.port} is not reachable from {_tried(failed)} {allowed}"
     if all(one.why == REFUSED for one in failed):
@@ -159,7 +159,7 @@ def unreachable(client_port: ClientPort, failed: Sequence[ProbeResult], address:
 
 
 def not_checked(client_port: ClientPort, here: Prober, peers: Sequence[Prober], address: str) -> str:
-    """The sentence when nobody is let in who could try. peers: the other hosts that were asked."""
+    """Return the sentence when no possible prober is allowed. peers: the other hosts that were asked."""
     asked = ", ".join(map(str, [here, *peers]))
     more = "" if peers else ", and no other host of this run is connected"
     return (
@@ -170,7 +170,7 @@ def not_checked(client_port: ClientPort, here: Prober, peers: Sequence[Prober], 
 
 
 def in_url(address: str) -> str:
-    """An address as a URL has it."""
+    """Return an address in the form of a URL."""
     return f"[{address}]" if ":" in address else address
 
 

@@ -1,11 +1,11 @@
 """One command reads a host: each concern's lines as a section with its own exit status and error text.
 
-Rules that this file carries (tried on real hosts): empty output never means "absent" unless the section
-ended well, and contents that may hold any byte travel as base64. What begins and ends a section carries a nonce that
-the host makes for this one reading and prints first: no name of a file or a process can know it.
+Rules of this file (tested on real hosts): empty output never means "absent" unless the section
+ended well, and contents that may hold any byte travel as base64. The start and end of a section carry a nonce that the
+host makes for this one reading and prints first: no name of a file or a process can contain it.
 
 A process costs a host about a millisecond, and a reading looks at some thirty files: their contents travel in one
-archive behind the sections, and `parse` puts each in the place where its section named it.
+archive behind the sections, and `parse` inserts each where its section refers to it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ printf '%s files %s\\n' "$reading_nonce" "$reading_files"
 
 @dataclass(frozen=True)
 class Section:
-    """What one concern's lines printed, their exit status and their error text."""
+    """Output of one concern's lines, their exit status and their error text."""
 
     status: int
     output: str
@@ -54,11 +54,11 @@ class Section:
 
 
 def script(sections: Mapping[str, str], shared: str = "") -> str:
-    """Compose the reading: a POSIX sh script that runs each section in a subshell of its own.
+    """Compose the reading: a POSIX sh script that runs each section in its own subshell.
 
-    shared: lines that run before the sections and in no subshell, so that what they set is known in each of them.
-    At hand in a section: `have NAME`; `show PATH`, a file, or that there is none, read by `files()`; `carry WORDS
-    PATH`, the words and the file's content as base64; `quote WORDS TEXT`, the same for a text that is known already.
+    shared: lines that run before the sections and in no subshell, so that each of them has their variables.
+    Available in a section: `have NAME`; `show PATH`, a file, or its absence, read by `files()`; `carry WORDS PATH`,
+    the words and the file's content as base64; `quote WORDS TEXT`, the same for a given text.
     """
     parts = [PRELUDE, shared.rstrip("\n") + "\n" if shared else "", "reading_files=$( {\n"]
     for name, lines in sections.items():
@@ -70,7 +70,7 @@ def script(sections: Mapping[str, str], shared: str = "") -> str:
 
 
 def parse(lines: Iterable[str], expected: Iterable[str]) -> dict[str, Section]:
-    """Split what the script printed into sections by name.
+    """Split the script's output into sections by name.
 
     Raises ReadingError when a section is missing or cut short: the host is then unknown, never "as if empty".
     """
@@ -87,7 +87,7 @@ def parse(lines: Iterable[str], expected: Iterable[str]) -> dict[str, Section]:
 
 
 def _bodies(lines: Iterator[str], nonce: str) -> tuple[dict[str, tuple[list[str], list[str]]], str | None]:
-    """Each section's last words and its lines, and the archive of all files; None when it did not come."""
+    """Return each section's end marker and lines, and the archive of all files; None when it is missing."""
     found: dict[str, tuple[list[str], list[str]]] = {}
     name, body = "", list[str]()
     for line in lines:
@@ -106,13 +106,13 @@ def _bodies(lines: Iterator[str], nonce: str) -> tuple[dict[str, tuple[list[str]
 
 
 def _quoted(lines: Iterator[str], nonce: str) -> str:
-    """A text that `quote` printed, as base64."""
+    """Return a text that `quote` printed, as base64."""
     text = "\n".join(iter(lambda: next(lines, f"{nonce} end"), f"{nonce} end"))
     return base64.b64encode(text.encode()).decode()
 
 
 def _unpacked(packed: str) -> dict[str, str]:
-    """Contents, as base64, of the files that the host has sent along."""
+    """Return the contents, as base64, of the files that the host sent in the archive."""
     try:
         with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed, validate=True)), mode="r:") as archive:
             found = {member.name: archive.extractfile(member) for member in archive if member.isreg()}
@@ -132,7 +132,7 @@ def _section(words: list[str], body: list[str], nonce: str, contents: Mapping[st
 
 
 def _with_content(line: str, nonce: str, contents: Mapping[str, str]) -> str:
-    """A line with the content of the file that it names, if it names one."""
+    """Return a line with the content of the file in it, if any."""
     words, named, path = line.partition(f" {nonce}:")
     if named and path not in contents:
         raise ReadingError(f"{path} could not be read", code="RW0506")
@@ -140,7 +140,7 @@ def _with_content(line: str, nonce: str, contents: Mapping[str, str]) -> str:
 
 
 def lines_of(output: str) -> list[str]:
-    """The lines of a section that are not empty.
+    """Return the lines of a section that are not empty.
 
     Only a line feed ends one, as for the shell that printed it; Python's own splitlines() would also break a line at
     characters that a name may hold.
@@ -149,7 +149,7 @@ def lines_of(output: str) -> list[str]:
 
 
 def decode(text: str) -> str:
-    """Text of a base64 word; bytes that are no UTF-8 become replacement characters."""
+    """Decode base64 text; bytes that are not UTF-8 become replacement characters."""
     try:
         return base64.b64decode(text, validate=True).decode(errors="replace")
     except (binascii.Error, ValueError) as error:
@@ -157,7 +157,7 @@ def decode(text: str) -> str:
 
 
 def files(output: str) -> dict[str, str | None]:
-    """Contents by path of all lines that `show` printed; None where the file is absent."""
+    """Return contents by path of all lines that `show` printed; None where the file is absent."""
     found: dict[str, str | None] = {}
     for line in lines_of(output):
         words = line.split(" ")
@@ -169,11 +169,11 @@ def files(output: str) -> dict[str, str | None]:
 
 
 def pairs(output: str) -> dict[str, str]:
-    """`key=value` lines as a mapping; lines without `=` are left out."""
+    """Return `key=value` lines as a mapping; lines without `=` are left out."""
     return dict(line.split("=", 1) for line in lines_of(output) if "=" in line)
 
 
 def whole_number(text: object) -> int | None:
-    """A whole number as a host prints it; None for all else, and for one that no machine counts to."""
+    """Parse a whole number from a host; None for all else, and for an implausibly large one."""
     word = str(text)
     return int(word) if word.isascii() and word.isdigit() and len(word) < 19 else None

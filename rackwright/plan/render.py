@@ -1,6 +1,6 @@
-"""Templates become text: Jinja2 with StrictUndefined.
+"""Render templates as text: Jinja2 with StrictUndefined.
 
-What a site may edit comes from its `templates/`, or else from the shipped ones; what nobody should, from the concerns.
+Templates that a site may edit come from its `templates/`, or else from the shipped ones; others from the concerns.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SHIPPED = (PACKAGE / "site" / "templates", PACKAGE.parent / "templates")
 
 
 def render(template: str, site: Path, /, **values: Any) -> str:
-    """Text of a template of this site. Raises SettingsError naming the template and the value that is missing."""
+    """Return the text of a template of this site. Raises SettingsError with the template and the missing value."""
     return _render(template, [site / "templates", *SHIPPED], values)
 
 
 def render_own(template: str, /, **values: Any) -> str:
-    """Text of a template that is no site's to edit: it lies beside its concern."""
+    """Return the text of a template that a site cannot edit: it is stored beside its concern."""
     return _render(template, script_folders(), values)
 
 
@@ -43,18 +43,18 @@ def _render(template: str, places: Sequence[Path], values: Mapping[str, Any]) ->
 
 
 BROKEN = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, OSError)
-"""What a template can raise: UnicodeDecodeError and a missing file are among them."""
+"""Errors that a template can raise, UnicodeDecodeError and a missing file included."""
 
 
 def _plain(text: str) -> str:
-    """Return a text that a file of a host may be. Raises ValueError for a NUL, at which systemd's reader ends."""
+    """Return a text that is valid in a host's file. Raises ValueError for a NUL, at which systemd's reader stops."""
     if "\0" in text:
         raise ValueError("the character U+0000 is not allowed")
     return text
 
 
 class _Files(FileSystemLoader):
-    """Templates of one folder; a pipe, a folder or a broken link by a template's name is not passed over."""
+    """Templates of one folder; a pipe, a folder or a broken link with a template's name is not skipped."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         """Return a template's text. Raises OSError for what is not a file."""
@@ -67,7 +67,7 @@ class _Files(FileSystemLoader):
 
 @cache
 def _environment(places: tuple[Path, ...]) -> Environment:
-    """Compiled templates are kept, and compiled anew when their file has changed."""
+    """Return the environment: compiled templates are cached, and compiled again when their file has changed."""
     return Environment(
         loader=ChoiceLoader([_Files(place) for place in places]),
         undefined=StrictUndefined,
@@ -77,11 +77,11 @@ def _environment(places: tuple[Path, ...]) -> Environment:
 
 
 class Expanded(str):
-    """A word of an Exec line in which systemd puts the values of variables in, written `${NAME}`."""
+    """An argument of an Exec line in which systemd expands variables, written `${NAME}`."""
 
 
 def systemd_word(word: str) -> str:
-    """One word of an Exec line: specifiers and variables doubled, quoted where systemd would split."""
+    """Return one argument of an Exec line: specifiers and variables doubled, quoted where systemd would split."""
     text = word.replace("%", "%%")
     if isinstance(word, Expanded):
         return text
@@ -93,5 +93,5 @@ def systemd_word(word: str) -> str:
 
 
 def systemd_command(groups: list[list[str]]) -> str:
-    """A long command, one group of words a line, so that a person can read it in `systemctl cat`."""
+    """Return a long command, one group of arguments in each line, so that people can read it in `systemctl cat`."""
     return " \\\n    ".join(" ".join(systemd_word(word) for word in group) for group in groups)

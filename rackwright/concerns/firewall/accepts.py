@@ -76,7 +76,7 @@ class Port:
 
     @property
     def _is_answered(self) -> bool:
-        """True if INPUT leads to the endpoint's listener; it is not opened for other processes that may listen there."""
+        """True if INPUT leads to the endpoint's listener; it is not opened for other processes that listen there."""
         if self.settings.network == "bridge":
             return self.proxied.needs_input(self.settings, self.version)
         own = ipaddress.ip_address(self.settings.address)

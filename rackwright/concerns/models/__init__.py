@@ -1,9 +1,9 @@
 """Model folders: base and draft models at resolved commits, fetched by the real huggingface_hub and verified.
 
-The download runs inside the serving image: the host needs no Python and no packages of ours, and the library's
-version is the one that the image was tested with. It is a job of the host, one a folder, so that two runs never
-write the same file, and a cut connection stops nothing. What is verified is written down on the host; a converged
-run compares store, size, times and inode with that, since hashing 65 GB takes minutes (DECISIONS 20).
+The download runs inside the serving image: the host needs no Python and no packages of Rackwright's, and the
+library's version is the one that the image was tested with. It is a job of the host, one for each folder, so that two
+runs never write the same file, and a lost connection stops nothing. Verified files are recorded on the host; a
+converged run compares store, size, times and inode with the record, since hashing 65 GB takes minutes (DECISIONS 20).
 """
 
 from rackwright.concerns.models.concern import (

@@ -1,9 +1,9 @@
 """Model folders: base and draft models at resolved commits, fetched by the real huggingface_hub and verified.
 
-The download runs inside the serving image: the host needs no Python and no packages of ours, and the library's
-version is the one that the image was tested with. It is a job of the host, one a folder, so that two runs never
-write the same file, and a cut connection stops nothing. What is verified is written down on the host; a converged
-run compares store, size, times and inode with that, since hashing 65 GB takes minutes (DECISIONS 20).
+The download runs inside the serving image: the host needs no Python and no packages of Rackwright's, and the
+library's version is the one that the image was tested with. It is a job of the host, one for each folder, so that two
+runs never write the same file, and a lost connection stops nothing. Verified files are recorded on the host; a
+converged run compares store, size, times and inode with the record, since hashing 65 GB takes minutes (DECISIONS 20).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from rackwright.settings.sections import COMMIT, FilePin, Mirrors, ModelSource
 
 MANIFEST = ".rackwright.json"
 Known = tuple[int, int, int, int | None]
-"""By which a file is known to be the verified one: size, mtime, inode, and ctime where others than root may write."""
+"""Identity of a verified file: size, mtime, inode, and ctime where users other than root may write."""
 LINE_BREAK = "\x01"
-"""What stands for a line break in the listed name of a file."""
+"""Replacement of a line break in the listed name of a file."""
 INSIDE = "/run/rackwright"
-"""Where the job's secrets and its program lie in the container."""
+"""Folder of the job's secrets and its program in the container."""
 FETCH_TIMEOUT = 24 * 3600
 CONFIG_SIZE = 1 << 18
 """Bytes of a config.json at most: one with a list of every quantised layer has a fifth of it."""
@@ -49,7 +49,7 @@ class SeenModel:
     path: str
     repository: str
     revisions: frozenset[str]
-    """Branches and tags by which it was asked for."""
+    """Branches and tags by which it was requested."""
     commit: str
     include: frozenset[str]
     exclude: frozenset[str]
@@ -64,18 +64,18 @@ class SeenModel:
 
 @dataclass(frozen=True)
 class SeenModels:
-    """All model folders of the host, and those folders at places of ours that somebody else made."""
+    """All model folders of the host, and folders at Rackwright's paths that Rackwright did not make."""
 
     models: tuple[SeenModel, ...]
     foreign: frozenset[str]
     read_only: bool = False
-    """True when the folder of all models cannot be written to: a store that others fill."""
+    """True when the folder of all models cannot be written to: a store that is filled by other systems."""
     hangs: bool = False
-    """True when it lies on a file system that does not answer: nothing is known of any model."""
+    """True when it is on a file system that does not answer: the state of every model is unknown."""
     opened: frozenset[str] = frozenset()
-    """Folders of which others than root may change something."""
+    """Folders in which users other than root may change something."""
     configs: Mapping[str, str] = field(default_factory=dict)
-    """config.json by its folder, of drafts and of the models that they draft for."""
+    """config.json by its folder, for drafts and the models that they draft for."""
 
 
 @dataclass(frozen=True)
@@ -87,27 +87,27 @@ class WantedModel:
     place: str
     """Its folder; as long as the commit is unknown and decides the folder's name, that name ends in `*`."""
     fetch: Job | None
-    """None as long as the image is unknown, in which the download runs."""
+    """None as long as the image in which the download runs is unknown."""
     image: str
     unresolved: str = ""
-    """Why the control machine could not ask for an unknown commit, so that the host does."""
+    """Why the control machine could not resolve the commit, so that the host does."""
 
 
 WantedModels = tuple[WantedModel, ...]
 
 
 def host_path(settings: HostSettings, source: ModelSource, commit: str) -> str:
-    """The model's folder on the host."""
+    """Return the model's folder on the host."""
     return source.path or f"{settings.models.folder}/{source.directory or f'{folder_name(source)}--{commit[:12]}'}"
 
 
 def folder_name(source: ModelSource) -> str:
-    """The repository's name as part of a folder's name."""
+    """Return the repository's name as part of a folder's name."""
     return source.repository.replace("/", "--")
 
 
 def commit_of(source: ModelSource, reading: HostReading) -> str | None:
-    """Return the commit at which the host has, or must have, this model; None: the first download will tell."""
+    """Return the commit at which the host has, or must have, this model; None: the first download resolves it."""
     if source.commit:
         return source.commit
     found = [model for model in reading[MODELS].models if _is_of(source, model) and source.revision in model.revisions]
@@ -116,7 +116,7 @@ def commit_of(source: ModelSource, reading: HostReading) -> str | None:
 
 
 def name_of(source: ModelSource) -> str:
-    """How people and the lock file name a model."""
+    """Return the model's name for people and in the lock file."""
     return f"{source.repository}@{source.revision}"
 
 
@@ -126,7 +126,7 @@ def _is_of(source: ModelSource, model: SeenModel) -> bool:
 
 
 def sources_of(settings: HostSettings) -> tuple[ModelSource, ...]:
-    """Every model folder that is fetched, once: with what any of the endpoints that share it needs."""
+    """Return every model folder to fetch, once: with all that the endpoints that share it need."""
     shared: dict[tuple[str, str, str | None], ModelSource] = {}
     for endpoint in settings.all_endpoints.values():
         for source in (endpoint.model, endpoint.draft):
@@ -150,7 +150,7 @@ def _union(one: ModelSource, other: ModelSource) -> ModelSource:
 
 
 def read(settings: HostSettings) -> str:
-    """Print what was verified of each folder, with the folder's files: one look at each inode, none at the bytes.
+    """Print each folder's record and its files: one look at each inode, without reading the bytes.
 
     The hub chooses the names, which may hold line breaks.
     """
@@ -198,7 +198,7 @@ def _configs(settings: HostSettings) -> str:
 
 
 def _any_commit(settings: HostSettings, source: ModelSource) -> str:
-    """A model's folder as a word of the shell, with a pattern for the commit where that is part of the name."""
+    """Return a model's folder as a shell argument, with a pattern for the commit where that is part of the name."""
     if source.path or source.directory:
         return shlex.quote(host_path(settings, source, ""))
     return f"{shlex.quote(f'{settings.models.folder}/{folder_name(source)}--')}*"
@@ -210,7 +210,7 @@ def _config(line: str) -> tuple[str, str]:
 
 
 def parse(output: str) -> SeenModels:
-    """Parse records and listings. One that cannot be read or does not count is ignored: its folder is verified anew."""
+    """Parse records and listings. An unreadable or invalid one is ignored: its folder is verified again."""
     entries = dict(_entry(line) for line in lines_of(output) if line.startswith("entry "))
     records = files(output)
     noted = [line.split(" ", 3)[1:] for line in lines_of(output) if line.startswith("record ")]
@@ -233,13 +233,13 @@ def parse(output: str) -> SeenModels:
 
 @dataclass(frozen=True)
 class _Folder:
-    """A model's folder as the reading saw it."""
+    """A model's folder as read."""
 
     path: str
     store: str
-    """The file system that it is on; empty where no name of that can be trusted."""
+    """The file system that it is on; empty where its name cannot be trusted."""
     closed: bool
-    """True when nobody but root may have changed anything in it."""
+    """True when only root can have changed anything in it."""
 
 
 def _entry(line: str) -> tuple[str, Known]:
@@ -253,7 +253,7 @@ def _nanoseconds(time: str) -> int:
 
 
 def _is_same(noted: Known, seen: Known | None) -> bool:
-    """Whether a file is the verified one. Without a ctime, nobody but root could write to it."""
+    """Return True if a file is the verified one. Without a ctime, only root could write to it."""
     return seen is not None and noted[:3] == seen[:3] and noted[3] in (None, seen[3])
 
 
@@ -268,13 +268,13 @@ def _noted(manifest: Mapping[str, Any]) -> dict[str, Known]:
 
 
 def _says_something(folder: _Folder, store: str, noted: Mapping[str, Known]) -> bool:
-    """Whether a record is of this folder's store, and nobody can have changed the folder unseen."""
+    """Return True if a record is of this folder's store, and no change of the folder can have gone unnoticed."""
     seen_by_ctime = all(ctime is not None for *_, ctime in noted.values())
     return bool(folder.store) and store == folder.store and (seen_by_ctime or folder.closed)
 
 
 def _model(folder: _Folder, text: str, entries: Mapping[str, Known]) -> SeenModel | None:
-    """What the host's record says; None when it cannot be read, or says nothing of what lies there now."""
+    """Parse the host's record; None when it cannot be read, or does not describe the current folder."""
     try:
         manifest = json.loads(text)
         noted = _noted(manifest)
@@ -304,14 +304,14 @@ def _model(folder: _Folder, text: str, entries: Mapping[str, Known]) -> SeenMode
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedModels:
-    """Each model folder with the job that completes it."""
+    """Return each model folder with the job that completes it."""
     image = _image(settings, reading)
     return tuple(_wanted(settings, source, image, reading) for source in sources_of(settings))
 
 
 @dataclass(frozen=True)
 class _Fetcher:
-    """The image in which models are fetched, and the job that brings it."""
+    """The image in which models are fetched, and the job that pulls it."""
 
     image: str
     pull: str
@@ -336,7 +336,7 @@ def _wanted(settings: HostSettings, source: ModelSource, image: _Fetcher | None,
 
 
 def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher: _Fetcher) -> Job:
-    """The job that completes one folder. Its name is the folder's: a second caller joins it, or waits."""
+    """Return the job that completes one folder. Its name is the folder's: a second caller joins it, or waits."""
     place = source.directory or f"{folder_name(source)}-{hashlib.sha256(source.revision.encode()).hexdigest()[:8]}"
     name = f"model-{slug(place)}"
     spec = {
@@ -385,7 +385,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher:
 
 
 def changes(wanted: WantedModels, seen: SeenModels) -> list[Change]:
-    """Fetch what is missing, put right what is damaged, adopt what somebody else fetched."""
+    """Fetch missing files, repair damaged ones, adopt those that Rackwright did not fetch."""
     if seen.hangs:
         return [_hung(model) for model in wanted]
     by_path = {model.path: model for model in seen.models}
@@ -438,7 +438,7 @@ def _job(wanted: WantedModel, what: str, why: str, owned: bool) -> Change:
 
 
 def _not_locked(source: ModelSource, there: SeenModel) -> list[str]:
-    """Files that were verified as other bytes than the lock file has."""
+    """Return the files whose verified bytes differ from the lock file's."""
     pins = source.pins
     return [
         path
@@ -452,7 +452,7 @@ def _some(paths: Sequence[str]) -> str:
 
 
 def hash_changes(settings: HostSettings, seen: SeenModels) -> list[Change]:
-    """Hash each model's files again; what is damaged then shows in the next reading (DECISIONS 20)."""
+    """Hash each model's files again; the next reading shows damaged ones (DECISIONS 20)."""
     pins = {(source.repository, source.commit): source.pins for source in sources_of(settings)}
     return [_hash_change(model, pins.get((model.repository, model.commit), {})) for model in seen.models]
 
@@ -465,7 +465,7 @@ def _hash_change(model: SeenModel, pins: Mapping[str, FilePin]) -> Change:
 
 
 def _hash_script(model: SeenModel, pins: Mapping[str, FilePin]) -> str:
-    """The lock file decides; what it does not say, the manifest does."""
+    """Return the script that hashes a model's files: the lock file's hashes come first, then the manifest's."""
     locked = {path: pin.sha256 for path, pin in pins.items() if pin.sha256}
     sums = "\n".join(f"{locked.get(path, sha256)} {path}" for path, (_, sha256) in sorted(model.pinned_files.items()))
     record = f"{MANIFESTS}/{model.path.rpartition('/')[2]}.json"
@@ -473,7 +473,7 @@ def _hash_script(model: SeenModel, pins: Mapping[str, FilePin]) -> str:
 
 
 def remove_script(place: str) -> str:
-    """Shell lines that remove a model folder of the ownership record, for teardown: only what has our manifest."""
+    """Return shell lines that remove a recorded model folder, for teardown: only one with Rackwright's manifest."""
     return host_script("remove_model", place=place, manifest=MANIFEST, manifests=MANIFESTS)
 
 
@@ -489,7 +489,7 @@ def _taken(wanted: WantedModel, there: SeenModel) -> Change:
 
 
 def report(wanted: WantedModels, _: SeenModels) -> str:
-    """Say which revisions this host resolves on its own."""
+    """List the revisions that this host resolves on its own."""
     return "\n".join(not_asked(name_of(model.source), model.unresolved) for model in wanted if model.unresolved)
 
 

@@ -1,7 +1,7 @@
-"""The image has the last word: a release's options are built inside its own image before anything is switched.
+"""The image decides: a release's options are built inside its own image before anything is switched.
 
-The answer is kept beside the releases, by what was asked: what was accepted or not checked is not asked again, and
-what was refused is refused again without running. What has been proven needs no asking (DECISIONS 27).
+The answer is stored beside the releases, by request: accepted or unchecked options are not checked again, and
+refused ones are refused again without running. A proven release needs no check (DECISIONS 27).
 """
 
 from rackwright.concerns.options.concern import (

@@ -1,7 +1,7 @@
-"""The image has the last word: a release's options are built inside its own image before anything is switched.
+"""The image decides: a release's options are built inside its own image before anything is switched.
 
-The answer is kept beside the releases, by what was asked: what was accepted or not checked is not asked again, and
-what was refused is refused again without running. What has been proven needs no asking (DECISIONS 27).
+The answer is stored beside the releases, by request: accepted or unchecked options are not checked again, and
+refused ones are refused again without running. A proven release needs no check (DECISIONS 27).
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from rackwright_engines.options.commandline import parsed
 LIMIT = 120
 """Seconds that an image may take to answer; heavy imports included."""
 OURS = re.compile(r"^from (?:__future__|rackwright\.\S+) import .*\n", re.MULTILINE)
-"""Lines that make no sense once a program is one file with what it shares."""
+"""Imports that are invalid once a program is one file with its shared code."""
 KEPT = 20
-"""Answers that stay on the host, the newest."""
+"""Number of answers that stay on the host, the newest."""
 
 
 @dataclass(frozen=True)
 class OptionRefusal:
-    """What an engine refuses: the key as it names it, if it does, and its reason."""
+    """An engine's refusal: the key in its message, if any, and its reason."""
 
     key: str
     reason: str
@@ -60,7 +60,7 @@ class OptionRefusal:
 
 @dataclass(frozen=True)
 class ImageVerdict:
-    """What an image said of a release, or why it could not be asked."""
+    """An image's answer about a release, or why it could not be asked."""
 
     checked: bool
     refused: tuple[OptionRefusal, ...] = ()
@@ -69,14 +69,14 @@ class ImageVerdict:
 
 @dataclass(frozen=True)
 class WantedOptions:
-    """A release whose options its image should have seen, and why it is left alone if it is."""
+    """A release whose options its image should check, and why the check is skipped, if it is."""
 
     release: Release
     engine_kind: str
     arguments: tuple[str, ...] = ()
-    """What the settings add to the server's command line."""
+    """Arguments that the settings add to the server's command line."""
     spared: bool = False
-    """True when what it serves has been proven, or when a Spark serves and has no memory for a second engine."""
+    """True when the release is proven, or when a Spark serves and has no memory for a second engine."""
     crowded: bool = False
     """True in the second case alone."""
     proven: bool = False
@@ -86,26 +86,26 @@ class WantedOptions:
     launched: bool = False
     """True when mpirun starts it on several hosts."""
     misfits: tuple[Misfit, ...] = ()
-    """What the config.json of its draft and of its model, which lie on the host, say of each other."""
+    """Mismatches between the config.json of its draft and of its model, both on the host."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """The endpoint, and what its image is asked: what is served, on how many GPUs."""
+        """The endpoint, and the request to its image: the release, and the number of GPUs."""
         return self.release.spec.name, f"{self.release.spec.serving_hash}-{len(self.gpus)}"
 
 
 SeenOptions = Mapping[tuple[str, str], ImageVerdict]
-"""Verdicts by endpoint and what its image was asked."""
+"""Verdicts by endpoint and by the request to its image."""
 
 
 def marker(own: WantedOptions) -> str:
-    """File on the host with the image's answer."""
+    """Return the file on the host with the image's answer."""
     endpoint, asked = own.key
     return f"{endpoint_dir(endpoint)}/checked/{asked}"
 
 
 def read(_: HostSettings) -> str:
-    """Print every answer that was kept."""
+    """Print every stored answer."""
     return f"""\
 for f in {STATE}/endpoints/*/checked/*; do
   [ ! -f "$f" ] || carry "$f" "$f"
@@ -114,7 +114,7 @@ exit 0"""
 
 
 def parse(output: str) -> dict[tuple[str, str], ImageVerdict]:
-    """Parse the answers; one that was spoilt counts as none, and is asked for again."""
+    """Parse the answers; a damaged one counts as missing, and is requested again."""
     found: dict[tuple[str, str], ImageVerdict] = {}
     for line in lines_of(output):
         path, _, text = line.partition(" ")
@@ -135,7 +135,7 @@ def _verdict(text: str) -> ImageVerdict | None:
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> tuple[WantedOptions, ...]:
-    """Every release that is known by now; the release's own concern refuses the others."""
+    """Return every release that is resolved by now; the concern of releases refuses the others."""
     return tuple(
         _wanted(release, settings.all_endpoints[name], settings, reading)
         for name, release in wanted_releases(settings, reading).items()
@@ -160,7 +160,7 @@ def _wanted(
 
 
 def _misfits(release: Release, endpoint: EndpointSettings, configs: Mapping[str, str]) -> tuple[Misfit, ...]:
-    """Nothing where one of the two files is not there, or makes no sense."""
+    """Return the mismatches; none where one of the two files is missing or invalid."""
     folders = {mount.target: mount.source for mount in release.spec.mounts}
     places = [folders.get(source.mount, "") for source in (endpoint.draft, endpoint.model) if source is not None]
     if len(places) < 2:
@@ -182,7 +182,7 @@ def _tree(text: str) -> dict[str, Any]:
 
 
 def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Change]:
-    """Ask the image of each release that has not been asked, and refuse what it has refused."""
+    """Ask the image of each release that has not been asked, and refuse the options that it refused."""
     found: list[Change] = []
     for own in releases:
         verdict = seen.get(own.key)
@@ -230,15 +230,15 @@ def _ask(own: WantedOptions) -> Change:
 
 
 def ask_script(own: WantedOptions, folder: str, answer: str) -> str:
-    """The script that asks the image about the release in `folder`, and keeps the JSON in the file `answer`."""
+    """Return the script that asks the image about the release in `folder`, and stores the JSON in the file `answer`."""
     kept = host_script("check_options", marker=answer, keep=KEPT, next=_next(own))
     return _run_in_image(own, "build_options", docker_run(own, folder)) + kept
 
 
 def docker_run(own: WantedOptions, folder: str) -> list[str]:
-    """The container that only builds the options: one GPU, no network, nothing of the host that it could write to."""
+    """Return the command of the container that builds the options: one GPU, no network, no writable host path."""
     spec = own.release.spec
-    # The engine's file with its key is made by the first start, and is not asked about.
+    # The engine's file with its key is made by the first start, and is not checked.
     own_key = keyed_dir(spec.name)
     binds = [(one.source, one.target) for one in spec.mounts if not one.writable and one.source != own_key]
     words = [*_alone(own), *_with_gpu(own), "--tmpfs", SCRATCH_MOUNT]
@@ -252,13 +252,13 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
 
 
 def walk_script(own: WantedOptions) -> str:
-    """The script that prints, as a line of JSON, what the image of an endpoint accepts; no file of the host is used."""
+    """Return the script that prints the options of an endpoint's image as one JSON line, without a file of the host."""
     words = [*_alone(own), *_with_gpu(own), "--entrypoint", "python3", own.release.spec.image, "-", own.engine_kind]
     return _run_in_image(own, "walk_options", words) + host_script("walk_options", longest=1 << 20)
 
 
 def schema_script(options: WantedOptions) -> str:
-    """Return the script that prints, as a line of JSON, the schema that TensorRT-LLM's image ships, without a GPU."""
+    """Return the script that prints the schema in TensorRT-LLM's image as one JSON line, without a GPU."""
     # Void: where NVIDIA's runtime is Docker's default, an image's own variable would ask for every GPU.
     words = [*_alone(options), "--env", "NVIDIA_VISIBLE_DEVICES=void", "--read-only", "--cap-drop", "ALL"]
     words += ["--entrypoint", "python3", options.release.spec.image, "-"]
@@ -273,24 +273,24 @@ def _run_in_image(own: WantedOptions, program: str, words: Sequence[str]) -> str
 
 
 def image_program(name: str) -> str:
-    """Text of `NAME.py` with what it shares with the others (in_image.py) in front: an image gets it as one file."""
+    """Return the text of `NAME.py` after the shared code (in_image.py): an image gets it as one file."""
     return host_program("in_image") + OURS.sub("", host_program(name))
 
 
 def _alone(own: WantedOptions) -> list[str]:
-    """Return the words for a short-lived container without a network."""
+    """Return the arguments for a short-lived container without a network."""
     name = helper_container(own.release.spec.name, "check")
     words = ["docker", "run", "--rm", "-i", "--name", name, "--label", f"{HELPER_LABEL}=check"]
     return [*words, "--network", "none", "--log-driver", "none"]
 
 
 def _with_gpu(options: WantedOptions) -> list[str]:
-    """One GPU is enough for an engine to build its options."""
+    """Return the arguments for one GPU, which is enough for an engine to build its options."""
     return ["--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={options.gpus[0]}"]
 
 
 def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:
-    """Releases that are not proven and whose image could not be asked."""
+    """Report releases that are not proven and whose image could not be asked."""
     rows = [(own.release, seen.get(own.key)) for own in releases if not own.spared]
     doubts = [(own.release, one) for own in releases for one in own.misfits if not one.certain]
     told = [f"draft of endpoint {release.spec.name}: it may not load: {one.text}" for release, one in doubts]

@@ -1,1 +1,1 @@
-"""Whether a host is able to run its endpoints: checks, and the concern that asks them."""
+"""Checks of a host's ability to run its endpoints, and the concern that runs them."""

@@ -1,4 +1,4 @@
-"""Preflight: is this host able to run its endpoints? A row that stops ends the host before anything is written."""
+"""Preflight: is this host able to run its endpoints? A row that stops ends the host's run before any write."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ FABRIC = "nvidia-fabricmanager.service"
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 FETCHING: tuple[Concern[Any, Any], ...] = (IMAGE, MODELS, ENCODINGS)
 FETCHING_KINDS: Mapping[str, Kind] = {"image": "image", "models": "model", "encodings": "encoding"}
-"""What each of those concerns fetches."""
+"""Kind of download of each of these concerns."""
 CHECKS: tuple[Check, ...] = (*MACHINE, *DOCKERS_OWN, *SOFTWARE, *GPU, *STORAGE, *NETWORK, *MEMBERS, *RIGHTS)
 
 
 @dataclass(frozen=True)
 class WantedHost:
-    """What the checks are to judge; the machine itself comes with the reading."""
+    """Input of the checks; the machine itself comes with the reading."""
 
     case: Case
     writer: str = ""
-    """Who held the host's lease when it was read; nobody when it is empty."""
+    """Holder of the host's lease when it was read; empty without one."""
 
     @cached_property
     def rows(self) -> list[CheckRow]:
@@ -77,7 +77,7 @@ class WantedHost:
 
 
 def read(settings: HostSettings) -> str:
-    """State of the machine, its file systems, its ports, and the servers it needs."""
+    """Print the state of the machine, its file systems, its ports, and the servers it needs."""
     proxies = proxy_values(settings)
     return members_read(settings) + host_script(
         "preflight_read",
@@ -92,13 +92,13 @@ def read(settings: HostSettings) -> str:
 
 
 def joined(output: str, answers: Answers) -> str:
-    """The reading's own lines, with Docker's names of containers, and the fabric manager's state."""
+    """Return the reading's lines, with Docker's names of containers, and the fabric manager's state."""
     lines = [_named(line, answers) if line.startswith("port ") else line for line in output.split("\n")]
     return "\n".join([*lines, *(f"fabric.{key}={answers.unit(FABRIC, key)}" for key in ("LoadState", "ActiveState"))])
 
 
 def _named(line: str, answers: Answers) -> str:
-    """A listener with its container's name: that of its process, or of what publishes the port where Docker listens."""
+    """Return a listener with its container's name: its process's, or the one that publishes the port of Docker's."""
     words = line.split(" ")
     seen = _listener(words[1:])
     running = [one for one in answers.containers or () if one.running]
@@ -111,7 +111,7 @@ def _named(line: str, answers: Answers) -> str:
 
 
 def _urls(settings: HostSettings) -> Iterator[tuple[str, str]]:
-    """What each kind of download asks first; every image its own registry."""
+    """Yield the first URL of each kind of download; for every image, its registry."""
     images = (own.image for own in settings.all_endpoints.values())
     for registry in dict.fromkeys(registry_of(image) for image in images):
         yield "registry", f"{_asked_at(settings, registry)}/v2/"
@@ -120,7 +120,7 @@ def _urls(settings: HostSettings) -> Iterator[tuple[str, str]]:
 
 
 def _asked_at(settings: HostSettings, registry: str) -> str:
-    """Where dockerd asks for a registry's images: those of Docker Hub at its own mirror first, if it has one."""
+    """Return the address where dockerd pulls a registry's images: for Docker Hub its mirror, if it has one."""
     if registry != HUB:
         return f"https://{registry}"
     mirrors = settings.docker.daemon.get("registry-mirrors")
@@ -165,7 +165,7 @@ def _listener(words: list[str]) -> Listener:
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
-    """All that the checks judge."""
+    """Return the input of the checks."""
     fetches = tuple(_fetches(settings, reading))
     foreign = foreign_units(settings.all_endpoints, reading[ENDPOINT], reading[RECORD])
     formats = {name: own.format for name, own in reading[ENDPOINT].endpoints.items()}
@@ -196,7 +196,7 @@ def _writer(reading: HostReading) -> str:
 
 
 def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:
-    """What the other concerns will download, by asking them."""
+    """Yield the downloads of the other concerns, from their changes."""
     for concern in FETCHING:
         for change in concern.pending(settings, reading) if reading.manages(concern) else ():
             fetch = fetch_of(concern.name, change)
@@ -205,13 +205,13 @@ def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:
 
 
 def fetch_of(concern: str, change: Change) -> Fetch | None:
-    """What a change of a concern downloads; None when it downloads nothing."""
+    """Return the download of a concern's change; None without one."""
     kind = FETCHING_KINDS.get(concern)
     return _sized(change, kind) if kind and any(_fetches_something(step) for step in change.steps) else None
 
 
 def _fetches_something(step: Step) -> bool:
-    """A download is a job; one that waits for an earlier concern is a refusal that is not final."""
+    """Return True for a download: a job, or, while it waits for an earlier concern, a refusal that is not final."""
     return isinstance(step, Job) or (isinstance(step, Refuse) and not step.final)
 
 
@@ -227,26 +227,26 @@ def _sized(change: Change, kind: Kind) -> Fetch:
 
 
 def changes(asked: WantedHost, _: SeenMachine) -> list[Change]:
-    """A refusal with the failing rows when one stops; otherwise nothing."""
+    """Return a refusal with the failing rows when one stops; otherwise nothing."""
     stopping = [row for row in asked.rows if row.stops]
     if not stopping:
         return []
     names = ", ".join(dict.fromkeys(row.name for row in stopping))
     text = f"this host cannot run its endpoints; nothing was written to it\n{table.listing(stopping)}"
     if asked.writer:
-        # In the midst of a switch ports and GPUs belong to what is about to go.
+        # During a switch, ports and GPUs belong to containers that are about to stop.
         text += f"\n{asked.writer} holds this host's lease: what stops it may pass with that run; wait for its end"
     return [Change("stop here", f"preflight: {names}", (Refuse(text, code="RW3101"),))]
 
 
 def report(asked: WantedHost, _: SeenMachine) -> str:
-    """One line, and the warnings; the refusal names what stops."""
+    """Return one line and the warnings; the refusal has the rows that stop."""
     warnings = [row for row in asked.rows if row.warns]
     return "\n".join(filter(None, [table.summary(asked.rows), table.warned(warnings)]))
 
 
 def details(asked: WantedHost, _: SeenMachine) -> str:
-    """The same with every row."""
+    """Return the report with every row."""
     width = shown_width()
     return f"{table.summary(asked.rows)}\n{table.render(asked.rows, width and width - table.PREFIX)}"
 

@@ -1,4 +1,4 @@
-"""Checks of Docker: that it is there or can come, and that it is the one that answers on the host's own socket."""
+"""Checks of Docker: it is installed or installable, and it is the one that answers on the host's socket."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rackwright.paths import DOCKER_HOST, DOCKER_SOCKET
 Verdicts = Iterator[tuple[bool, str, str]]
 DAEMON_JSON = "/etc/docker/daemon.json"
 OWN = ("fd://", f"unix://{DOCKER_SOCKET}", "unix:///run/docker.sock")
-"""Addresses by which dockerd can be asked at its usual socket."""
+"""Addresses of dockerd's default socket."""
 SNAP = "/var/snap/docker/"
 
 
 def docker(case: Case) -> Verdicts:
-    """Docker Engine, or the means to install it."""
+    """Check that Docker Engine is installed, or can be."""
     seen = case.docker
     if seen.daemon == "up":
         yield True, f"Docker Engine {'.'.join(map(str, seen.version))}", ""
@@ -36,7 +36,7 @@ def docker(case: Case) -> Verdicts:
 
 
 def snap(case: Case) -> Verdicts:
-    """The snap's Docker sees little of the host's files, has no container toolkit, and moves by itself."""
+    """Reject the snap's Docker: it sees few host files, lacks the container toolkit, and updates automatically."""
     answers = case.docker.root_dir.startswith(SNAP)
     alone = "snap.docker" in case.machine.values and case.docker.daemon == "absent"
     if answers or alone:
@@ -45,7 +45,7 @@ def snap(case: Case) -> Verdicts:
 
 
 def rootless(case: Case) -> Verdicts:
-    """A dockerd of an ordinary user's has neither the rights nor the network that endpoints need."""
+    """Reject rootless Docker: it has neither the rights nor the network that endpoints need."""
     users = case.machine.rootless
     answers = any("name=rootless" in str(option) for option in case.docker.info.get("SecurityOptions") or ())
     if answers or (users and case.docker.daemon != "up"):
@@ -55,7 +55,7 @@ def rootless(case: Case) -> Verdicts:
 
 
 def socket(case: Case) -> Verdicts:
-    """A dockerd that listens elsewhere alone answers nobody on this host's socket."""
+    """Check that dockerd listens on this host's default socket, not only elsewhere."""
     if case.docker.daemon != "down":
         return
     places = listens(case)
@@ -65,7 +65,7 @@ def socket(case: Case) -> Verdicts:
 
 
 def listens(case: Case) -> list[str]:
-    """Where the running dockerd was told to listen, by its command line or its file; empty: nowhere, or none runs."""
+    """Return the running dockerd's listen addresses, by its command line or its file; empty if none is set or runs."""
     words = case.machine.values.get("dockerd", "").split()
     said = [place for place, word in zip([*words[1:], ""], words, strict=False) if word in ("-H", "--host")]
     said += [word.split("=", 1)[1] for word in words if word.startswith(("-H=", "--host="))]
@@ -82,9 +82,9 @@ def _in_file(text: str | None) -> list[str]:
 
 
 def chains(case: Case) -> Verdicts:
-    """What serves outlives the loss of Docker's chains, and the next start fails: nothing is stopped before.
+    """Check that Docker's chains exist: without them running endpoints keep serving, but their next start would fail.
 
-    Where the run itself restarts dockerd for it, in the host's turn, there is nothing to stop for.
+    Where the run itself restarts dockerd to make them, in the host's turn, the check passes.
     """
     seen = case.docker
     if not seen.lacks or not are_needed(case.settings) or (case.restarts_dockerd and not seen.others_stop):
@@ -98,7 +98,7 @@ def chains(case: Case) -> Verdicts:
 
 
 def containerd(case: Case) -> Verdicts:
-    """Without containerd what runs keeps running, and Docker can neither stop nor start a container."""
+    """Check that containerd runs: without it containers keep running, but Docker can neither stop nor start one."""
     commit = case.docker.info.get("ContainerdCommit")
     if isinstance(commit, dict) and commit.get("ID") == "N/A":
         text = "containerd does not answer, so Docker can neither stop nor start a container"

@@ -1,4 +1,4 @@
-"""Checks of the GPUs. What nvidia-smi reports as N/A is never a failure by itself: GB10 says so of much."""
+"""Checks of the GPUs. N/A in nvidia-smi's output alone is never a failure: GB10 reports it for many values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Verdicts = Iterator[tuple[bool, str, str]]
 
 
 def model(case: Case) -> Verdicts:
-    """The product names that the machine type has."""
+    """Check that the GPUs have the machine type's product names."""
     asked, gpus = case.settings.hardware.gpu_models, case.gpus.gpus
     if not gpus:
         return
@@ -24,13 +24,13 @@ def model(case: Case) -> Verdicts:
 
 
 def _is(part: str, name: str) -> bool:
-    """Whether `part` is among the words of `name`: "B200" is not "GB200", "H200" is not "GH200"."""
+    """Return True if `part` is among the words of `name`: "B200" is not "GB200", "H200" is not "GH200"."""
     words, wanted = name.lower().split(), part.lower().split()
     return any(words[start : start + len(wanted)] == wanted for start in range(len(words)))
 
 
 def count(case: Case) -> Verdicts:
-    """At least as many GPUs as the machine type has."""
+    """Check that there are at least as many GPUs as the machine type has."""
     asked, there = case.settings.hardware.gpu_count, len(case.gpus.gpus)
     if case.gpus.error:
         return
@@ -43,7 +43,7 @@ def count(case: Case) -> Verdicts:
 
 
 def capability(case: Case) -> Verdicts:
-    """Compute capability decides which kernels run."""
+    """Check the compute capability, which decides which kernels run."""
     asked, gpus = case.settings.hardware.compute_capability, case.gpus.gpus
     known = {gpu.compute_capability for gpu in gpus if gpu.compute_capability}
     if not known:
@@ -52,7 +52,7 @@ def capability(case: Case) -> Verdicts:
 
 
 def named(case: Case) -> Verdicts:
-    """GPUs that an endpoint names must be there."""
+    """Check that the GPUs in an endpoint's settings exist."""
     there = {gpu.index for gpu in case.gpus.gpus}
     for name, endpoint in case.endpoints.items():
         if endpoint.gpus == "all" or case.gpus.error:
@@ -63,7 +63,7 @@ def named(case: Case) -> Verdicts:
 
 
 def _each(case: Case, bad: Callable[[Gpu], str], well: str, fix: Callable[[Iterable[Gpu]], str]) -> Verdicts:
-    """One row for all used GPUs: what is bad of each, or one word when none is."""
+    """Yield one row for all used GPUs: the problem of each, or `well` when none has one."""
     if not case.used_gpus:
         return
     found = [(gpu, text) for gpu in case.used_gpus if (text := bad(gpu))]
@@ -74,7 +74,7 @@ def _each(case: Case, bad: Callable[[Gpu], str], well: str, fix: Callable[[Itera
 
 
 def mig(case: Case) -> Verdicts:
-    """A GPU in MIG mode is not usable as a whole."""
+    """Reject GPUs in MIG mode, which are not usable as a whole."""
     well = "off" if any(gpu.mig is not None for gpu in case.used_gpus) else "not available"
     return _each(case, lambda gpu: "on" if gpu.mig else "", well, lambda gpus: f"nvidia-smi -i {_list(gpus)} -mig 0")
 
@@ -84,7 +84,7 @@ def _list(gpus: Iterable[Gpu]) -> str:
 
 
 def uncorrectable(case: Case) -> Verdicts:
-    """Errors that memory could not correct since the driver was loaded."""
+    """Check for uncorrectable memory errors since the driver was loaded."""
     return _each(
         case,
         lambda gpu: f"{gpu.uncorrectable} uncorrectable ECC errors" if gpu.uncorrectable else "",
@@ -96,7 +96,7 @@ def uncorrectable(case: Case) -> Verdicts:
 
 
 def correctable(case: Case) -> Verdicts:
-    """Corrected errors: the GPU works, but somebody should watch it."""
+    """Check for corrected memory errors: the GPU works, but should be watched."""
     return _each(
         case,
         lambda gpu: f"{gpu.correctable} corrected ECC errors" if gpu.correctable else "",
@@ -106,7 +106,7 @@ def correctable(case: Case) -> Verdicts:
 
 
 def memory_beyond_repair(case: Case) -> Verdicts:
-    """Memory that is beyond repair."""
+    """Check for memory that is beyond repair."""
     return _each(
         case,
         lambda gpu: "row remapping failed" if gpu.remap_failed else "too many SRAM errors" * gpu.threshold_exceeded,
@@ -116,7 +116,7 @@ def memory_beyond_repair(case: Case) -> Verdicts:
 
 
 def remap(case: Case) -> Verdicts:
-    """A row remap that waits for a reset."""
+    """Check for a row remap that waits for a reset."""
     return _each(
         case,
         lambda gpu: "row remap pending" * gpu.remap_pending,
@@ -126,14 +126,14 @@ def remap(case: Case) -> Verdicts:
 
 
 def recovery(case: Case) -> Verdicts:
-    """What the driver itself asks for."""
+    """Check for a recovery action that the driver requests."""
     return _each(
         case, lambda gpu: gpu.recovery or "", "none", lambda _: "do what it says: nvidia-smi -q | grep -i recovery"
     )
 
 
 def throttled(case: Case) -> Verdicts:
-    """Clocks that heat or a power supply keeps down: the endpoint is slow, whatever its release."""
+    """Check for clocks that heat or a power supply lowers: the endpoint is slow, whatever its release."""
     return _each(
         case,
         lambda gpu: f"slowed down by {', '.join(gpu.throttled)}" if gpu.throttled else "",
@@ -143,7 +143,7 @@ def throttled(case: Case) -> Verdicts:
 
 
 def fabric(case: Case) -> Verdicts:
-    """NVLink's fabric, where there is one."""
+    """Check NVLink's fabric, where the host has one."""
     if any(gpu.fabric_state for gpu in case.used_gpus):
         yield from _each(case, _fabric_trouble, "completed", lambda _: _fabric_fix(case))
 
@@ -164,7 +164,7 @@ def _fabric_fix(case: Case) -> str:
 
 
 def foreign_processes(case: Case) -> Verdicts:
-    """GPU processes that are not ours take memory that the engine counts on."""
+    """Check for GPU processes of others, which take memory that the engine needs."""
     processes = {process.pid: process for gpu in case.used_gpus for process in gpu.processes if process.computes}
     down = case.docker.daemon == "down"
     foreign = [p for p in processes.values() if not p.ours and not (down and p.in_container)]
@@ -188,7 +188,7 @@ def _describe(process: GpuProcess) -> str:
 
 
 def weights(case: Case) -> Verdicts:
-    """Memory against what is known of the weights: an estimate, so a warning. Serving, it has been shown to fit."""
+    """Compare memory with the weights' size: an estimate, so a warning. A serving endpoint has been shown to fit."""
     if case.docker.serving:
         return
     for name, endpoint in case.endpoints.items():
@@ -206,7 +206,7 @@ def _weights(endpoint: EndpointSettings) -> int:
 
 
 def _room(case: Case, endpoint: EndpointSettings) -> tuple[int, str]:
-    """Bytes for an endpoint, and whose: on unified memory nvidia-smi says N/A and the host's count."""
+    """Return an endpoint's bytes, and their owner: on unified memory nvidia-smi reports N/A, and the host's count."""
     if case.settings.hardware.unified_memory:
         return (case.machine.number("MemAvailable") or 0) * 1024, "of unified memory available"
     sizes = [gpu.memory_mib for gpu in case.gpus.gpus if uses(endpoint, gpu)]

@@ -13,21 +13,21 @@ Verdicts = Iterator[tuple[bool, str, str]]
 
 
 def architecture(case: Case) -> Verdicts:
-    """x86_64 or aarch64, as the machine type says."""
+    """Check that the architecture is x86_64 or aarch64, as the machine type requires."""
     seen, asked = case.machine.values.get("architecture", "unknown"), case.settings.hardware.architecture
     fix = f"{case.settings.hardware.machine} is {asked}; this host belongs in another group of the inventory"
     yield asked in (None, seen), seen, fix
 
 
 def family(case: Case) -> Verdicts:
-    """Debian or Ubuntu, by itself or by descent."""
+    """Check that the system is Debian, Ubuntu or a derivative."""
     system = case.docker.system
     seen = f"{system.id or 'unknown'} {system.version}".strip()
     yield system.family is not None, seen, "install Debian 12 or newer, or Ubuntu 22.04 or newer"
 
 
 def rackwright(case: Case) -> Verdicts:
-    """Two versions of Rackwright whose releases differ in format would undo each other."""
+    """Check the format of the host's releases: Rackwright versions of different formats would undo each other."""
     others = {name: found for name, found in case.formats.items() if foreign(found)}
     for name, found in others.items():
         yield False, f"endpoint {name}: {foreign(found)}", WAY_OUT
@@ -36,13 +36,13 @@ def rackwright(case: Case) -> Verdicts:
 
 
 def systemd(case: Case) -> Verdicts:
-    """Endpoints are systemd units."""
+    """Check that the host runs systemd: endpoints are systemd units."""
     seen = case.machine.values.get("init", "unknown")
     yield seen == "systemd", f"PID 1 is {seen}", "boot this host with systemd"
 
 
 def root(case: Case) -> Verdicts:
-    """Everything is read and done as root."""
+    """Check for root rights: everything is read and done as root."""
     seen = case.machine.values.get("uid", "")
     yield seen == "0", f"uid {seen}", "log in as root, or set _sudo: true for this host and allow the user sudo"
 
@@ -50,11 +50,11 @@ def root(case: Case) -> Verdicts:
 IMAGE_BASED = frozenset({"bottlerocket", "coreos", "fedora-coreos", "flatcar", "nixos", "talos", "ubuntu-core"})
 """Systems (`ID` of os-release) whose root is an image."""
 WRITTEN = ("/", "/etc", "/etc/systemd/system", "/var/lib", STATE)
-"""Folders in which something of ours is written, or which nothing else can stand on."""
+"""Folders that Rackwright writes to, or that everything else depends on."""
 
 
 def immutable(case: Case) -> Verdicts:
-    """A system whose root is an image: packages do not stay, and units may not either."""
+    """Reject a system whose root is an image: packages do not persist, and units may not either."""
     system = case.docker.system.id
     kind = case.machine.values.get("immutable") or (system if system in IMAGE_BASED else "")
     lacks = _must_install(case) and "/usr" in case.machine.readonly
@@ -64,9 +64,9 @@ def immutable(case: Case) -> Verdicts:
 
 
 def writable(case: Case) -> Verdicts:
-    """A file system that became read-only lets a switch begin, and neither end nor roll back."""
+    """Check for read-only file systems: a switch could begin there, but neither end nor roll back."""
     readonly = [place for place in WRITTEN if place in case.machine.readonly]
-    # Docker's and containerd's folders: an engine that runs needs nothing written there, and its next start does.
+    # Docker's and containerd's folders: a running engine writes nothing there, but its next start does.
     readonly += sorted(case.machine.readonly - {*WRITTEN, "/usr"})
     fix = "journalctl -k --grep 'remount|I/O error'; when the disk is well: mount -o remount,rw PLACE"
     seen = f"read-only: {', '.join(readonly)}" if readonly else "root, /etc and the units' folder take writes"
@@ -74,14 +74,14 @@ def writable(case: Case) -> Verdicts:
 
 
 def clock(case: Case) -> Verdicts:
-    """TLS and logs need the right time; it matters while something must be fetched."""
+    """Check the clock, which TLS and logs need; it matters while a download is pending."""
     synchronized = case.machine.values.get("synchronized", "") == "yes"
     seen = "synchronized" if synchronized else "not synchronized by any time service"
     yield synchronized or not case.fetches, seen, "apt-get install -y systemd-timesyncd; timedatectl set-ntp true"
 
 
 def dpkg(case: Case) -> Verdicts:
-    """Half-configured packages make every installation fail."""
+    """Check for half-configured packages, which make every installation fail."""
     if "apt" not in case.docker.has:
         return
     broken = case.docker.broken if "locked" not in case.machine.values else ()
@@ -93,7 +93,7 @@ def dpkg(case: Case) -> Verdicts:
 
 
 def dpkg_lock(case: Case) -> Verdicts:
-    """Somebody else installs something: ours waits for it."""
+    """Check for another running installation: Rackwright's waits for it."""
     holder = case.machine.values.get("locked")
     if holder and _must_install(case):
         yield False, f"held by process {holder}", "nothing: the installation waits for it up to 10 minutes"
@@ -108,13 +108,13 @@ def _asked(case: Case) -> WantedDocker:
 
 
 def memory(case: Case) -> Verdicts:
-    """Host memory as the machine type has it."""
+    """Check that host memory is the machine type's."""
     total, asked = case.machine.number("MemTotal"), case.settings.hardware.memory_minimum_gib
     if total is None:
         return
     available = case.machine.number("MemAvailable") or 0
     seen = f"{gib(total * 1024)}, {gib(available * 1024)} available"
-    # The firmware keeps some of what is built in.
+    # The firmware reserves some of the installed memory.
     enough = asked is None or total * 1024 >= 0.94 * asked * 2**30
     yield (
         enough,

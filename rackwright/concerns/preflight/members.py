@@ -1,4 +1,4 @@
-"""Checks between the hosts of one endpoint, and of what connects them; none on a host that serves alone."""
+"""Checks between the hosts of one endpoint, and of their network; none on a host that serves alone."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rackwright.settings.model import EndpointSettings, HostSettings
 
 Verdicts = Iterator[tuple[bool, str, str]]
 LAUNCHERS = ("ssh", "sshd", "ssh-keygen")
-"""Programs of a host by which mpirun on the head starts ranks on the others; all of them are OpenSSH's."""
+"""Programs that mpirun on the head uses to start ranks on the others; all of them are OpenSSH's."""
 
 
 def members_read(settings: HostSettings) -> str:
-    """Ask the others of a group whether they are there, and what lies between; nothing on a host that serves alone."""
+    """Probe the group's other hosts and the network between; nothing on a host that serves alone."""
     group = settings.group
     if group is None:
         return ""
@@ -30,17 +30,17 @@ def members_read(settings: HostSettings) -> str:
 
 
 def parse_members(lines: list[list[str]]) -> tuple[MemberSeen, ...]:
-    """How each of the others answered."""
+    """Parse the answer of each other host."""
     return tuple(MemberSeen(*words[1:]) for words in lines if words[0] == "member" and len(words) == 4)
 
 
 def parse_rdma(lines: list[list[str]]) -> Mapping[str, str]:
-    """State of each RDMA port, by device and port."""
+    """Parse the state of each RDMA port, by device and port."""
     return {words[1]: words[2] for words in lines if words[0] == "rdma" and len(words) == 3}
 
 
 def common(machine: SeenMachine, gpus: SeenGpus) -> Mapping[str, str]:
-    """What must be the same on all hosts of a group, as one of them has it; what is not known is left out."""
+    """Return one host's values that must be the same on all hosts of a group; unknown ones are left out."""
     values = machine.values
     found = {
         "the set of GPUs": _kinds(gpus),
@@ -53,7 +53,7 @@ def common(machine: SeenMachine, gpus: SeenGpus) -> Mapping[str, str]:
 
 
 def _kinds(gpus: SeenGpus) -> str:
-    """How many GPUs of which model: ranks of one engine on unequal ones are as slow, and as small, as the weakest."""
+    """Return the GPUs' count by model: an engine's ranks on unequal GPUs are as slow, and as small, as the weakest."""
     return ", ".join(f"{number} {name}" for name, number in sorted(Counter(gpu.name for gpu in gpus.gpus).items()))
 
 
@@ -69,7 +69,7 @@ def _named(case: Case, address: str) -> str:
 
 
 def reached(case: Case) -> Verdicts:
-    """Each of the others is reached at its address, from an interface of this host that has its own."""
+    """Check that each other host is reached at its address, from the interface with this host's address."""
     if case.settings.group is None:
         return
     own = case.settings.group.own
@@ -84,7 +84,7 @@ def reached(case: Case) -> Verdicts:
 
 
 def large(case: Case) -> Verdicts:
-    """Packets as large as this host sends them arrive undivided; only where a small one was answered."""
+    """Check that packets of this host's full size arrive undivided; only where a small one was answered."""
     mtu = case.machine.number("members.mtu")
     for one in case.machine.members if mtu else ():
         if not one.pinged:
@@ -97,7 +97,7 @@ def large(case: Case) -> Verdicts:
 
 
 def alike(case: Case) -> Verdicts:
-    """What must be the same on all of them; the last one that is read sees all the others."""
+    """Check the values that must be the same on all hosts; the last host that is read sees all the others."""
     own = common(case.machine, case.gpus)
     for host, theirs in case.others.items():
         for what in own.keys() & theirs.keys():
@@ -109,7 +109,7 @@ def alike(case: Case) -> Verdicts:
 
 
 def rdma(case: Case) -> Verdicts:
-    """RDMA is asked for: its devices are there, and a port is active."""
+    """Check that the devices exist and a port is active, where RDMA is requested."""
     shared = _shared(case)
     if shared is None or shared.group_transport != "rdma":
         return
@@ -131,7 +131,7 @@ def rdma(case: Case) -> Verdicts:
 
 
 def imex(case: Case) -> Verdicts:
-    """NVLink between hosts is asked for: IMEX of the driver's version, its domain up, and a channel there."""
+    """Check IMEX where NVLink between hosts is requested: the driver's version, its domain up, and a channel."""
     shared = _shared(case)
     if shared is None or shared.group_transport != "nvlink":
         return
@@ -165,7 +165,7 @@ def imex(case: Case) -> Verdicts:
 
 
 def launchers(case: Case) -> Verdicts:
-    """What starts ranks on the other hosts is there; only where mpirun starts them."""
+    """Check for the programs that start ranks on the other hosts; only where mpirun starts them."""
     shared = _shared(case)
     if shared is None or launch_port(shared) is None:
         return

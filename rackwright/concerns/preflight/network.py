@@ -1,4 +1,4 @@
-"""Checks of ports, and of the servers from which something must still be fetched."""
+"""Checks of ports, and of the servers of pending downloads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = {"image": "registry", "model": "hub", "encoding": "encodings"}
 
 
 def port(case: Case) -> Verdicts:
-    """The port is free, or an endpoint of ours has it."""
+    """Check that the port is free, or held by Rackwright's endpoint."""
     if "ss" in case.machine.values:
         yield True, "not checked: this host has no ss", ""
         return
@@ -29,7 +29,7 @@ def port(case: Case) -> Verdicts:
 
 
 def _holders(taken: Sequence[Listener]) -> Iterator[str]:
-    """Each process once, with all addresses at which it listens."""
+    """Yield each process once, with all its listen addresses."""
     for pid in dict.fromkeys(entry.pid for entry in taken):
         own = [entry for entry in taken if entry.pid == pid]
         addresses = " and ".join(dict.fromkeys(entry.address for entry in own if entry.address))
@@ -38,7 +38,7 @@ def _holders(taken: Sequence[Listener]) -> Iterator[str]:
 
 
 def _look(taken: Sequence[Listener]) -> str:
-    """The command that shows who has a port."""
+    """Return the command that shows the process on a port."""
     containers = list(dict.fromkeys(entry.container for entry in taken if entry.container))
     pids = list(dict.fromkeys(str(entry.pid) for entry in taken if entry.pid))
     if containers:
@@ -47,7 +47,7 @@ def _look(taken: Sequence[Listener]) -> str:
 
 
 def _goes(case: Case, entry: Listener) -> bool:
-    """Whether it is what somebody made by hand and will be kept aside."""
+    """Return True if it belongs to a unit that an operator made and that will be moved out of the way."""
     return case.aside and entry.unit in case.foreign
 
 
@@ -58,7 +58,7 @@ def _holder(listeners: Sequence[Listener]) -> str:
 
 
 def shared_port(case: Case) -> Verdicts:
-    """Two endpoints of one host on one port."""
+    """Check for two endpoints of one host on one port."""
     counts = Counter(endpoint.port for endpoint in case.endpoints.values())
     for number, times in counts.items():
         if times > 1:
@@ -66,7 +66,7 @@ def shared_port(case: Case) -> Verdicts:
 
 
 def open_port(case: Case) -> Verdicts:
-    """Who may reach the port; the proof itself travels by SSH."""
+    """Check which networks may reach the port; the proof itself uses SSH."""
     for endpoint in case.endpoints.values():
         if endpoint.is_local:
             yield True, f"{endpoint.port} on {endpoint.address} only", ""
@@ -80,7 +80,7 @@ def open_port(case: Case) -> Verdicts:
 
 
 def reach(case: Case) -> Verdicts:
-    """Servers from which something must still be fetched."""
+    """Check that the servers of pending downloads answer."""
     needed = {NAMES[fetch.kind] for fetch in case.fetches}
     for answer in case.machine.reached:
         if answer.name in needed:

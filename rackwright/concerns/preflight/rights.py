@@ -1,4 +1,4 @@
-"""Checks of what the endpoints' containers may do and have."""
+"""Checks of the rights and limits of the endpoints' containers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = {"m": 2**20, "g": 2**30}
 
 
 def capabilities(case: Case) -> Verdicts:
-    """What a backend is known to need and the settings take away."""
+    """Check for capabilities that a backend is known to need and the settings drop."""
     for name, endpoint in case.endpoints.items():
         for need in missing(endpoint, case.settings.hardware):
             seen = f"endpoint {name} has no {need.capability}: {need.why} ({need.source})"
@@ -20,7 +20,7 @@ def capabilities(case: Case) -> Verdicts:
 
 
 def shared_memory(case: Case) -> Verdicts:
-    """A /dev/shm of an endpoint's own takes of the host's memory."""
+    """Check the size of an endpoint's private /dev/shm, which uses the host's memory."""
     total = case.machine.number("MemTotal")
     asked = {name: own.container.shm_size for name, own in case.endpoints.items() if own.container.shm_size}
     if total is None or not asked:

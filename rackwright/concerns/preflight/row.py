@@ -1,4 +1,4 @@
-"""What a check knows, and what it says."""
+"""Input and result of a check."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Kind = Literal["image", "model", "encoding"]
 DRAIN = "rackwright drain INVENTORY --limit HOST"
 UNDRAIN = "rackwright undrain INVENTORY --limit HOST"
 STOPS_WHAT_SERVES = re.compile(r"\breboot\b|restart docker|--gpu-reset")
-"""Words of a way out that end every container of the host."""
+"""Text in a fix that stops every container of the host."""
 
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One line of the table. `fix` is the next command, or sentence, when it is not ok."""
+    """One row of the table. `fix` is the next command, or sentence, when it is not ok."""
 
     name: str
     severity: Severity
@@ -34,7 +34,7 @@ class CheckRow:
     seen: str
     fix: str = ""
     code: str = ""
-    """What `rackwright explain` takes; its text is the way out for every row of this check."""
+    """Argument of `rackwright explain`; its text is the fix for every row of this check."""
 
     @property
     def stops(self) -> bool:
@@ -43,7 +43,7 @@ class CheckRow:
 
     @property
     def warns(self) -> bool:
-        """True when somebody should know, but the host can go on."""
+        """True when the operator should know, but the host can continue."""
         return self.severity == "warn" and not self.ok
 
 
@@ -70,32 +70,32 @@ class Above:
 
 @dataclass(frozen=True)
 class Listener:
-    """Who listens on a port. `container` is Docker's name, empty outside of containers."""
+    """A process that listens on a port. `container` is Docker's name, empty outside of containers."""
 
     port: int
     pid: int
     name: str
     container: str
     unit: str = ""
-    """The systemd unit with a name as ours have that it belongs to; empty for others."""
+    """Its systemd unit when that has a name like Rackwright's; empty for others."""
     user: str = "root"
-    """Who has started it."""
+    """User that it runs as."""
     address: str = ""
-    """At which it listens."""
+    """Address at which it listens."""
 
     @property
     def is_dockers(self) -> bool:
-        """True for a port that Docker holds for a container. A name alone proves nothing: anybody may choose it."""
+        """True for a port that Docker holds for a container. A name alone proves nothing: anyone may choose it."""
         return self.name in ("docker-proxy", "dockerd") and self.user == "root"
 
     @property
     def ours(self) -> bool:
-        """True when it is an endpoint of ours."""
+        """True when it is Rackwright's endpoint."""
         return self.container.startswith("rackwright-")
 
     @property
     def nameless(self) -> bool:
-        """True for a port of Docker's own whose container nobody names: Docker is down, or is just ending it."""
+        """True for Docker's port without a container's name: Docker is down, or is just stopping the container."""
         return self.is_dockers and not self.container
 
 
@@ -119,23 +119,23 @@ class MemberSeen:
 
     @property
     def reached(self) -> bool:
-        """Whether it answered at all."""
+        """True if it answered at all."""
         return self.small in ("yes", "tcp")
 
     @property
     def pinged(self) -> bool:
-        """Whether it answers pings, so that one of full size says something."""
+        """True if it answers pings, so that one of full size is meaningful."""
         return self.small == "yes"
 
     @property
     def large(self) -> bool:
-        """Whether a packet of full size arrived undivided."""
+        """True if a packet of full size arrived undivided."""
         return self.whole == "yes"
 
 
 @dataclass(frozen=True)
 class SeenMachine:
-    """What preflight alone reads of a host."""
+    """The part of a host's reading that only preflight uses."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     disks: tuple[Disk, ...] = ()
@@ -143,26 +143,26 @@ class SeenMachine:
     reached: tuple[Reach, ...] = ()
     toolkit_config: str | None = None
     readonly: frozenset[str] = frozenset()
-    """Folders that take no writes."""
+    """Folders that are read-only."""
     hung: tuple[str, ...] = ()
     """Folders on a file system that does not answer."""
     above: tuple[Above, ...] = ()
-    """Folders of models and encodings, and folders above these, in which others than root may rename something."""
+    """Folders of models and encodings, and folders above these, in which users other than root may rename something."""
     rootless: tuple[str, ...] = ()
-    """Users who run a dockerd of their own."""
+    """Users who run their own dockerd."""
     members: tuple[MemberSeen, ...] = ()
     """The other hosts of its endpoint."""
     rdma: Mapping[str, str] = field(default_factory=dict)
-    """State by RDMA port, where RDMA is asked for."""
+    """State by RDMA port, where RDMA is requested."""
 
     def number(self, key: str) -> int | None:
-        """A value as a number; None when it is absent or none."""
+        """Return a value as a number; None when it is absent or not a number."""
         return whole_number(self.values.get(key))
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """Something that must still be fetched. `size` is bytes; `exact` False means that it is an estimate."""
+    """A pending download. `size` is bytes; `exact` False means that it is an estimate."""
 
     what: str
     kind: Kind
@@ -172,7 +172,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Case:
-    """All that checks judge: what is asked for, and what was seen."""
+    """Input of the checks: the settings, and the reading."""
 
     settings: HostSettings
     machine: SeenMachine
@@ -181,19 +181,19 @@ class Case:
     fetches: tuple[Fetch, ...] = ()
     owned: frozenset[Owned] = frozenset()
     foreign: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Units with our names that somebody made by hand, each with sentences that say so."""
+    """Units with Rackwright's names that an operator made by hand, each with sentences about it."""
     formats: Mapping[str, int] = field(default_factory=dict)
-    """Of the endpoints that are on the host, by name: the format of their spec.json."""
+    """Format of spec.json by name, for the endpoints on the host."""
     restarts_dockerd: bool = True
-    """Whether deploy.py calls what restarts dockerd when that is due, in the host's turn where endpoints serve."""
+    """True if deploy.py calls the step that restarts dockerd when due, in the host's turn where endpoints serve."""
     closes_ports: bool = True
-    """Whether deploy.py calls firewall() for the host."""
+    """True if deploy.py calls firewall() for the host."""
     read_only_models: bool = False
-    """Whether the folder of all models is a store that cannot be written to: nothing comes there."""
+    """True if the folder of all models is a read-only store: nothing is written there."""
     open_models: tuple[str, ...] = ()
-    """Folders of models of which others than root may change something."""
+    """Folders of models in which users other than root may change something."""
     others: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What must be the same on all hosts of a group, by host, as far as the others have been read."""
+    """Values that must be the same on all hosts of a group, by host, as far as the others have been read."""
 
     @cached_property
     def used_gpus(self) -> tuple[Gpu, ...]:
@@ -202,7 +202,7 @@ class Case:
 
     @property
     def aside(self) -> bool:
-        """True when such units are to be kept aside."""
+        """True when such units are to be moved out of the way."""
         return self.settings.releases.foreign_units == "aside"
 
     @cached_property
@@ -216,9 +216,9 @@ Judge = Callable[[Case], Iterable[CheckRow]]
 
 @dataclass(frozen=True)
 class Check:
-    """A check as data: its name in the table, how bad a failure is, and the function that judges.
+    """A check as data: its name in the table, the severity of a failure, and the function that judges.
 
-    The function gives pairs (ok, what was seen, fix), one a row; none when there is nothing to judge.
+    The function yields a tuple (ok, finding, fix) for each row; none when there is nothing to judge.
     """
 
     name: str
@@ -227,7 +227,7 @@ class Check:
     code: str
 
     def rows(self, case: Case) -> list[CheckRow]:
-        """The rows of this check."""
+        """Return the rows of this check."""
         return [
             CheckRow(self.name, self.severity, ok, seen, "" if ok else _out_of_service(case, fix), self.code)
             for ok, seen, fix in self.judge(case)
@@ -235,30 +235,30 @@ class Check:
 
 
 def uses(endpoint: EndpointSettings, gpu: Gpu) -> bool:
-    """Whether an endpoint uses this GPU."""
+    """Return True if an endpoint uses this GPU."""
     return endpoint.gpus == "all" or gpu.index in endpoint.gpus
 
 
 @cache
 def figures() -> Mapping[str, Any]:
-    """Expected figures: data/preflight.yaml."""
+    """Return the expected figures: data/preflight.yaml."""
     found: Mapping[str, Any] = load_yaml((files("rackwright") / "data" / "preflight.yaml").read_text())
     return found
 
 
 def version_tuple(text: str) -> tuple[int, ...]:
-    """Numbers of a dotted version, as far as they are numbers."""
+    """Return the numbers of a dotted version, as far as they are numbers."""
     numbers = map(whole_number, text.split("-", maxsplit=1)[0].split("."))
     return tuple(number for number in numbers if number is not None)
 
 
 def gib(size: float) -> str:
-    """Bytes for people."""
+    """Return bytes as text for people."""
     return f"{size / 2**30:.1f} GiB" if size < 10 * 2**30 else f"{size / 2**30:.0f} GiB"
 
 
 def _out_of_service(case: Case, fix: str) -> str:
-    """`fix`, between a drain and its end where it would stop what serves: no way out is an outage itself."""
+    """Return `fix`, between a drain and its end if it would stop endpoints: a fix must not cause an outage."""
     if not case.docker.serving or not STOPS_WHAT_SERVES.search(fix) or DRAIN in fix:
         return fix
     return f"{DRAIN}; then {fix}; then {UNDRAIN}"

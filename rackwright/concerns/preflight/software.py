@@ -18,7 +18,7 @@ CAPABILITIES = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
 def upgrades(case: Case) -> Verdicts:
-    """What moves the driver or Docker under an endpoint that serves."""
+    """Check for automatic upgrades of the driver or Docker while an endpoint serves."""
     if not case.docker.unattended:
         return
     there = existing(WantedDocker(case.settings, None, case.owned), case.docker)
@@ -30,7 +30,7 @@ def upgrades(case: Case) -> Verdicts:
 
 
 def driver_answers(case: Case) -> Verdicts:
-    """nvidia-smi answers."""
+    """Check that nvidia-smi answers."""
     seen = case.gpus
     if not seen.error:
         yield True, f"NVIDIA driver {seen.driver}", ""
@@ -45,7 +45,7 @@ def driver_answers(case: Case) -> Verdicts:
 
 
 def lost(seen: SeenGpus) -> str:
-    """What the kernel said of a GPU that is gone, to follow what was seen; not always with an Xid."""
+    """Return the kernel's message about a lost GPU, to append to the finding; not always with an Xid."""
     return f"; the kernel: {seen.fallen}" if seen.fallen else ""
 
 
@@ -57,7 +57,7 @@ def _install_driver(case: Case) -> str:
 
 
 def module(case: Case) -> Verdicts:
-    """The kernel module and the libraries are of one version."""
+    """Check that the kernel module and the libraries have the same version."""
     seen = case.gpus
     if seen.error or seen.module is None or seen.driver is None:
         return
@@ -66,7 +66,7 @@ def module(case: Case) -> Verdicts:
 
 
 def driver_minimum(case: Case) -> Verdicts:
-    """The oldest driver that the image works with."""
+    """Check that the driver is not older than the image requires."""
     asked, seen = case.settings.hardware.driver_minimum, case.gpus.driver
     if asked is None or seen is None or case.gpus.error:
         return
@@ -76,7 +76,7 @@ def driver_minimum(case: Case) -> Verdicts:
 
 
 def toolkit(case: Case) -> Verdicts:
-    """NVIDIA's container toolkit, of a version that keeps GPUs attached through a daemon-reload."""
+    """Check that NVIDIA's container toolkit has a version that keeps GPUs attached through a daemon-reload."""
     if "toolkit" not in case.docker.has:
         yield True, "none yet; it will be installed", ""
         return
@@ -92,7 +92,7 @@ def toolkit(case: Case) -> Verdicts:
 
 
 def toolkit_mode(case: Case) -> Verdicts:
-    """`mode = "legacy"` has the same trouble in every version."""
+    """Reject `mode = "legacy"`, which loses GPUs at a daemon-reload in every version."""
     if case.machine.toolkit_config is None:
         return
     mode = runtime_mode(case.machine.toolkit_config)
@@ -101,7 +101,7 @@ def toolkit_mode(case: Case) -> Verdicts:
 
 
 def runtime_mode(text: str) -> str:
-    """The runtime's mode in the toolkit's config.toml; `auto` when it says nothing, or nothing readable."""
+    """Return the runtime's mode in the toolkit's config.toml; `auto` when it is missing."""
     try:
         section = tomllib.loads(text).get("nvidia-container-runtime", {})
     except tomllib.TOMLDecodeError:
@@ -110,7 +110,7 @@ def runtime_mode(text: str) -> str:
 
 
 def fabric_manager(case: Case) -> Verdicts:
-    """Only where the host itself runs it, and of the driver's version."""
+    """Check that the fabric manager has the driver's version, only where the host itself runs it."""
     if not case.settings.hardware.fabric_manager:
         return
     values, driver = case.machine.values, case.gpus.driver or ""
@@ -126,7 +126,7 @@ def fabric_manager(case: Case) -> Verdicts:
 
 
 def persistence(case: Case) -> Verdicts:
-    """Without it the driver unloads between two users of a GPU: starts take long, and its settings are lost."""
+    """Check persistence mode: without it the driver unloads between two processes: slow starts, lost settings."""
     off = [gpu.index for gpu in case.used_gpus if gpu.persistence is False]
     if any(gpu.persistence is not None for gpu in case.used_gpus):
         seen = f"off on GPU {', '.join(map(str, off))}" if off else "on"
@@ -135,7 +135,7 @@ def persistence(case: Case) -> Verdicts:
 
 
 def cgroups(case: Case) -> Verdicts:
-    """With cgroup v1 a container's limits and its devices are kept by rules that systemd and Docker give up."""
+    """Check for cgroup v2: systemd and Docker are dropping version 1's rules for a container's limits and devices."""
     version = case.machine.values.get("cgroup")
     if version is None:
         return
@@ -144,7 +144,7 @@ def cgroups(case: Case) -> Verdicts:
 
 
 def locked_memory(case: Case) -> Verdicts:
-    """What a container may lock is what dockerd may give it, never a login's limit."""
+    """Check the memory that a container may lock: dockerd's limit counts, never a login's."""
     limit = case.machine.values.get("memlock")
     if limit is None:
         return
@@ -156,7 +156,7 @@ def locked_memory(case: Case) -> Verdicts:
 
 
 def open_files(case: Case) -> Verdicts:
-    """Open files of a container."""
+    """Check the limit of open files of a container."""
     limit = case.machine.values.get("nofile")
     if limit is None:
         return
@@ -167,7 +167,7 @@ def open_files(case: Case) -> Verdicts:
 
 
 def foreign_units(case: Case) -> Verdicts:
-    """No unit or container that somebody made by hand has a name of ours, or `releases.foreign_units` is `aside`."""
+    """Check that no hand-made unit or container has Rackwright's name, or `releases.foreign_units` is `aside`."""
     for unit, sentences in case.foreign.items():
         seen = " and ".join(sentences)
         yield case.aside, f"{seen}{', and is kept aside' if case.aside else ''}", next_step(unit)

@@ -1,4 +1,4 @@
-"""Checks of file systems: real free space against what must still come, each file system once."""
+"""Checks of file systems: real free space against pending downloads, each file system once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from rackwright.concerns.preflight.row import Case, Check, Disk, Fetch, figures,
 
 Verdicts = Iterator[tuple[bool, str, str]]
 CONTAINERD_STORE = 29
-"""Docker Engine of this version on keeps images in containerd's root on new installations."""
+"""From this version on, Docker Engine keeps images in containerd's root on new installations."""
 
 
 def space(case: Case) -> Verdicts:
-    """Free space for what is known to the byte, and for the host itself."""
+    """Check free space for downloads of exact size, and for the host itself."""
     for disk, fetches in _file_systems(case):
         needed = sum(fetch.size for fetch in fetches if fetch.exact) + int(figures()["disk"]["free_minimum"])
         seen = f"{disk.mount}: {gib(disk.free)} free, {gib(needed)} needed"
@@ -20,7 +20,7 @@ def space(case: Case) -> Verdicts:
 
 
 def space_estimated(case: Case) -> Verdicts:
-    """Free space for what is only known about: a warning."""
+    """Check free space for downloads of estimated size: a warning."""
     for disk, fetches in _file_systems(case):
         if all(fetch.exact for fetch in fetches):
             continue
@@ -34,7 +34,7 @@ def space_estimated(case: Case) -> Verdicts:
 
 
 def inodes(case: Case) -> Verdicts:
-    """Files that can still be made; some file systems do not count them."""
+    """Check free inodes; some file systems do not count them."""
     least = int(figures()["disk"]["inodes_minimum"])
     for disk, _ in _file_systems(case):
         if disk.inodes:
@@ -42,14 +42,14 @@ def inodes(case: Case) -> Verdicts:
 
 
 def answering(case: Case) -> Verdicts:
-    """A share whose server is gone lets every look at it wait, and every start of an engine."""
+    """Check that file systems answer: a share without its server blocks every access, and every start of an engine."""
     for folder in case.machine.hung:
         fix = f"findmnt --target {folder}; see to the server that it names, or on this host: umount -f -l {folder}"
         yield False, f"the file system of {folder} does not answer", fix
 
 
 def closed(case: Case) -> Verdicts:
-    """What others may write, an engine may load: weights are trusted because only root can change them."""
+    """Check that only root can write models: an engine loads whatever is there."""
     if case.open_models:
         folders = " ".join(case.open_models)
         fix = f"chown -R root:root {folders}; chmod -R go-w {folders}; the next run verifies them once more"
@@ -57,7 +57,7 @@ def closed(case: Case) -> Verdicts:
 
 
 def above(case: Case) -> Verdicts:
-    """Who may rename a verified model puts another one there: each start looks, and no look ends that."""
+    """Check that only root can rename the folders of verified models: no check at a start can prevent an exchange."""
     for folder in case.machine.above:
         seen = f"{folder.path} is {folder.owner}'s, mode {folder.mode}: not only root may put other files into it"
         fix = f"chown root:root {folder.path}; chmod go-w {folder.path}; of a share: at its server"
@@ -65,7 +65,7 @@ def above(case: Case) -> Verdicts:
 
 
 def _fix(case: Case, disk: Disk) -> str:
-    """Only what lies on the disk can be set to another one."""
+    """Return the fix: only settings of paths on this disk can move to another one."""
     named = {"models.folder": case.settings.models.folder, "encodings.folder": case.settings.encodings.folder}
     same = {one.path for one in case.machine.disks if (one.source, one.kind) == (disk.source, disk.kind)}
     there = [key for key, path in named.items() if path in same]
@@ -74,7 +74,7 @@ def _fix(case: Case, disk: Disk) -> str:
 
 
 def _file_systems(case: Case) -> list[tuple[Disk, list[Fetch]]]:
-    """Each file system with what will be written to it."""
+    """Return each file system with the downloads that will be written to it."""
     found: dict[tuple[str, str], tuple[Disk, list[Fetch]]] = {}
     for disk in case.machine.disks:
         if case.read_only_models and disk.path == case.settings.models.folder:
@@ -97,7 +97,7 @@ def _target(case: Case, fetch: Fetch) -> Disk | None:
 
 
 def image_root(case: Case) -> str:
-    """Where Docker keeps images: its data root, or containerd's with the containerd image store."""
+    """Return the folder where Docker keeps images: its data root, or containerd's with the containerd image store."""
     status = case.docker.info.get("DriverStatus") or []
     store = any("io.containerd.snapshotter" in str(entry) for entry in status)
     fresh = case.docker.daemon == "absent" and case.settings.docker.source == "docker"

@@ -1,4 +1,4 @@
-"""Rows as a table for people, or as one calm line."""
+"""Rows as a table for people, or as one line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PREFIX = 30
 
 
 def verdict(row: CheckRow) -> str:
-    """The word in the second column."""
+    """Return the text in the second column."""
     return "ok" if row.ok else row.severity
 
 
 def render(rows: Sequence[CheckRow], width: int | None = None) -> str:
-    """A table: name, verdict, what was seen, fix. width: the columns that it may take."""
+    """Return a table: name, verdict, finding, fix. width: the columns that it may take."""
     columns = COLUMNS if any(row.fix for row in rows) else COLUMNS[:-1]
     return drawn(columns, [_cells(row)[: len(columns)] for row in rows], width)
 
@@ -30,25 +30,25 @@ def _cells(row: CheckRow) -> tuple[str, ...]:
 
 
 def warned(rows: Sequence[CheckRow]) -> str:
-    """Warnings row by row, as they are read among other lines."""
+    """Return the warnings row by row, for reading among other lines."""
     fixes = [f"\n  fix: {row.fix}" if row.fix else "" for row in rows]
     told = [f"warn {coded(row.code, f'{row.name}: {row.seen}')}" for row in rows]
     return "\n".join(_plain(line) for text in map(str.__add__, told, fixes) for line in text.split("\n"))
 
 
 def listing(rows: Sequence[CheckRow]) -> str:
-    """Row by row with the fix on a line of its own, unbroken, so that it can be copied."""
+    """Return row by row, with the fix on a separate, unbroken line so that it can be copied."""
     lines = [line for row in rows for line in (coded(row.code, f"{row.name}: {row.seen}"), f"  fix: {row.fix}")]
     return "\n".join(map(_plain, lines))
 
 
 def _plain(text: str) -> str:
-    """Process names come from strangers."""
+    """Escape text: process names are not trusted."""
     return printable(text)
 
 
 def summary(rows: Sequence[CheckRow]) -> str:
-    """One line."""
+    """Return one line."""
     stops, warnings = sum(row.stops for row in rows), sum(row.warns for row in rows)
     trouble = [f"{stops} stop{'s' * (stops == 1)} this host"] * bool(stops)
     trouble += [counted(warnings, "warning")] * bool(warnings)

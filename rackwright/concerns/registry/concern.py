@@ -1,7 +1,7 @@
 """The login at the image's registry, for root only, beside other registries' logins.
 
 Docker's own `docker login` asks the registry each time, so an outage would fail a run that has nothing to pull.
-The login is therefore merged into config.json here, and tried only by a pull (DECISIONS 17).
+The login is therefore merged into config.json here, and tried only in a pull (DECISIONS 17).
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ class SeenLogin:
     """Root's login at the registry, without the login itself."""
 
     mode: str | None
-    """Mode and owner of config.json, for example `600:root`; None: there is no such file."""
+    """Mode and owner of config.json, for example `600:root`; None: the file is missing."""
     salt: str
-    """The host's own salt, so that `digest` says nothing about the key to anybody else."""
+    """The host's own salt, so that `digest` reveals nothing about the key."""
     digest: str | None
-    """SHA-256 over salt and stored login; None: none is stored for this registry."""
+    """SHA-256 over salt and stored login; None: no login is stored for this registry."""
     helper: str | None
-    """Program that keeps root's logins instead of the file."""
+    """Program that stores root's logins instead of the file."""
 
 
 @dataclass(frozen=True)
 class WantedLogin:
-    """What the settings ask for."""
+    """The login that the settings want."""
 
     registry: str
     auth: Secret | None
-    """Login as config.json has it; None: nothing is to be at rest."""
+    """Login in the format of config.json; None: no login is to be stored."""
     key_known: Secret | None
-    """The configured login, kept or not: if it lies there and is not to, it goes."""
+    """The configured login, to be stored or not: if it is stored against the settings, it is removed."""
     ours: bool
-    """Whether the ownership record says that the stored login is ours."""
+    """True if the ownership record lists the stored login."""
 
 
 def auth_of(registry: Registry) -> Secret | None:
-    """User and key as `auths` in config.json has them; None without a key."""
+    """Return user and key in the format of `auths` in config.json; None without a key."""
     if not registry.key:
         return None
     return Secret(base64.b64encode(f"{registry.user}:{registry.key.unmask()}".encode()).decode())
 
 
 def config_of(registry: Registry) -> Secret | None:
-    """A config.json with this login alone, for a pull that leaves nothing at rest; None without a key."""
+    """Return a config.json with only this login, for a pull that stores nothing; None without a key."""
     auth = auth_of(registry)
     if auth is None:
         return None
@@ -67,7 +67,7 @@ def config_of(registry: Registry) -> Secret | None:
 
 
 def at_rest(registry: Registry, seen: SeenLogin) -> bool:
-    """Whether the login is kept on the host: asked for, and not the business of a credential helper there."""
+    """Return True if the login is to be stored on the host: wanted, and without a credential helper there."""
     return bool(registry.key) and registry.keep and seen.helper is None
 
 
@@ -83,19 +83,19 @@ def parse(output: str) -> SeenLogin:
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedLogin:
-    """The login to keep, if any."""
+    """Return the login to store, if any."""
     registry, auth = settings.registry, auth_of(settings.registry)
     kept = auth if at_rest(registry, reading[REGISTRY]) else None
     return WantedLogin(registry.host, kept, auth, Owned("login", registry.host) in reading[RECORD])
 
 
 def digest(salt: str, auth: Secret) -> str:
-    """What the reading prints when this login is stored."""
+    """Return the digest that the reading prints when this login is stored."""
     return hashlib.sha256(f"{salt}{auth.unmask()}".encode()).hexdigest()
 
 
 def changes(wanted: WantedLogin, seen: SeenLogin) -> list[Change]:
-    """Store, replace, protect or remove the login; nothing is asked of the registry."""
+    """Store, replace, protect or remove the login; the registry is not contacted."""
     if wanted.auth is not None:
         return _keep(wanted, wanted.auth, seen)
     known = wanted.key_known is not None and seen.digest == digest(seen.salt, wanted.key_known)
@@ -139,7 +139,7 @@ def _edit(registry: str, act: str) -> str:
 
 
 def try_key(registry: Registry) -> Change | None:
-    """Ask the registry whether it takes the key; None without a key (DECISIONS 17)."""
+    """Ask the registry whether it accepts the key; None without a key (DECISIONS 17)."""
     if registry.key is None:
         return None
     script = host_script("try_key", registry=registry.host, user=registry.user)
@@ -149,12 +149,12 @@ def try_key(registry: Registry) -> Change | None:
 
 
 def remove_script(registry: str) -> str:
-    """Shell lines that take a registry's login out of root's config.json, for teardown; others stay."""
+    """Return shell lines that remove a registry's login from root's config.json, for teardown; others stay."""
     return _edit(registry, "drop")
 
 
 def report(wanted: WantedLogin, seen: SeenLogin) -> str:
-    """Say so when a credential helper keeps root's logins."""
+    """Report a credential helper that stores root's logins."""
     if seen.helper is None or wanted.key_known is None:
         return ""
     return (
@@ -165,7 +165,7 @@ def report(wanted: WantedLogin, seen: SeenLogin) -> str:
 
 TAKES = frozenset({"registry"})
 """Sections of the settings that it is handed."""
-# A pull asks only whether a helper keeps root's logins, and no change here makes or ends one.
+# A pull only needs to know whether a helper stores root's logins, and no change here adds or removes one.
 REGISTRY: Concern[WantedLogin, SeenLogin] = Concern(
     "registry", read, parse, wanted, changes, report, alone=True, takes=TAKES
 )

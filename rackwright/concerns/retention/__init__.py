@@ -1,6 +1,6 @@
-"""Images and models of ours that no kept release names are pruned; what is not ours stays (DECISIONS 21).
+"""Prune Rackwright's images and models that no retained release needs; those of others stay (DECISIONS 21).
 
-Nothing goes before every endpoint's wanted release lies on the host, so that rolling back never needs a download.
+Nothing is pruned before every endpoint's wanted release is on the host, so that a rollback never needs a download.
 """
 
 from rackwright.concerns.retention.concern import (

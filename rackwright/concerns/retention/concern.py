@@ -1,6 +1,6 @@
-"""Images and models of ours that no kept release names are pruned; what is not ours stays (DECISIONS 21).
+"""Prune Rackwright's images and models that no retained release needs; those of others stay (DECISIONS 21).
 
-Nothing goes before every endpoint's wanted release lies on the host, so that rolling back never needs a download.
+Nothing is pruned before every endpoint's wanted release is on the host, so that a rollback never needs a download.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rackwright.settings.model import HostSettings
 
 @dataclass(frozen=True)
 class KeptRelease:
-    """What one release on the host needs: its hash, its image, and the host paths that it mounts.
+    """Requirements of one release on the host: its hash, its image, and the host paths that it mounts.
 
-    One that does not say what it needs has no image.
+    A release without readable requirements has no image.
     """
 
     hash: str
@@ -39,7 +39,7 @@ class KeptRelease:
 
 @dataclass(frozen=True)
 class SeenRetention:
-    """The releases on the host, and the images that any container there was made from, by the name it asked for."""
+    """The releases on the host, and the images of all containers there, by the requested name."""
 
     kept: tuple[KeptRelease, ...]
     used: frozenset[str] = frozenset()
@@ -47,14 +47,14 @@ class SeenRetention:
 
 @dataclass(frozen=True)
 class WantedRetention:
-    """What may go: our models and images that no release on the host needs."""
+    """Prunable: Rackwright's models and images that no release on the host needs."""
 
     models: tuple[SeenModel, ...]
     images: tuple[LocalImage, ...]
 
 
 def read(_: HostSettings) -> str:
-    """Print what every release on the host needs."""
+    """Print the requirements of every release on the host."""
     return f"""\
 for release in {STATE}/endpoints/*/releases/*/; do
   [ -f "$release/spec.json" ] || continue
@@ -66,12 +66,12 @@ exit 0"""
 
 
 def joined(output: str, answers: Answers) -> str:
-    """The releases, and the image of every container."""
+    """Return the releases, and the image of every container."""
     return "\n".join([output, *(f"used {one.image}" for one in answers.containers or () if one.image)])
 
 
 def parse(output: str) -> SeenRetention:
-    """Parse the listing: a release with what it needs a line, then the images that containers use."""
+    """Parse the listing: a row for each release with its requirements, then the images that containers use."""
     lines = lines_of(output)
     kept = (_kept(*line.split(" ", 1)) for line in lines if not line.startswith("used "))
     return SeenRetention(tuple(kept), frozenset(line.split(" ", 1)[1] for line in lines if line.startswith("used ")))
@@ -84,10 +84,10 @@ def _kept(release: str, text: str) -> KeptRelease:
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
-    """What nobody needs.
+    """Return the models and images that no release needs.
 
-    Nothing as long as a wanted release is not on the host, one there does not say what it needs, or Docker does not
-    answer.
+    None as long as a wanted release is not on the host, a release there has no readable requirements, or Docker does
+    not answer.
     """
     seen = reading[RETENTION]
     kept = seen.kept
@@ -114,12 +114,12 @@ def _spare_image(
     names = {f"{image.repository}:{image.tag}", f"{image.repository}@{image.digest}"}
     ours = any(entry.kind == "image" and _listed(entry.name) in names for entry in owned)
     if any(_listed(name) in names for name in used if ":" in name):
-        return False  # Docker would refuse: somebody has made a container from it
+        return False  # Docker would refuse: a container was made from it
     return ours and not any(_listed(release.image) == f"{image.repository}@{image.digest}" for release in kept)
 
 
 def _listed(reference: str) -> str:
-    """A reference with its repository in the form in which Docker lists it."""
+    """Return a reference with its repository in the form in which Docker lists it."""
     bare, at, digest = reference.partition("@")
     return f"{repository_of(bare)}@{digest}" if at else f"{repository_of(bare)}:{tag_of(bare)}"
 

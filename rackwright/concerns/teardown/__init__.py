@@ -1,1 +1,1 @@
-"""Taking everything of ours off a host again."""
+"""Remove everything of Rackwright's from a host."""

@@ -1,4 +1,4 @@
-"""What on a host carries a mark of ours, whatever its ownership record says: how a teardown finds what it must look at.
+"""Objects on a host with Rackwright's mark, whatever its ownership record lists: the candidates of a teardown.
 
 One command reads all of it, before a teardown and after it. Pure.
 """
@@ -23,40 +23,40 @@ APT_SOURCES = ("/etc/apt/keyrings/", "/etc/apt/sources.list.d/")
 
 @dataclass(frozen=True)
 class Marks:
-    """What a host shows of us."""
+    """Traces of Rackwright on a host."""
 
     record: bool = True
-    """Whether the ownership record lies there."""
+    """True if the ownership record exists."""
     docker: Literal["up", "down", "absent"] = "absent"
     marked: frozenset[Owned] = frozenset()
-    """What is unmistakably ours."""
+    """Objects that are certainly Rackwright's."""
     foreign: tuple[str, ...] = ()
-    """Units and containers that have a name as ours have, and no mark."""
+    """Units and containers with a name like Rackwright's, and without a mark."""
     rules: Mapping[str, int] = field(default_factory=dict)
-    """How many rules of ours each command shows."""
+    """Number of Rackwright's rules that each command shows."""
     folders: tuple[str, ...] = ()
-    """Folders of ours with more in them than a lease needs."""
+    """Rackwright's folders that contain more than a lease needs."""
     models: tuple[str, ...] = ()
-    """Folders at the places of models that the record names."""
+    """Folders at the paths of models in the record."""
     images: frozenset[str] = frozenset()
-    """Images that the record names, as far as Docker has them."""
+    """Images in the record, as far as Docker has them."""
     manifests: tuple[str, ...] = ()
     """Folders with the manifest that Rackwright writes into a verified model."""
     data: bool = False
-    """Whether Docker's data are there without Docker."""
+    """True if Docker's data exist without Docker."""
     unseen: tuple[str, ...] = ()
-    """What could not be looked at, and why."""
+    """Objects that could not be read, and why."""
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing shows that Rackwright was ever here."""
+        """True if the host has no trace of Rackwright."""
         return not (self.marked or self.folders or self.record)
 
 
 def read_script(record: Iterable[Owned], models_dir: str) -> str:
-    """Shell lines that print the marks; they change nothing.
+    """Return shell lines that print the marks; they change nothing.
 
-    record: what the ownership record names. models_dir: where the settings have models.
+    record: entries of the ownership record. models_dir: the settings' folder of models.
     """
     owned = sorted(record)
     return host_script(
@@ -76,7 +76,7 @@ def read_script(record: Iterable[Owned], models_dir: str) -> str:
 
 
 def parse(lines: Iterable[str]) -> Marks:
-    """Parse what the script printed. Raises ReadingError when it broke off or makes no sense."""
+    """Parse the script's output. Raises ReadingError when it is cut short or invalid."""
     rows = [line.split(" ") for line in lines if line.strip()]
     if ["end"] not in rows:
         raise ReadingError("the reading of Rackwright's marks broke off", code="RW3501")
@@ -125,7 +125,7 @@ def _marked(by_kind: Mapping[str, list[list[str]]]) -> Iterable[Owned]:
 
 
 def _named(by_kind: Mapping[str, list[list[str]]], mark: str, marked: bool) -> Iterable[tuple[str, str]]:
-    """Units and containers by name that have the mark, or have not."""
+    """Return units and containers by name that have the mark, or do not have it."""
     for unit, word in by_kind["unit"]:
         if (word == mark) == marked:
             yield "unit", unit

@@ -1,6 +1,6 @@
-"""How each kind of belonging goes from a host again: the changes of a teardown, by kind. Pure.
+"""Removal of each kind of owned object from a host: the changes of a teardown, by kind. Pure.
 
-Each script fails when what it removes is still there, so that nothing is struck from the record too early.
+Each script fails when its object still exists, so that nothing is removed from the record too early.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rackwright.plan.concern import HostReading
 Changes = Callable[[list[str], HostReading], list[Change]]
 AUTHORITIES = "/usr/local/share/ca-certificates/"
 THEIRS = ("/etc/apt", UNITS, "/usr/local")
-"""Folders that stay even when they are empty without us."""
+"""Folders that stay even when they are empty afterwards."""
 
 
 def _change(what: str, kind: str, names: Iterable[str], *steps: Step) -> Change:
@@ -77,13 +77,13 @@ def _daemon_keys(names: list[str], reading: HostReading) -> list[Change]:
 
 
 def _emptied(path: str) -> Shell:
-    """Remove a configuration that held nothing but ours; where it is a link, the file behind it stays, and is empty."""
+    """Remove a configuration with only Rackwright's content; if it is a link, its target stays, and is empty."""
     write = host_script("write_file", path=path, mode="0644", owner="root:root")
     return Shell(f"[ -L {path} ] || {{ rm -f {path}; exit; }}\nprintf '{{}}\\n' | base64 | (\n{write})\n")
 
 
 def without(tree: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
-    """dockerd's configuration without keys of ours, given as dotted paths."""
+    """Return dockerd's configuration without Rackwright's keys, given as dotted paths."""
     result = merged(tree, {}, paths)
     runtimes = dict(result.pop("runtimes", {}))
     if "runtimes.nvidia" in set(paths):
@@ -151,11 +151,11 @@ ORDER: Mapping[str, Changes] = {
     "file": _each("file", "remove", _file),
     "directory": _each("directory", "remove", _directory),
 }
-"""Kinds in the order in which they go: what serves first, what it stands on last."""
+"""Kinds in the order of their removal: endpoints first, their dependencies last."""
 
 
 def removals(owned: Iterable[Owned], reading: HostReading) -> list[Change]:
-    """The changes that remove belongings, in their order."""
+    """Return the changes that remove owned objects, in their order."""
     names: dict[str, list[str]] = {kind: [] for kind in ORDER}
     for one in sorted(owned):
         if one.kind in names:
@@ -164,5 +164,5 @@ def removals(owned: Iterable[Owned], reading: HostReading) -> list[Change]:
 
 
 def unknown_kinds(owned: Iterable[Owned]) -> Sequence[Owned]:
-    """Belongings of a kind that this version does not know how to remove."""
+    """Return owned objects of a kind that this version cannot remove."""
     return [one for one in sorted(owned) if one.kind not in ORDER]

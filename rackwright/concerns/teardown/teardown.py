@@ -1,4 +1,4 @@
-"""What a teardown does: what the ownership record or a mark says is ours goes, and what stays is said. Pure."""
+"""Plan of a teardown: remove all objects with an entry in the record or a mark, and report all that stay. Pure."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ DATA = "Docker's data (/var/lib/docker), which removing its packages does not to
 
 @dataclass(frozen=True)
 class Teardown:
-    """The changes of a teardown, in order, and what stays, in sentences."""
+    """The changes of a teardown, in order, and sentences about all that stays."""
 
     changes: tuple[Change, ...]
     kept: tuple[str, ...] = ()
-    """What is left on purpose."""
+    """Objects that stay on purpose."""
     unknown: tuple[str, ...] = ()
-    """What nobody can tell whether it is ours, or gone."""
+    """Objects whose owner or existence cannot be determined."""
     foreign: tuple[str, ...] = ()
-    """What has a name like ours and is somebody else's."""
+    """Objects with a name like Rackwright's that belong to others."""
     record_stays: bool = False
-    """True when the record still names something afterwards."""
+    """True when the record still has entries afterwards."""
 
 
 def plan_teardown(reading: HostReading, marks: Marks, purge: bool) -> Teardown:
-    """Undo what the record names and what carries our mark; models and images only with `purge`."""
+    """Remove all objects in the record or with Rackwright's mark; models and images only with `purge`."""
     record: frozenset[Owned] = reading[RECORD]
     stay = frozenset() if purge else frozenset(one for one in record if one.kind in PURGED)
     gone = frozenset(one for one in stay if is_gone(one, marks))
@@ -55,7 +55,7 @@ def plan_teardown(reading: HostReading, marks: Marks, purge: bool) -> Teardown:
 
 
 def plan_left_behind(reading: HostReading, declared: Declared, purge: bool) -> list[Change]:
-    """Remove what steps that are no longer called left behind; models and images only with `purge`."""
+    """Remove the objects of steps that are no longer called; models and images only with `purge`."""
     record: frozenset[Owned] = reading[RECORD]
     left = left_of(declared, record)
     going = [one for own in left.values() for one in own if purge or one.kind not in PURGED]
@@ -63,13 +63,13 @@ def plan_left_behind(reading: HostReading, declared: Declared, purge: bool) -> l
 
 
 def _without_served(owned: frozenset[Owned]) -> frozenset[Owned]:
-    """Without the containers that go with their endpoint's unit."""
+    """Return the entries without containers that are removed with their endpoint's unit."""
     units = {one.name.removesuffix(".service") for one in owned if one.kind == "unit"}
     return frozenset(one for one in owned if one.kind != "container" or one.name not in units)
 
 
 def is_gone(one: Owned, marks: Marks) -> bool:
-    """Whether a model or an image that the record names was looked for, and is not there."""
+    """Return True if a model or an image in the record was searched, and is missing."""
     if one.kind == "model":
         return not any(fnmatchcase(path, place) for path in marks.models for place in (one.name, f"{one.name}.partial"))
     return marks.docker == "up" and one.name not in marks.images
@@ -84,7 +84,7 @@ def _forget(gone: Iterable[Owned]) -> list[Change]:
 
 
 def _last(here: bool, left: bool, lease: SeenLease) -> list[Change]:
-    """The rest of our folders, the lease with them; the record itself stays as long as it still names something."""
+    """Remove Rackwright's remaining folders, the lease included; the record stays as long as it has entries."""
     if not here and not lease.last_number:
         return []
     spare = "" if left else f"rm -rf {STATE} || exit 1\n"
@@ -123,9 +123,9 @@ NOTHING = (
 
 
 def remains(marks: Marks, record_stays: bool) -> Sequence[str]:
-    """What is still there once a teardown has ended, as words; nothing when all is gone.
+    """Return all that remains after a teardown, as text; empty when everything was removed.
 
-    record_stays: it still names what stays on purpose, so its folder is no remainder.
+    record_stays: it still has entries that stay on purpose, so its folder does not count.
     """
     found = [f"{one.kind} {one.name}" for one in sorted(marks.marked) if one.kind != "rule"]
     found += [f"{count} rules of {command}" for command, count in sorted(marks.rules.items())]

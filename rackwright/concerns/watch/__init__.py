@@ -1,7 +1,7 @@
-"""What a host looks after by itself: one timer, and a list of checks that any concern may join. Pure.
+"""Automatic checks of a host: one timer, and a list of checks that any concern may extend. Pure.
 
-A check is a script that says what it found. It ends with 0 when all was well, and otherwise when it had to repair
-something, or could not. None runs while somebody is at work on the host.
+A check is a script that prints its finding. It exits with 0 when all was well, and otherwise after a repair, or when
+a repair failed. No check runs while a run works on the host.
 """
 
 from rackwright.concerns.watch.units import (

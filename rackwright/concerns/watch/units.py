@@ -1,7 +1,7 @@
-"""What a host looks after by itself: one timer, and a list of checks that any concern may join. Pure.
+"""Automatic checks of a host: one timer, and a list of checks that any concern may extend. Pure.
 
-A check is a script that says what it found. It ends with 0 when all was well, and otherwise when it had to repair
-something, or could not. None runs while somebody is at work on the host.
+A check is a script that prints its finding. It exits with 0 when all was well, and otherwise after a repair, or when
+a repair failed. No check runs while a run works on the host.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ WATCH_SERVICE, WATCH_TIMER = WATCH_UNITS
 RUNNER = f"{ETC}/watch"
 CHECKS = f"{ETC}/watch.d"
 PAUSED = f"{RUN}/watch-paused"
-"""The second of the host's uptime until which nothing is looked after."""
+"""File with the second of the host's uptime until which no check runs."""
 TRACE = f"{RUN}/watch-trace"
-"""What `nft monitor` prints while it is asked who takes our table away."""
+"""Output of `nft monitor` while it traces which process removes Rackwright's table."""
 SECONDS = 30
-"""Between two looks."""
+"""Seconds between two runs of the checks."""
 KEPT_PORT = f"{CHECKS}/kept-port"
 FREED = f"{RUN}/kept-port-freed"
-"""Is there once that check has restarted dockerd in this boot."""
+"""File that exists once that check has restarted dockerd in this boot."""
 MENDED = f"{RUN}/chains-mended"
-"""When it has last restarted dockerd for the chains that another tool had flushed."""
+"""File with the time of its last restart of dockerd for chains that another tool had flushed."""
 WATCH_FILES = (RUNNER, KEPT_PORT, *(f"{UNITS}/{unit}" for unit in WATCH_UNITS))
 
 
 def check_file(name: str) -> str:
-    """Where a concern puts its check."""
+    """Return the path of a concern's check."""
     return f"{CHECKS}/{name}"
 
 
 def repairs_file(name: str) -> str:
-    """Where a check notes what it had to repair: seconds since 1970, and what it found, a line each."""
+    """Return the path where a check records its repairs: a row each of seconds since 1970 and the finding."""
     return f"{STATE}/watch/{name}"
 
 
 def watch_files() -> dict[str, str]:
-    """The runner, its units, and the check that is no single concern's, by path."""
+    """Return the runner, its units, and the check without a concern of its own, by path."""
     return {
         RUNNER: render_own("watch.j2", checks=CHECKS, paused=PAUSED, run=RUN, state=STATE),
         KEPT_PORT: render_own(

@@ -1,4 +1,4 @@
-"""Hugging Face caches that lie on the host already: their files are copied and verified, never linked."""
+"""Existing Hugging Face caches on the host: their files are copied and verified, never linked."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from rackwright.hostside.fetch_model.files import PIECE
 from rackwright.hostside.fetch_model.hub import File
 
 FICLONE = 0x40049409
-"""linux/fs.h: share the blocks of a file on a file system that can, until one of both is written to."""
+"""linux/fs.h: share a file's blocks, on a file system that supports it, until one of the two is written to."""
 CACHES = "HUB_CACHES"
-"""Environment variable with the folders, parted by colons."""
+"""Environment variable with the folders, separated by colons."""
 SHARED = re.compile(r"blobs/([0-9a-f]{2})/\1[0-9a-f]{62}")
-"""A file that the models of a cache share: huggingface_hub 1.32 and newer keep there what came by Xet."""
+"""A file that the models of a cache share: huggingface_hub 1.32 and newer keep downloads by Xet there."""
 
 
 def caches() -> list[Path]:
-    """The caches that the host has."""
+    """Return the host's caches."""
     return [Path(folder) for folder in os.environ.get(CACHES, "").split(":") if folder]
 
 
 def cached(folders: Sequence[Path], repository: str, commit: str, file: File) -> Path | None:
-    """Where a cache has a file of a commit, of the right size; None when none has it.
+    """Return the path of a commit's file of the right size in a cache; None when no cache has it.
 
     A snapshot's names are links to its repository's `blobs`, which may be links to the cache's own; one that leads
-    elsewhere is somebody's trick.
+    elsewhere is not trusted.
     """
     for folder in folders:
         own = folder / f"models--{repository.replace('/', '--')}"
@@ -41,13 +41,13 @@ def cached(folders: Sequence[Path], repository: str, commit: str, file: File) ->
 
 
 def _belongs(path: Path, own: Path, cache: Path) -> bool:
-    """True if a file is the repository's own, or one that the cache's repositories share."""
+    """Return True if a file is the repository's own, or one that the cache's repositories share."""
     shared = cache in path.parents and SHARED.fullmatch(path.relative_to(cache).as_posix())
     return own in path.parents or bool(shared)
 
 
 def copy(source: Path, target: Path, still_working: Callable[[], None]) -> None:
-    """Copy a file's bytes; where the file system can share blocks, that takes no time and no room."""
+    """Copy a file's bytes; where the file system can share blocks, this takes no time and no space."""
     with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as there, target.open("wb") as here:
         with suppress(OSError):
             fcntl.ioctl(here, FICLONE, there.fileno())

@@ -15,17 +15,17 @@ from typing import Any
 from rackwright.hostside.fetch_model.failures import DownloadError, classify
 
 DIE_WITH_PARENT = 1
-"""PR_SET_PDEATHSIG of linux/prctl.h: an orphan would go on writing."""
+"""PR_SET_PDEATHSIG of linux/prctl.h: an orphan would continue to write."""
 TICK = 0.2
 TELL = 2.0
 """Seconds between two lines of progress."""
 
 
 class Supervisor:
-    """Waits for a child: ends one that stalls, and holds one that is faster than it may.
+    """Waits for a child: ends one that stalls, and pauses one that exceeds its rate.
 
     stall: seconds without progress after which the child is ended. rate: bytes a second, or None.
-    amount: bytes that are there. last_work: a number that changes while work goes on. tell: prints a line of progress.
+    amount: bytes on disk. last_work: a number that changes while work continues. tell: prints a line of progress.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Supervisor:
             paused = self._pace(child, here - first, now - start)
 
     def _pace(self, child: int, arrived: int, seconds: float) -> bool:
-        """Pause the child while it is ahead of the rate: works whatever the library and its HTTP client are."""
+        """Pause the child while it is ahead of the rate: this works with any library and HTTP client."""
         ahead = self.rate is not None and arrived > self.rate * seconds
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGSTOP if ahead else signal.SIGCONT)
@@ -64,7 +64,7 @@ class Supervisor:
 
 
 def in_child(task: Callable[[], Any], supervisor: Supervisor) -> Any:
-    """What a task returns, as JSON values, run in a child process. Raises DownloadError as the child met it."""
+    """Run a task in a child process and return its result, as JSON values. Raises the child's DownloadError."""
     with tempfile.TemporaryFile() as answer:
         child = os.fork()
         if child == 0:

@@ -1,4 +1,4 @@
-"""What can go wrong, as kinds; which of them are worth a retry; and the message for each."""
+"""Kinds of failures, those that are worth a retry, and the message for each."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 REPEATED = {"limited", "server", "transient", "route", "stalled"}
 TRIES = 4
 MISTAKES = {"gated", "repository", "revision", "nothing", "moved", "name"}
-"""What only other settings help against."""
+"""Failures that only other settings can fix."""
 MISTAKE = 78
 """Exit status (EX_CONFIG) for these."""
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
-"""What a file system answers root that it lets do nothing more than others."""
+"""Errors of a file system that refuses root like any other user."""
 
 
 class DownloadError(Exception):
-    """Something that ends a try. `wait`: seconds that the hub asks us to wait."""
+    """A failure that ends a try. `wait`: seconds that the hub asks clients to wait."""
 
     def __init__(self, kind: str, text: str = "", wait: float = 0) -> None:
         super().__init__(text)
@@ -25,7 +25,7 @@ class DownloadError(Exception):
 
 
 def classify(error: BaseException) -> DownloadError:
-    """The failure that an exception stands for, over all versions of the library and of its HTTP clients."""
+    """Return the failure of an exception, for all versions of the library and of its HTTP clients."""
     if isinstance(error, DownloadError):
         return error
     causes = list(_causes(error))
@@ -40,7 +40,7 @@ def classify(error: BaseException) -> DownloadError:
 
 
 def _is_refused(cause: BaseException) -> bool:
-    """Of a file; a firewall may refuse a connection with the same number."""
+    """Return True if a file was refused; a firewall may refuse a connection with the same number."""
     return isinstance(cause, OSError) and cause.errno in REFUSED and cause.filename is not None
 
 
@@ -180,11 +180,11 @@ TOLD = {
     ),
     "library": ("the image cannot download: {text}", "use an image that brings huggingface_hub"),
 }
-"""What went wrong and what to do, by kind; `gated` and `repository` also by whether a token is set."""
+"""Problem and next step, by kind; `gated` and `repository` also by whether a token is set."""
 
 
 def explain(failure: DownloadError, repository: str, revision: str, token: bool, target: str) -> list[str]:
-    """What went wrong, then what to do, as lines for people."""
+    """Return the problem, then the next step, as lines for people."""
     by_token = f"{failure.kind}:{'token' if token else ''}"
     other = ("{repository} could not be fetched: {text}", "run again; what arrived is kept")
     values = {

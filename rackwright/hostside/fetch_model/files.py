@@ -1,4 +1,4 @@
-"""Verified files: hashing, and telling without reading whether a file is still the verified one."""
+"""Verified files: hashing, and checks without reading that a file is still the verified one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PIECE = 8 << 20
 CLOCK_TICK = 1.1
 """Seconds, and a little more, in which a server may give two writes the same time."""
 LATELY = 600
-"""Seconds by which a server's clock may differ from ours."""
+"""Seconds by which a server's clock may differ from the host's."""
 
 
 def digests(path: Path, still_working: Callable[[], None]) -> tuple[str, str]:
-    """SHA-256, and git's blob hash, which is what the hub publishes of small files."""
+    """Return SHA-256 and git's blob hash, which the hub publishes for small files."""
     sha256, blob = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as handle:
         while piece := handle.read(PIECE):
@@ -32,10 +32,10 @@ def digests(path: Path, still_working: Callable[[], None]) -> tuple[str, str]:
 def verified(
     file: File, path: Path, still_working: Callable[[], None], before: Mapping[Path, File] | None = None
 ) -> File | None:
-    """What the manifest says of a file whose bytes are the published ones, or None.
+    """Return the manifest's entry of a file whose bytes are the published ones, or None.
 
-    Times and inode are those from before the reading: a write meanwhile, or later, does not go unseen.
-    before: what `file_times` has seen of it.
+    Times and inode are those from before the reading: a write during it, or later, is detected.
+    before: its entry from `file_times`.
     """
     if path.is_symlink() or not path.is_file() or path.stat().st_size != file["size"]:
         return None
@@ -46,9 +46,9 @@ def verified(
 
 
 def file_times(paths: Iterable[Path]) -> dict[Path, File]:
-    """Times and inodes of files, before any is read.
+    """Return times and inodes of files, before any is read.
 
-    After a write in this very moment, the next one might leave the same times: one pause for all of them.
+    After a write at this moment, the next one might leave the same times: one pause for all of them.
     """
     seen = {path: _stat(path) for path in paths if path.is_file()}
     if any(not roots_own(path) and abs(time.time() - own.st_ctime) < LATELY for path, own in seen.items()):
@@ -60,17 +60,17 @@ def file_times(paths: Iterable[Path]) -> dict[Path, File]:
 
 
 def _stat(path: Path) -> os.stat_result:
-    with path.open("rb") as handle:  # NFS asks the server for them when a file is opened
+    with path.open("rb") as handle:  # NFS gets them from the server when a file is opened
         return os.fstat(handle.fileno())
 
 
 def after_rename(noted: File, path: Path) -> File:
-    """What the manifest says of a file after it was renamed or linked, which changes its ctime only."""
+    """Return the manifest's entry of a file after a rename or a link, which changes only its ctime."""
     return {**noted, "ctime_ns": path.lstat().st_ctime_ns}
 
 
 def closed(noted: File) -> File:
-    """What the manifest says of a file in a folder that only root may write to: its ctime says nothing more there.
+    """Return the manifest's entry of a file in a folder that only root may write to: its ctime is not needed there.
 
     A backup, a link or another label changes it, and 65 GB would be hashed again.
     """
@@ -78,9 +78,9 @@ def closed(noted: File) -> File:
 
 
 def unchanged(noted: File, path: Path) -> bool:
-    """Whether a file still is the verified one, by size, times and inode: hashing 65 GB takes minutes.
+    """Return True if a file still is the verified one, by size, times and inode: hashing 65 GB takes minutes.
 
-    Whoever may write to a file sets its mtime as they like, and never its ctime.
+    A process that may write to a file can set any mtime, but never the ctime.
     """
     try:
         seen = path.lstat()
@@ -91,32 +91,32 @@ def unchanged(noted: File, path: Path) -> bool:
 
 
 def is_read_only(folder: Path) -> bool:
-    """Whether not even root may write to a folder: a file system that is mounted so, or a server that refuses it."""
+    """Return True if not even root may write to a folder: a read-only mount, or a server that refuses it."""
     return not os.access(folder, os.W_OK)
 
 
 def is_closed(folder: Path) -> bool:
-    """Whether nobody but root can have changed anything in a folder."""
+    """Return True if only root can have changed anything in a folder."""
     return all(map(roots_own, [folder, *folder.rglob("*")]))
 
 
 def roots_own(path: Path) -> bool:
-    """Whether root, as whom this runs, owns a file or folder, and nobody else may write to it."""
+    """Return True if root, the user of this program, owns a file or folder, and no other user may write to it."""
     seen = path.lstat()
     return seen.st_uid == os.geteuid() and (path.is_symlink() or not seen.st_mode & 0o022)
 
 
 def close(folder: Path) -> None:
-    """Let everybody read a folder or a file, the server's user in the container too, and only root write."""
+    """Let all users read a folder or a file, the server's user in the container too, and only root write."""
     for path in [folder, *folder.rglob("*")]:
-        # A server of a shared store may not let root change whose a file is.
+        # A server of a shared store may not let root change a file's owner.
         with suppress(PermissionError):
             if not path.is_symlink():
                 _close(path)
 
 
 def _close(path: Path) -> None:
-    """What is right already is left alone: the call changes the ctime, by which other hosts know a file."""
+    """Set owner and mode only where they differ: a call changes the ctime, by which other hosts identify a file."""
     seen = path.stat()
     if seen.st_uid != os.geteuid() and os.geteuid() == 0:
         os.chown(path, 0, 0)
@@ -126,14 +126,14 @@ def _close(path: Path) -> None:
 
 
 def same_bytes(one: File, other: File) -> bool:
-    """Whether two entries of a file do not contradict each other, and share a hash."""
+    """Return True if two entries of a file do not contradict each other, and share a hash."""
     hashes = [(one.get(key), other.get(key)) for key in ("sha256", "blob")]
     known = [(mine, theirs) for mine, theirs in hashes if mine and theirs]
     return one["size"] == other["size"] and bool(known) and all(mine == theirs for mine, theirs in known)
 
 
 def is_plain(path: str) -> bool:
-    """Whether a name that the hub gives leads to a file below the model's folder, and is not one of ours."""
+    """Return True if a name from the hub leads to a file below the model's folder, and is not Rackwright's."""
     parts = path.split("/")
     plain = all(part not in ("", ".", "..") for part in parts) and path.isprintable() and "\\" not in path
     return plain and not any(part.startswith((".rackwright", ".parts")) for part in parts)

@@ -1,4 +1,4 @@
-"""The hub, by the image's own huggingface_hub. Asked in a child process only, which can be slowed and ended."""
+"""The hub, by the image's huggingface_hub. It is used only in a child process, which can be slowed and ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ File = dict[str, Any]
 def load_library() -> None:
     """Import the library where children are forked from: each would take most of a second for it.
 
-    What is wrong with it, a child says: it imports again what has failed.
+    A child reports its errors: it repeats the import that failed.
     """
     with suppress(Exception):
         for name in ("hf_api", "file_download"):
@@ -26,8 +26,8 @@ def load_library() -> None:
 class Hub:
     """One repository.
 
-    The library reads 10 MB at a time: a slow line would look like a stall, and a cut lose all of it. slow: read
-    even less, since a cap works by pausing and would be all bursts.
+    The library reads 10 MB at a time: a slow connection would look like a stall, and a lost one lose all of it. slow:
+    read even less, since a cap works by pausing and would be all bursts.
     """
 
     def __init__(self, repository: str, token: str | None, slow: bool) -> None:
@@ -40,17 +40,17 @@ class Hub:
             module.DOWNLOAD_CHUNK_SIZE = 1 << (18 if slow else 20)
 
     def resolve(self, revision: str) -> dict[str, Any]:
-        """The revision's commit, and all files at it with what the hub publishes of each."""
+        """Return the revision's commit, and all its files with the data that the hub publishes of each."""
         api = self.client.HfApi(token=self.token)
         commit = api.model_info(self.repository, revision=revision).sha
         entries = api.list_repo_tree(self.repository, recursive=True, revision=commit)
         return {"commit": commit, "files": [_published(entry) for entry in entries if hasattr(entry, "blob_id")]}
 
     def append(self, commit: str, file: File, part: Path) -> None:
-        """Append to `part` what it lacks of a file.
+        """Append to `part` the missing bytes of a file.
 
-        The library's HTTP client is called with the bytes that are there, because its newest release
-        starts every file anew after a cut.
+        The library's HTTP client is called with the present number of bytes, because its newest release
+        starts every file again after an interruption.
         """
         url = self.client.hf_hub_url(self.repository, file["path"], revision=commit)
         location = self.client.get_hf_file_metadata(url, token=self.token).location
@@ -65,7 +65,7 @@ class Hub:
     def _headers(self, url: str, location: str) -> dict[str, str]:
         headers: dict[str, str] = dict(self.client.utils.build_hf_headers(token=self.token))
         if _server(location) != _server(url):
-            headers.pop("authorization", None)  # the token is for the hub, not for where it sends us, nor in clear
+            headers.pop("authorization", None)  # the token is for the hub, not for a redirect's target, nor in clear
         return {**headers, "Accept-Encoding": "identity"}
 
 

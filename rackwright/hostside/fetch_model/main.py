@@ -15,14 +15,14 @@ TOKEN_FILE = "hub_token"
 
 
 def main() -> int:
-    """Fetch the model of argv[1]. Returns the exit status."""
+    """Fetch the model of argv[1]. Return the exit status."""
     # As process 1 of a container, Python would ignore SIGTERM.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     spec = json.loads(sys.argv[1])
     # The image may be set to be offline, and so may its library's transfer helpers, which resume nothing.
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_ENABLE_HF_TRANSFER"):
         os.environ.pop(name, None)
-    # Longer than our own watch, so that our own watch reports a stall.
+    # Longer than the supervisor's limit, so that the supervisor reports a stall.
     quiet = {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     os.environ.update(quiet, HF_HUB_DOWNLOAD_TIMEOUT=str(2 * spec["stall"]), HF_HUB_ETAG_TIMEOUT="30")
     os.umask(0o022)

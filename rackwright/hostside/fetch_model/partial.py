@@ -1,4 +1,4 @@
-"""The folder in which a model comes together. What is verified in it is noted, and not read again."""
+"""The folder in which a model is assembled. Its verified files are recorded, and not read again."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rackwright.hostside.fetch_model.hub import File, Hub
 from rackwright.hostside.fetch_model.records import Records
 
 HEARTBEAT = "beat"
-"""File beside the parts whose time is that of the last work; other versions of Rackwright know it by this name."""
+"""File beside the parts whose time is that of the last work; other versions of Rackwright use this name."""
 
 
 class Partial:
-    """TARGET.partial: verified files in their places, others in .parts."""
+    """TARGET.partial: verified files at their paths, others in .parts."""
 
     def __init__(self, target: Path, records: Records) -> None:
         self.folder = target.with_name(target.name + ".partial")
@@ -32,7 +32,7 @@ class Partial:
         self.lock = threading.Lock()
 
     def make(self) -> bool:
-        """Make the folder. Returns whether this host may: a server may refuse what the mount itself allows to root."""
+        """Make the folder. Return whether this host may: a server may refuse a write that the mount allows to root."""
         try:
             self.parts.mkdir(parents=True, exist_ok=True)
             self.handle = (self.parts / "lock").open("w")
@@ -46,10 +46,10 @@ class Partial:
         return True
 
     def open(self, wait: Callable[[], None]) -> bool:
-        """Keep any other writer out as long as this process lives.
+        """Lock out other writers as long as this process lives.
 
-        wait: called again and again while another one has it, as on a store that several hosts fill. Returns whether
-        there was another: the folder may have gone to its place meanwhile. Raises DownloadError where it cannot lock.
+        wait: called repeatedly while another one has it, as on a store that several hosts fill. Returns whether there
+        was another: it may have moved the folder into place since. Raises DownloadError where it cannot lock.
         """
         waited = False
         while True:
@@ -65,33 +65,33 @@ class Partial:
                 raise DownloadError("busy", f"{self.folder}: {error}") from None
 
     def close(self) -> None:
-        """Let others in."""
+        """Release the lock."""
         self.handle.close()
 
     def note_work(self) -> None:
-        """Say that work goes on although no byte arrives: a large file is being hashed."""
+        """Record that work continues although no byte arrives: a large file is being hashed."""
         (self.parts / HEARTBEAT).touch()
 
     def last_work(self) -> int:
-        """When work last went on, as a number that changes."""
+        """Return the time of the last work, as a number that changes."""
         noted = self.parts / HEARTBEAT
         return noted.stat().st_mtime_ns if noted.exists() else 0
 
     def bytes(self) -> int:
-        """Bytes that are here, of all files."""
+        """Return the bytes on disk, of all files."""
         return sum(_size(path) for path in self.folder.rglob("*"))
 
     def unfinished(self) -> int:
-        """Bytes that are here of files that are not verified yet."""
+        """Return the bytes on disk of files that are not verified yet."""
         return sum(_size(part) for part in self.parts.glob("*.part"))
 
     def done(self) -> dict[str, File]:
-        """Manifest entries, by path, of the files that are verified and unchanged since."""
+        """Return the manifest entries, by path, of the files that are verified and unchanged since."""
         noted = self.records.done(self.folder)
         return {found["path"]: found for found in noted if unchanged(found, self.folder / found["path"])}
 
     def accept(self, file: File, part: Path) -> bool:
-        """Move a file into its place and note it, if its bytes are the published ones; otherwise it is removed."""
+        """Move a file to its path and record it, if its bytes are the published ones; otherwise remove it."""
         close(part)
         found = verified(file, part, self.note_work)
         if found is None:
@@ -123,7 +123,7 @@ class Partial:
         raise DownloadError("bytes", file["path"])
 
     def _copied(self, repository: str, commit: str, file: File, part: Path) -> bool:
-        """Take a file from a cache of the host's; what is wrong there is fetched."""
+        """Take a file from the host's cache; a wrong one there is fetched."""
         source = cached(caches(), repository, commit, file)
         if source is None:
             return False
@@ -131,7 +131,7 @@ class Partial:
         return self.accept(file, part)
 
     def move_in(self, target: Path) -> Path | None:
-        """Put the folder into its place in one step. A folder that was there is moved aside, and returned."""
+        """Move the folder to its path in one step. An existing folder there is renamed, and its new path returned."""
         os.sync()
         aside = None
         if target.exists():
@@ -142,14 +142,14 @@ class Partial:
         return aside
 
     def drop(self) -> None:
-        """Remove the folder: its files have gone to their places."""
+        """Remove the folder: its files were moved to their paths."""
         gone = self.folder.with_name(f"{self.folder.name}.gone")
         shutil.rmtree(gone, ignore_errors=True)
         self.folder.rename(gone)
         self._remove(gone)
 
     def _remove(self, folder: Path) -> None:
-        """Remove what nobody looks for any more. On a share, a file that is open would stay under another name."""
+        """Remove a folder that is no longer needed. On a share, an open file would stay under another name."""
         self.close()
         shutil.rmtree(folder, ignore_errors=True)
         self.records.forget(self.folder)

@@ -1,8 +1,8 @@
-"""What this host has verified, and where: kept by root on the host itself, by the folder's name.
+"""Records of the files that this host has verified: stored by root on the host itself, by the folder's name.
 
-The manifest in a model's folder is a mark, and says nothing: whoever may write there could write one for other bytes,
-and a shared folder's is another host's. A record is of one store: another share that is mounted over the same path
-may have other bytes below the same names, times and inodes.
+The manifest in a model's folder is only a mark: a user with write access could write one for other bytes, and a
+shared folder's is another host's. A record is of one store: another share that is mounted over the same path may
+have other bytes with the same names, times and inodes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MANIFEST = ".rackwright.json"
 
 
 class Records:
-    """The host's records. `folder` is where they lie, `stores` the file in which store.sh has named the stores."""
+    """The host's records. `folder` is their folder, `stores` the file in which store.sh lists the stores."""
 
     def __init__(self, folder: Path, stores: Path) -> None:
         self.folder = folder
@@ -31,11 +31,11 @@ class Records:
         }
 
     def store(self, folder: Path) -> str:
-        """The store that a folder is on, or will be; empty where no name of it can be trusted."""
+        """Return the store that a folder is on, or will be; empty where its name cannot be trusted."""
         return self.stores.get(str(folder), self.stores.get(str(folder.parent), ""))
 
     def read(self, folder: Path) -> dict[str, Any] | None:
-        """What was verified of a folder; None when that is nothing, on another store, or could be changed unseen."""
+        """Return a folder's record; None when it is missing, of another store, or a change could be unnoticed."""
         found, store = _json(self.folder / f"{folder.name}.json"), self.store(folder)
         of_this = [found.get(key) for key in ("version", "folder", "store")] == [1, str(folder), store]
         if not (of_this and store and folder.is_dir()):
@@ -43,32 +43,32 @@ class Records:
         return found if is_closed(folder) or not _needs_closing(found) else None
 
     def write(self, folder: Path, manifest: dict[str, Any]) -> None:
-        """Note what was verified; in the folder too, as a mark, when it has none of these bytes yet."""
+        """Record the verified files; in the folder too, as a mark, when it has none of these bytes yet."""
         there = _json(folder / MANIFEST)
         same = all(there.get(key) == manifest[key] for key in ("repository", "commit", "files", "include", "exclude"))
-        # Another host that shares the folder has its own record, and nothing to verify again.
+        # Another host that shares the folder has its own record, and need not verify again.
         if not same and not is_read_only(folder):
             with suppress(PermissionError):
                 _write(folder / MANIFEST, manifest)
         noted = {**manifest, "folder": str(folder), "store": self.store(folder)}
         _write(self.folder / f"{folder.name}.json", noted)
 
-    # -- a folder in which a model comes together
+    # -- a folder in which a model is assembled
 
     def done(self, partial: Path) -> list[File]:
-        """What this host has verified in it."""
+        """Return the files that this host has verified in it."""
         notes = self._notes(partial)
         lines = notes.read_text().splitlines() if notes.exists() else []
         found = [note for line in lines if (note := _note(line))]
         return [note["file"] for note in found if note["store"] == self.store(partial)]
 
     def note(self, partial: Path, found: File) -> None:
-        """Note one more file of it."""
+        """Record one more file of it."""
         with self._notes(partial).open("a") as handle:
             handle.write("\n" + json.dumps({"store": self.store(partial), "file": found}))
 
     def forget(self, partial: Path) -> None:
-        """It has gone to its place."""
+        """Remove its record: the folder was moved to its path."""
         self._notes(partial).unlink(missing_ok=True)
 
     def _notes(self, partial: Path) -> Path:
@@ -76,7 +76,7 @@ class Records:
 
 
 def _needs_closing(manifest: Mapping[str, Any]) -> bool:
-    """Whether a record counts only as long as nobody but root may write to the folder."""
+    """Return True if a record counts only as long as only root may write to the folder."""
     files: Iterable[File] = manifest["files"]
     return any(file["ctime_ns"] is None for file in files)
 
@@ -86,7 +86,7 @@ def _note(line: str) -> dict[str, Any] | None:
         found: dict[str, Any] = json.loads(line)
         return found
     except ValueError:
-        return None  # the last line of a run that was cut off
+        return None  # the last row of an interrupted run
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, values: dict[str, Any]) -> None:
-    """Replace a file so that after a power cut the old one is there, or the new one."""
+    """Replace a file so that after a power cut either the old one or the new one exists."""
     new = path.with_name(f"{path.name}.new")
     with new.open("w") as handle:
         json.dump(values, handle, indent=1)

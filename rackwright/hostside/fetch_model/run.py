@@ -1,4 +1,4 @@
-"""One model from end to end: what is there, what is wanted, fetch the difference, verify, move into place."""
+"""One model from end to end: compare present and wanted files, fetch the difference, verify, move into place."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from rackwright.hostside.fetch_model.partial import Partial
 from rackwright.hostside.fetch_model.records import Records
 
 LONGEST_WAIT = 900
-"""Seconds that the hub may ask us to wait before that counts as an error."""
+"""Longest wait in seconds that the hub may ask for before it counts as an error."""
 AT_ONCE = 4
 STORES = "stores"
-"""The file that says on which store each folder is."""
+"""The file that lists the store of each folder."""
 SPARE = 64 << 20
 """Bytes of the disk that stay free."""
 
 
 class Model:
-    """One repository at one revision. `spec` as models.py writes it."""
+    """One repository at one revision. `spec` in the format of models.py."""
 
     def __init__(self, spec: Mapping[str, Any], token: str | None) -> None:
         self.spec, self.token = spec, token
@@ -73,13 +73,13 @@ class Model:
         self._fetch(commit, [file for file in files if file["path"] not in ready], partial, total)
         self._finish(commit, files, ready, manifest, partial)
 
-    # -- what is wanted
+    # -- wanted files
 
     def _place(self, commit: str) -> Path:
         return Path(self.spec["models_dir"]) / (self.spec["directory"] or f"{self.spec['name']}--{commit[:12]}")
 
     def _known(self) -> tuple[str, list[File]] | None:
-        """Commit and files as the manifest has them, when that is what is wanted: no need to ask the hub."""
+        """Return commit and files of the manifest, when they are the wanted ones: the hub is not needed."""
         commit = self.spec["commit"]
         manifest = self.records.read(self._place(commit)) if commit else None
         wanted = [commit, sorted(self.spec["include"]), sorted(self.spec["exclude"])]
@@ -89,7 +89,7 @@ class Model:
         return (commit, files) if not self._against_the_lock(files) else None
 
     def _asked(self) -> tuple[str, list[File]]:
-        """Commit and files as the hub has them."""
+        """Return commit and files of the hub."""
         revision = self.spec["commit"] or self.revision
         say(f"asking the hub for {self.repository} at {revision}")
         supervisor = Supervisor(max(60.0, float(self.spec["stall"])), None)
@@ -101,7 +101,7 @@ class Model:
         return found["commit"], [self._pinned(file) for file in files]
 
     def _against_the_lock(self, files: list[File]) -> list[str]:
-        """Files that are not as the lock file has them, or that it lacks; none where it does not list files."""
+        """Return files that differ from the lock file, or that it lacks; none where it does not list files."""
         locked = self.spec["files"]
         there = {file["path"]: file for file in files}
         wrong = [path for path, file in there.items() if path not in locked or not same_bytes(locked[path], file)]
@@ -109,7 +109,7 @@ class Model:
         return sorted([*wrong, *gone]) if locked else []
 
     def _pinned(self, file: File) -> File:
-        """A file with the SHA-256 of the lock, which says more than git's hash."""
+        """Return a file with the SHA-256 of the lock, which is stronger than git's hash."""
         return {**file, "sha256": file["sha256"] or self.spec["files"].get(file["path"], {}).get("sha256")}
 
     def _chosen(self, files: list[File]) -> list[File]:
@@ -131,7 +131,7 @@ class Model:
         self.waits = True
         time.sleep(1)
 
-    # -- a store that others fill
+    # -- a store that is filled by other systems
 
     def _use_read_only(self, commit: str, files: list[File], manifest: dict[str, Any] | None) -> None:
         """Use a folder that cannot be written to when all of it is right. Raises DownloadError otherwise."""
@@ -145,22 +145,22 @@ class Model:
         say(f"{self.target}: read-only, complete and verified, {len(files)} files")
 
     def _seen_before(self, files: list[File], noted: Mapping[str, File]) -> dict[Path, File]:
-        """Of the target's files that must be read, what is seen of them before."""
+        """Return times and inodes of the target's files that must be read, from before the reading."""
         paths = [self.target / file["path"] for file in files if self._known_there(file, noted) is None]
         return file_times(path for path in paths if not path.is_symlink())
 
     def _known_there(self, file: File, noted: Mapping[str, File]) -> File | None:
-        """The manifest's entry of a file of the target, when that needs no reading."""
+        """Return the manifest's entry of a target's file, when the file need not be read."""
         known, path = noted.get(file["path"]), self.target / file["path"]
         return known if known and same_bytes(known, file) and unchanged(known, path) else None
 
     def _seen(self, file: File, noted: Mapping[str, File], before: Mapping[Path, File]) -> File | None:
         return self._known_there(file, noted) or self._verify(file, self.target / file["path"], before)
 
-    # -- what is there
+    # -- present files
 
     def _there(self, files: list[File], manifest: dict[str, Any] | None, partial: Partial) -> dict[str, File]:
-        """Manifest entries of the files that are verified already, in the target or in the partial folder."""
+        """Return the manifest entries of verified files, in the target or in the partial folder."""
         noted = {found["path"]: found for found in manifest["files"]} if manifest else {}
         ready = partial.done()
         missing = [file for file in files if file["path"] not in ready]
@@ -196,7 +196,7 @@ class Model:
         self._again(lambda: self._fetch_all(commit, files, partial), supervisor)
 
     def _fetch_all(self, commit: str, files: list[File], partial: Partial) -> None:
-        """In the child: all files that are not done yet, some at a time."""
+        """Fetch all remaining files, some at a time; runs in the child."""
         quiet_disk()
         hub, done = Hub(self.repository, self.token, slow=self.rate is not None), partial.done()
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -215,7 +215,7 @@ class Model:
             raise DownloadError("full", f"It needs {gib(more)} more of its {gib(total)}, and {gib(free)} are free.")
 
     def _again(self, task: Callable[[], Any], supervisor: Supervisor) -> Any:
-        """Try, wait as the hub asks or a little longer each time, and try again. Raises the last DownloadError."""
+        """Try, wait as the hub asks or a little longer each time, and retry. Raises the last DownloadError."""
         load_library()
         for number in range(1, TRIES + 1):
             try:
@@ -253,9 +253,9 @@ class Model:
             say(f"what was in its place, and was not this model whole, is now {aside}")
 
     def _still(self, file: File, found: File | None, partial: Partial) -> File:
-        """The entry of a file that is still the verified one. Other times alone do not refuse it; its bytes decide.
+        """Return the entry of a file that is still the verified one. Changed times alone do not matter; its bytes do.
 
-        A share's client may say for a second what was so before a rename, and a backup may touch what it reads.
+        A share's client may report the state before a rename for a second, and a backup may touch files that it reads.
         """
         places = [folder / file["path"] for folder in (self.target, partial.folder)]
         if found and any(unchanged(found, place) for place in places):
@@ -273,9 +273,9 @@ class Model:
                 source.replace(place)
 
     def _entries_in_place(self, entries: list[File]) -> list[File]:
-        """The entries by which the files are known where they lie now.
+        """Return the entries of the files at their final paths.
 
-        Where root may not own them, others may have written to them before they came there: those are read once more.
+        Where root may not own them, others may have written to them before the move: those are read once more.
         """
         if is_closed(self.target):
             return [closed(found) for found in entries]
@@ -303,7 +303,7 @@ class Model:
 
 
 def _any(file: File, patterns: list[str]) -> bool:
-    """As huggingface_hub matches: a pattern that ends with / means everything below."""
+    """Return True if a pattern matches, as in huggingface_hub: one that ends with / means everything below."""
     return any(fnmatch.fnmatch(file["path"], one + "*" if one.endswith("/") else one) for one in patterns)
 
 
@@ -318,7 +318,7 @@ def _cause(failure: DownloadError) -> str:
 
 
 def quiet_disk() -> None:
-    """Idle I/O priority: a server on this host comes first. Where the kernel does not offer it, go on without."""
+    """Set idle I/O priority: a server on this host comes first. Without kernel support, continue without it."""
     number = {"x86_64": 251, "aarch64": 30}.get(platform.machine())
     if number is not None:
         ctypes.CDLL(None).syscall(number, 1, 0, 3 << 13)
@@ -326,10 +326,10 @@ def quiet_disk() -> None:
 
 
 def gib(count: int) -> str:
-    """Bytes for people."""
+    """Return bytes as text for people."""
     return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{max(count, 0) / (1 << 20):.1f} MiB"
 
 
 def say(text: str) -> None:
-    """One line of progress; its first word is what fetch_model.sh knows it by."""
+    """Print one line of progress; fetch_model.sh recognizes it by its first word."""
     print(f"progress: {' '.join(text.split())}", flush=True)

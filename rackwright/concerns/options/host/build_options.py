@@ -1,6 +1,6 @@
-"""Runs inside a serving image, alone: build the server's options with the engine's own classes; say what it refuses.
+"""Build the server's options with the engine's classes, and print refusals. Runs alone inside a serving image.
 
-`python3 - KIND MODEL FILE GPUS [WORD...]`, where WORDs are more of the server's command line. The first line of
+`python3 - KIND MODEL FILE GPUS [WORD...]`, where WORDs are further arguments of the server. The first line of
 standard output is the answer as JSON, the others are for people. Exit status: 0, or 3 when the engine refuses them.
 """
 
@@ -25,7 +25,7 @@ Row = dict[str, str]
 
 
 def build_trtllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None:
-    """TensorRT-LLM: its own merge function, and then its strict class; words by its own command, which is not run."""
+    """Build TensorRT-LLM's options: its merge function and strict class; arguments by its command, which is not run."""
     if words:
         first("tensorrt_llm.commands.serve:serve").make_context("serve", [model, *words])
     yaml = importlib.import_module("yaml")
@@ -42,7 +42,7 @@ def build_trtllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None
 
 
 def build_launched(model: str, file: str, gpus: int, words: Sequence[str]) -> None:
-    """TensorRT-LLM over several hosts: the programs by which its ranks are started, and then its options."""
+    """Check TensorRT-LLM over several hosts: the programs that start its ranks, and then its options."""
     for program in ("mpirun", "orted", "trtllm-llmapi-launch"):
         if shutil.which(program) is None:
             raise ValueError(f"over several hosts it wants {program}, which the image does not have")
@@ -53,7 +53,7 @@ def build_launched(model: str, file: str, gpus: int, words: Sequence[str]) -> No
 
 
 def build_vllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None:  # noqa: ARG001 - the builders are called alike
-    """vLLM: its own parser and option class. Its whole configuration would want all GPUs, so it ends there."""
+    """Build vLLM's options: its parser and option class, not its whole configuration, which needs all GPUs."""
     parser_class = first(
         "vllm.utils.argparse_utils:FlexibleArgumentParser",
         "vllm.utils:FlexibleArgumentParser",
@@ -67,7 +67,7 @@ def build_vllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None: 
 
 
 def check_drafting(section: Any) -> None:
-    """The keys of speculative-config by the image's own class, which vLLM itself builds only with its GPUs."""
+    """Check the keys of speculative-config by the image's class, which vLLM itself builds only with its GPUs."""
     try:
         known = first("vllm.config:SpeculativeConfig", "vllm.config.speculative:SpeculativeConfig")
     except ImportError:
@@ -79,7 +79,7 @@ def check_drafting(section: Any) -> None:
 
 
 def build_sglang(model: str, file: str, gpus: int, words: Sequence[str]) -> None:  # noqa: ARG001 - the builders are called alike
-    """SGLang: its own parser and option class, which newer versions check only when they are told to resolve it."""
+    """Build SGLang's options: its parser and option class, which newer versions check only in an explicit call."""
     prepare = first("sglang.srt.server_args:prepare_server_args")
     args = prepare(["--model-path", model, *config(file), *words])
     resolve = getattr(args, "resolve_once", None)
@@ -88,7 +88,7 @@ def build_sglang(model: str, file: str, gpus: int, words: Sequence[str]) -> None
 
 
 def config(file: str) -> list[str]:
-    """The words that name the file; an empty one is not given, as on the server's own command line."""
+    """Return the arguments for the file; none for an empty one, as on the server's command line."""
     return [] if Path(file).read_text(encoding="utf-8").strip() in ("", "{}") else ["--config", file]
 
 
@@ -101,7 +101,7 @@ BUILDERS: dict[str, Callable[[str, str, int, Sequence[str]], None]] = {
 
 
 def rows_of(error: BaseException) -> list[Row]:
-    """What the engine refuses: a row for each of pydantic's errors, or one for any other."""
+    """Return the engine's refusals: a row for each of pydantic's errors, or one for any other."""
     if hasattr(error, "format_message"):
         text = f"the server's command line refuses it: {error.format_message()}"
         return [{"key": key_in(text), "reason": text}]
@@ -112,7 +112,7 @@ def rows_of(error: BaseException) -> list[Row]:
 
 
 def key_in(text: str) -> str:
-    """The key that a refusal names, as far as its text shows it."""
+    """Return the key in a refusal, as far as its text shows it."""
     found = re.search(r'no field "(\w+)"|--([\w-]+)|\b([a-z]+(?:_[a-z0-9]+)+)\b', text)
     return next(filter(None, found.groups()), "") if found else ""
 
@@ -120,7 +120,7 @@ def key_in(text: str) -> str:
 def refuses(error: BaseException) -> bool:
     """Tell a refusal from a failure: engines raise ValueError; other types count when their own code raised them.
 
-    What can say its message for the shell is a usage error of click.
+    An error that can format its message for the shell is a usage error of click.
     """
     if isinstance(error, ValueError) or hasattr(error, "format_message"):
         return True
@@ -130,7 +130,7 @@ def refuses(error: BaseException) -> bool:
 
 
 def answer(kind: str, model: str, file: str, gpus: int, words: Sequence[str] = ()) -> dict[str, Any]:
-    """Build the options; returns whether they were checked, what is refused, and why they were not checked."""
+    """Build the options; return whether they were checked, the refusals, and why they were not checked."""
     try:
         BUILDERS[kind](model, file, gpus, words)
     except SystemExit as error:  # argparse
@@ -150,7 +150,7 @@ class Said:
 
     @classmethod
     def listen(cls) -> None:
-        """Take argparse's errors down from now on."""
+        """Record argparse's errors from now on."""
         argparse = importlib.import_module("argparse")
         before = argparse.ArgumentParser.error
 
@@ -162,7 +162,7 @@ class Said:
 
 
 def lines(found: dict[str, Any], file: str) -> list[str]:
-    """The answer for people: file, key, reason."""
+    """Return the answer for people: file, key, reason."""
     name = file.rsplit("/", 1)[-1]
     if not found["checked"]:
         return [f"not checked inside the image: {found['why']}"]
@@ -170,7 +170,7 @@ def lines(found: dict[str, Any], file: str) -> list[str]:
 
 
 def main(words: Sequence[str]) -> NoReturn:
-    """Answer on the real standard output."""
+    """Print the answer on the real standard output."""
     out = real_output()
     Said.listen()
     kind, model, file, gpus, *more = words

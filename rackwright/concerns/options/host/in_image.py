@@ -1,6 +1,6 @@
-"""What the programs share that run inside a serving image; it is put in front of each of them.
+"""Shared code of the programs that run inside a serving image; it is prepended to each of them.
 
-The image's Python and engine are whatever they are, so nothing but the standard library is taken for granted.
+The image's Python and engine may be of any version, so only the standard library is assumed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import IO, Any, NoReturn
 
 
 def first(*names: str) -> Any:
-    """The first of `MODULE:ATTRIBUTE` that this image has. Raises ImportError with every reason when it has none."""
+    """Return the first `MODULE:ATTRIBUTE` that this image has. Raises ImportError with every reason without one."""
     reasons = []
     for name in names:
         module, _, attribute = name.partition(":")
@@ -30,7 +30,7 @@ VLLM_PARSERS = tuple(
 
 
 def real_output() -> IO[str]:
-    """The real standard output; whatever the engine prints goes to standard error from now on."""
+    """Return the real standard output; the engine's output goes to standard error from now on."""
     # The first process of a container ignores signals that it has no handler for.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
     out = os.fdopen(os.dup(1), "w")
@@ -42,5 +42,5 @@ def leave(out: IO[str], text: str, status: int = 0) -> NoReturn:
     """Write the answer and end the process."""
     out.write(f"{text}\n")
     out.flush()
-    # Engines leave threads behind that would hold the process.
+    # Engines leave threads that would keep the process alive.
     os._exit(status)

@@ -1,7 +1,7 @@
-"""Runs inside a serving image, alone: print the JSON Schema that TensorRT-LLM ships of its own file, unread.
+"""Print the JSON Schema that TensorRT-LLM ships for its file, unparsed. Runs alone inside a serving image.
 
 The only line of standard output is JSON: the engine's version and the file's text; `absent` where the image has none;
-or `why` it is not taken. Nothing of the engine is imported, so it needs no GPU and about a second.
+or `why` it is not used. The engine is not imported, so it needs no GPU and takes about a second.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rackwright.concerns.options.host.in_image import leave, real_output
 
 FILE = "schemas/trtllm-serve-config.schema.json"
 LONGEST = 3 << 20
-"""Bytes of the file; that of 1.4.0rc0 has 304,165."""
+"""Most bytes of the file; that of 1.4.0rc0 has 304,165."""
 
 
 def _package() -> Path | None:
@@ -36,7 +36,7 @@ def _version(package: Path) -> str:
 
 
 def answer() -> dict[str, Any]:
-    """Return what the image has, or why it is not taken."""
+    """Return the image's schema, or why it is not used."""
     package = _package()
     if package is None or not (package / FILE).exists():
         return {"absent": True}

@@ -1,7 +1,7 @@
-"""Runs inside a serving image, alone: walk the engine's own classes, and say as data what options it accepts.
+"""Walk the engine's own classes, and print the options that it accepts. Runs alone inside a serving image.
 
 `python3 - KIND`. The only line of standard output is JSON: the engine's version, and its options as sections of keys;
-or `why` it could not be walked. What has no exact type here is `any`.
+or `why` it could not be walked. A value without an exact type here is `any`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ TAG = "decoding_type"
 
 
 class PydanticModels:
-    """pydantic's models, from a root downward: sections by class name, and unions by the key that they are of."""
+    """pydantic's models, from a root downward: sections by class name, and unions by their key."""
 
     def __init__(self, root: Any) -> None:
         self.sections: Json = {}
         self.unions: Json = {}
         self.lenient: list[str] = []
         self.tags = {TAG}
-        """Fields that only say of which kind a section is."""
+        """Fields that only hold the kind of a section."""
         self.section(root)
 
     def section(self, model: Any) -> str:
-        """Walk a model, once; returns its section's name."""
+        """Walk a model, once; return its section's name."""
         name = str(model.__name__)
         if name not in self.sections:
             self.sections[name] = {}
@@ -53,7 +53,7 @@ class PydanticModels:
         return name
 
     def key(self, field: str, told: Any) -> Json:
-        """Type, default, values and bounds of one field."""
+        """Return type, default, values and bounds of one field."""
         parts, metadata = _parts(told.annotation)
         bounds = {
             bound: getattr(limit, bound)
@@ -74,7 +74,7 @@ class PydanticModels:
         models = [one for part in kept for one in _concrete(part)]
         if models and len(models) >= len(kept):
             if tag is None and len(models) == 1:
-                # A class with nothing but its tag stands for others, which its validators find.
+                # A class with only a tag represents others, which its validators find.
                 bare = not set(models[0].model_fields) - {TAG}
                 return {"type": "mapping" if bare else self.section(models[0])}
             return self._union(field, models, tag or TAG, made)
@@ -82,7 +82,7 @@ class PydanticModels:
         return found[0] if len(found) == 1 else {"type": "any"}
 
     def _union(self, field: str, models: list[Any], tag: str, made: Any) -> Json:
-        """A choice by `tag`; where the engine makes a value of one class itself, that is the choice without a tag."""
+        """Return a choice by `tag`; a class whose value the engine makes itself is the choice without a tag."""
         self.tags.add(tag)
         kinds = {name: self.section(model) for model in models for name in _tags(model, tag)}
         if not kinds:
@@ -93,14 +93,14 @@ class PydanticModels:
 
 
 def _names(field: str, told: Any) -> list[str]:
-    """Every name under which a field is read from a file."""
+    """Return every name under which a field is read from a file."""
     alias = told.validation_alias or told.alias
     choices = [str(one) for one in getattr(alias, "choices", [alias or field]) if isinstance(one, str)]
     return [name for name in choices or [field] if not name.startswith("_")]
 
 
 def _parts(annotation: Any) -> tuple[list[Any], list[Any]]:
-    """The types of a union, however it is nested, and what Annotated says beside them."""
+    """Return the types of a union, however it is nested, and the metadata of Annotated."""
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         parts, metadata = _parts(inside[0])
@@ -116,7 +116,7 @@ def _is_model(part: Any) -> bool:
 
 
 def _concrete(part: Any) -> list[Any]:
-    """A model; for a base of many, those that have a tag of their own."""
+    """Return a model; for a base of many, those with their own tag."""
     if not _is_model(part):
         return []
     below = [one for sub in part.__subclasses__() for one in _concrete(sub)]
@@ -124,7 +124,7 @@ def _concrete(part: Any) -> list[Any]:
 
 
 def _tags(model: Any, tag: str) -> list[str]:
-    """The tags of one kind: those of its Literal, or its own word, with and without the underscore as files have it."""
+    """Return the tags of one kind: those of its Literal, or its name, with and without the underscore as in files."""
     field = model.model_fields.get(tag)
     if field is not None:
         return [str(one) for one in typing.get_args(field.annotation)]
@@ -161,7 +161,7 @@ def _source(module: str) -> ast.Module:
 
 
 def _popped(tree: ast.AST) -> Iterator[str]:
-    """Yield the keys that are taken out of a mapping called like `llm_args`."""
+    """Yield the keys that are removed from a mapping with a name like `llm_args`."""
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "pop":
             mapping, key = call.func.value, call.args[0] if call.args else None
@@ -170,7 +170,7 @@ def _popped(tree: ast.AST) -> Iterator[str]:
 
 
 def taken_by_serve() -> list[str]:
-    """Return the keys that trtllm-serve takes out of its file itself: no field of the class is called so."""
+    """Return the keys that trtllm-serve removes from its file itself: the class has no fields of these names."""
     serve = _source("tensorrt_llm.commands.serve")
     merge = [
         node
@@ -181,7 +181,7 @@ def taken_by_serve() -> list[str]:
 
 
 def walk_trtllm() -> Json:
-    """TensorRT-LLM: the strict class that its file becomes."""
+    """Walk TensorRT-LLM: the strict class that its file becomes."""
     root = first("tensorrt_llm.llmapi.llm_args:TorchLlmArgs", "tensorrt_llm.llmapi:TorchLlmArgs")
     models = PydanticModels(root)
     keys = models.sections[root.__name__]
@@ -199,21 +199,21 @@ def walk_trtllm() -> Json:
 
 
 def walk_vllm() -> Json:
-    """vLLM: its own parser, and the classes of what it takes as JSON."""
+    """Walk vLLM: its parser, and the classes of its JSON values."""
     parser_class = first("vllm.utils.argparse_utils:FlexibleArgumentParser", "vllm.utils:FlexibleArgumentParser")
     fill = first(*VLLM_PARSERS)
     return {"version": str(first("vllm:__version__")), **_parser(fill(parser_class()), _configs("vllm.config"))}
 
 
 def walk_sglang() -> Json:
-    """SGLang: its own parser."""
+    """Walk SGLang: its parser."""
     parser = argparse.ArgumentParser(add_help=False)
     first("sglang.srt.server_args:ServerArgs").add_cli_args(parser)
     return {"version": str(first("sglang:__version__", "sglang.version:__version__")), **_parser(parser, {})}
 
 
 def _configs(module: str) -> dict[str, Any]:
-    """Dataclasses of a module by their names in small letters."""
+    """Return the dataclasses of a module by their names in small letters."""
     try:
         inside = vars(importlib.import_module(module))
     except ImportError:
@@ -222,7 +222,7 @@ def _configs(module: str) -> dict[str, Any]:
 
 
 def _parser(parser: argparse.ArgumentParser, configs: dict[str, Any]) -> Json:
-    """The options of a command line, and below them what the JSON of some is made of."""
+    """Return the options of a command line, and below them the fields of those that take JSON."""
     sections: Json = {"Serve": {}}
     for action in parser._actions:
         longs = [name for name in action.option_strings if name.startswith("--") and not name.startswith("--no-")]
@@ -248,7 +248,7 @@ def _option(action: argparse.Action, longs: list[str], section: str) -> Json:
 
 
 def _word(action: argparse.Action) -> str:
-    """The type of an option's value, as far as its parser shows it."""
+    """Return the type of an option's value, as far as its parser shows it."""
     if action.nargs == 0 or "Boolean" in type(action).__name__:
         return "bool"
     if action.nargs is not None:
@@ -272,7 +272,7 @@ def _dataclass(config: Any, sections: Json) -> str:
 
 
 def _below(config: Any) -> Iterator[Any]:
-    """Dataclasses of the same module, which a dataclass may hold."""
+    """Yield the dataclasses of the same module that a dataclass may hold."""
     for one in vars(sys.modules[config.__module__]).values():
         if isinstance(one, type) and dataclasses.is_dataclass(one) and one is not config:
             yield one
@@ -282,7 +282,7 @@ WALKERS: dict[str, Callable[[], Json]] = {"tensorrt-llm": walk_trtllm, "vllm": w
 
 
 def answer(kind: str) -> Json:
-    """What the image accepts, or why it could not be walked."""
+    """Return the options that the image accepts, or why it could not be walked."""
     try:
         return WALKERS[kind]()
     except Exception as error:  # an engine may fail with anything
@@ -290,7 +290,7 @@ def answer(kind: str) -> Json:
 
 
 def main(kind: str) -> NoReturn:
-    """Answer on the real standard output."""
+    """Print the answer on the real standard output."""
     out = real_output()
     leave(out, json.dumps(answer(kind), sort_keys=False))
 
