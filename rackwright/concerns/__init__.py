@@ -1,0 +1,1 @@
+"""The concerns of a host: one package for each subject that Rackwright manages there."""

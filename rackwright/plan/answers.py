@@ -1,4 +1,4 @@
-"""Data that a host is asked for once for all concerns: systemd's units, and Docker Engine's API. Values, parsers; pure."""
+"""Data that a host is asked for once for all concerns: systemd's units, Docker Engine's API. Values, parsers; pure."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def parse_units(output: str) -> dict[str, dict[str, str]]:
 
 
 def _bodies(output: str) -> Iterator[tuple[str, Any]]:
-    """Yield Docker's successful answers by the last part of their path: info, containers, images, a container's name."""
+    """Yield Docker's successful answers by the last part of the path: info, containers, images, a container's name."""
     body: list[str] = []
     for line in output.split("\n"):
         words = line.split(" ")

@@ -84,7 +84,7 @@ class JobStream:
         self._waiting: deque[tuple[int, Event]] = deque()
 
     def take(self, log: bytes, events: bytes) -> Iterator[Heard]:
-        """Yield lines and events of these bytes. The log must have been read before the events, so that none comes too late.
+        """Yield lines and events of these bytes. The log must be read before the events, so that none comes too late.
 
         A line of the log is another program's: text in it that looks like a secret is masked.
         """
