@@ -126,13 +126,13 @@ class Reconfiguration:
 
     @property
     def valid_script(self) -> str:
-        """Ends well unless a restart is known to fail, or to be needless; changes nothing."""
+        """A script that fails when a restart would fail or is not needed; it changes nothing."""
         still_gone = f"(\n{still_gone_script()})\n[ $? = 0 ] || exit 1\n" if self.only_repairs else ""
         return still_gone + self.able_script + self.after.valid_script
 
     @property
     def able_script(self) -> str:
-        """Ends well unless a dockerd that starts would wait without a limit, or could not make its chains."""
+        """A script that fails when a starting dockerd would wait without a limit, or could not make its chains."""
         if self.action == "reload":
             return ""
         filters = parse_daemon_json(self.after.daemon_json)

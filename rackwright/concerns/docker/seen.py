@@ -62,9 +62,9 @@ class SeenDocker:
     lacks: tuple[str, ...] = ()
     """Missing kernel objects of dockerd's that the start of a container with a published port needs: `nat DOCKER`."""
     lost: tuple[str, ...] = ()
-    """Programs by which containers were started, and that are no longer there for their next start."""
+    """Programs that started containers and are missing for their next start."""
     waits: tuple[str, ...] = ()
-    """What dockerd would wait for without a limit at its start, each with the next command."""
+    """Dependencies that dockerd would wait for without a limit at its start, each with the next command."""
     other_store: tuple[str, ...] = ()
     """Keys of its file that give dockerd another store at its next start: an edit that it has not applied yet."""
 

@@ -14,9 +14,9 @@ from rackwright.plan.change import Job
 JOB = "dockerd"
 """Name of the only job that may restart dockerd while endpoints serve."""
 HOME = f"{STATE}/dockerd"
-"""How the last such restart ended, and the logs of those that failed."""
+"""Folder with the result of the last such restart, and the logs of failed ones."""
 SECONDS = 540
-"""For both restarts of dockerd, going forward and back."""
+"""Time limit for both restarts of dockerd, forward and back."""
 _AIM = "restart dockerd under its endpoints"
 _TITLE = "restart dockerd"
 
@@ -30,9 +30,9 @@ class Scripts:
     forward: str
     back: str
     trial: str
-    """Takes the configuration back when the job is cut."""
+    """Restores the configuration when the job is interrupted."""
     again: str = ""
-    """Asks after the drains whether dockerd would start again."""
+    """Checks after the drains that dockerd would start again."""
 
 
 def restart_job(label: str, scripts: Scripts, stood: Sequence[Part], others: Sequence[str]) -> Job:
