@@ -78,7 +78,7 @@ class Guarded(Step):
     undo: str
     seconds: int
     trial: str = ""
-    """What of `undo` must happen at boot when the host goes down meanwhile, as a trial script; empty: nothing."""
+    """The part of `undo` that must run at boot if the host goes down before then, as a trial script; empty: none."""
     before: str = ""
     """A script that ends the change before it begins where it could not succeed."""
 
