@@ -1,6 +1,6 @@
-"""What moved on a host by itself since the last deploy, as sentences. Pure.
+"""Changes on a host since the last deploy that no deploy made, as sentences. Pure.
 
-A release, its pointers, its unit and its files say by themselves what the last deploy left. Elsewhere the ownership
+A release, its pointers, its unit and its files show on their own what the last deploy left. Elsewhere the ownership
 record tells what was there; where neither can tell a host that moved from settings that changed, that is said.
 """
 
@@ -55,7 +55,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class HostDrift:
-    """What moved on one host."""
+    """Drift of one host."""
 
     host: str
     state: Literal["read", "new", "unreadable", "unreachable"]
@@ -65,7 +65,7 @@ class HostDrift:
 
     @property
     def changed_by_itself(self) -> bool:
-        """True when something is known to have moved by itself."""
+        """Return True if something is known to have moved on its own."""
         return any(finding.verdict == "moved" for finding in self.findings)
 
     @property
@@ -155,7 +155,7 @@ def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Drift]:
 def _against(
     name: str, release: Release | Unresolved, own: SeenEndpoint, settings: HostSettings, reading: HostReading
 ) -> Iterator[Drift]:
-    """What is wanted now, against the release that the last deploy left."""
+    """Compare what is wanted now with the release that the last deploy left."""
     unread = bool(reading[GPUS].error)  # nvidia-smi does not answer, as preflight says: none is known to be gone
     lost = set(own.binding.gpus if own.binding and not unread else ()) - {gpu.uuid for gpu in reading[GPUS].gpus}
     if unread and isinstance(release, Unresolved):
@@ -174,7 +174,7 @@ def _against(
 def _not_known(
     name: str, wanted: EndpointSettings, own: SeenEndpoint, release: Unresolved, reading: HostReading
 ) -> Drift:
-    """What a release is made of and the host does not know: it has gone, or the settings ask for something new."""
+    """Return a release's parts that the host lacks: they have gone, or the settings ask for something new."""
     missing = ", ".join(release.missing)
     sources = {source.repository for source in (wanted.model, wanted.draft) if source}
     same = str(own.spec.get("image", "")).partition("@")[0] == repository_of(wanted.image)

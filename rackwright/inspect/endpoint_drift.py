@@ -1,4 +1,4 @@
-"""What of one endpoint is not as its last deploy left it, as sentences. Pure."""
+"""Differences of one endpoint from its last deploy, as sentences. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def gone(gpus: Collection[str]) -> str:
 
 
 def out_of_place(own: SeenEndpoint, rests: bool = False) -> Iterator[str]:
-    """What runs, against what was proven last. rests: the host is drained, so that nothing has to."""
+    """Compare what runs with what was proven last. rests: the host is drained, so that nothing has to."""
     if why := foreign(own.format):
         yield why
         return

@@ -15,11 +15,11 @@ class AlikeHosts:
 
     hosts: tuple[str, ...]
     plan: HostPlan
-    """Their common plan; where hosts have words of their own (the name of a release), these are left open."""
+    """Their common plan; where hosts have values of their own (the name of a release), these are left open."""
 
 
 def group(plans: Iterable[HostPlan]) -> list[AlikeHosts]:
-    """Groups in the order of their first hosts; every host is in exactly one."""
+    """Return groups in the order of their first hosts; every host is in exactly one."""
     found: dict[object, list[HostPlan]] = {}
     for plan in plans:
         found.setdefault(_likeness(plan), []).append(plan)

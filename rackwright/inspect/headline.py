@@ -25,7 +25,7 @@ def headline(plans: Sequence[HostPlan], typical: float | None = None, at_once: i
 
 
 def with_restart_notes(plans: Sequence[HostPlan]) -> list[HostPlan]:
-    """The same plans; a host whose endpoint stops and starts again with the others that serve it says so."""
+    """Return the same plans; a host whose endpoint restarts with the others that serve it gets that sentence."""
     because = {plan.host: plan for plan in plans if plan.state == "pending" and _restarted(plan)}
     return [_with_note(plan, [because[name] for name in plan.together if name in because]) for plan in plans]
 
@@ -44,7 +44,7 @@ def _restarted(plan: HostPlan) -> list[str]:
 
 
 def _stopped(plan: HostPlan) -> list[str]:
-    """What becomes of the endpoints that a host has no more: replaced by another one, or stopped."""
+    """Return what becomes of the endpoints that a host no longer has: replaced by another one, or stopped."""
     swapped = [change for change in plan.changes if change.stops and change.comes]
     gone = _names(change.stops for change in plan.changes if not change.comes)
     texts = [f"replaces {', '.join(change.stops)} by {', '.join(change.comes)}" for change in swapped]

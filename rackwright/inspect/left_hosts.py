@@ -14,7 +14,7 @@ from rackwright.record.states import RunState
 
 
 def left_hosts(root: Path, inventory: Path, hosts: Mapping[str, str], now: datetime) -> list[str]:
-    """A sentence for each host that a run has worked on, that is no longer in the inventory, and was not torn down.
+    """Return a sentence for each host that a run has worked on, that is no longer in the inventory or torn down.
 
     One that another inventory's run has worked on since then is that inventory's, and one whose address is in the
     inventory has another name now. hosts: those that are in it, with their addresses.
@@ -41,6 +41,6 @@ def _sentence(record: Record, host: str, inventory: Path, when: str) -> str:
 
 
 def _is_gone(record: Record, host: str) -> bool:
-    """Whether all of Rackwright left the host with this run: not what other steps had left there alone."""
+    """Return True if all of Rackwright left the host with this run: not only what other steps had left there."""
     whole = record.begin.get("purpose") == TEARDOWN and not record.begin.get("steps")
     return whole and record.states.get(host) is RunState.DONE

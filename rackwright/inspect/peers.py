@@ -1,4 +1,4 @@
-"""What the other hosts of a group serve, and what makes a host that comes back serve the same. Pure."""
+"""Releases of a group's other hosts, and what makes a host that comes back serve the same. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rackwright.sources.lockfile import Lock, LockedModel
 
 @dataclass(frozen=True)
 class Served:
-    """What hosts of a group serve: equal but for units and helper scripts, which need not be adopted everywhere yet."""
+    """The serving part of a group's hosts: equal but for units and helper scripts, which may be adopted later."""
 
     spec: Mapping[str, Any]
     hosts: tuple[str, ...]
@@ -34,7 +34,7 @@ class EndpointOfPeers:
 
 
 def place_of(endpoint: str, peers: Mapping[str, HostStatus], mates: Collection[str] = ()) -> EndpointOfPeers:
-    """What the peers, by name, have proven and serve under an endpoint's name.
+    """Return what the peers, by name, have proven and serve under an endpoint's name.
 
     mates: peers that serve it together with the host that comes back, so that they wait until it is there.
     """
@@ -63,7 +63,7 @@ def _with(same: Served, host: str, release: str) -> Served:
 
 
 def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, EndpointOfPeers]) -> Lock:
-    """The bytes that the group serves, for names in the settings that say no digest or commit themselves."""
+    """Return the bytes that the group serves, for names in the settings without a digest or commit of their own."""
     images: dict[str, str] = {}
     models: dict[str, LockedModel] = {}
     for name, endpoint in endpoints.items():
@@ -78,7 +78,7 @@ def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, Endp
 
 
 def differences(asked: Asked, places: Mapping[str, EndpointOfPeers]) -> list[str]:
-    """Why the host would not get what its group serves, a sentence an endpoint; empty when it would."""
+    """Return why the host would not get what its group serves, a sentence an endpoint; empty when it would."""
     return [text for name in asked.endpoints for text in _difference(name, asked, places[name])]
 
 

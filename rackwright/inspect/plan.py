@@ -1,4 +1,4 @@
-"""What would change on each host, from its settings and its reading alone. Pure."""
+"""Changes on each host, from its settings and its reading alone. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PlannedChange:
     what: str
     why: str
     restarts: str = ""
-    """What stops and starts again: `endpoint llm`, `dockerd`; empty when nothing does."""
+    """Services that restart: `endpoint llm`, `dockerd`; empty when nothing does."""
     down: tuple[str, ...] = ()
     """Endpoints that serve until it stops them, and start again."""
     stops: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class PlannedChange:
     """True when `download` is what such things usually weigh."""
     diff: str = ""
     alike: tuple[str, ...] = ()
-    """What, why and diff without the words that differ from host to host: equal ones are shown once."""
+    """The change, why and diff without the values that differ from host to host: equal ones are shown once."""
     comes: tuple[str, ...] = ()
     """Endpoints that take the place of those that it stops for good."""
 
@@ -67,7 +67,7 @@ class HostPlan:
     error: str = ""
     """Why nothing is known of it."""
     notes: tuple[str, ...] = ()
-    """What is adopted at the next switch, and what is left behind, as sentences: it is no change, and no drift."""
+    """Adoptions at the next switch, and what is left behind, as sentences: neither a change nor drift."""
     others: tuple[str, ...] = ()
     """Operations of the site's own, by name: a plan does not look at them."""
     together: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def _of_images(settings: HostSettings, reading: HostReading) -> list[str]:
 
 
 def absent(reading: HostReading) -> list[str]:
-    """What registry and hub say that they do not have, or do not show: a deploy would fail when it fetches it."""
+    """Return what registry and hub do not have, or do not show: a deploy would fail when it fetches it."""
     said = [text for concern in (IMAGE, MODELS) for text in reading.names_of(concern).absent.values()]
     return list(dict.fromkeys(said))
 
@@ -178,14 +178,14 @@ class _Describer:
 
 
 def _comes(change: Change) -> tuple[str, ...]:
-    """The endpoints of a replacement."""
+    """Return the endpoints of a replacement."""
     if not any(isinstance(step, Proved) and step.takes_over for step in change.steps):
         return ()
     return tuple(name for owned in change.owns if (name := endpoint_of(owned.name)))
 
 
 def _download(concern: str, change: Change) -> tuple[int | None, bool]:
-    """Bytes that it fetches, None when nobody knows; and whether that is only about."""
+    """Return the bytes that it fetches, None when unknown; and whether that is only approximate."""
     fetch = fetch_of(concern, change)
     return (change.size, False) if fetch is None else (fetch.size or None, not fetch.exact)
 

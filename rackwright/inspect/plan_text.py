@@ -14,7 +14,7 @@ _HEADS = {"refused": "refused", "unreadable": "not known", "unreachable": "canno
 
 
 def plan_text(plans: Sequence[HostPlan], first: str = "") -> str:
-    """What stops, groups of hosts with their changes, those without any last, and a line of sums.
+    """Return what stops, groups of hosts with their changes, those without any last, and a line of sums.
 
     first: the headline.
     """
@@ -79,7 +79,7 @@ def _change(change: PlannedChange, width: int) -> Iterator[str]:
 
 
 def sums(plans: Sequence[HostPlan]) -> str:
-    """How many hosts are in which state, and the bytes of all."""
+    """Return how many hosts are in which state, and the bytes of all."""
     words = {
         "pending": "with changes",
         "converged": "without changes",
@@ -94,7 +94,7 @@ def sums(plans: Sequence[HostPlan]) -> str:
 
 
 def plan_values(plans: Sequence[HostPlan], first: str = "") -> dict[str, Any]:
-    """The same for `--json`; docs/how-to/look-at-a-fleet.md describes it."""
+    """Return the same for `--json`; docs/how-to/look-at-a-fleet.md describes it."""
     return {
         "version": 1,
         "headline": first,

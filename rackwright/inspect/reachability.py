@@ -1,4 +1,4 @@
-"""Whether those who are let in reach what a host serves now, asked outside a deploy."""
+"""Checks from outside a deploy that permitted clients reach what a host serves now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rackwright.remote.port_probe import reach_of
 
 
 def reach_of_all(one: Connected) -> list[str]:
-    """A sentence on each endpoint that runs there and listens on more than loopback; never an error."""
+    """Return a sentence on each endpoint that runs there and listens on more than loopback; never an error."""
     script = host_script("serving_read", home=f"{STATE}/endpoints")
     try:
         ok, output = remote(one.host, command_of(Shell(script, timeout=60)))
@@ -33,7 +33,7 @@ def reach_of_all(one: Connected) -> list[str]:
 
 
 def parse_serving(lines: Iterable[str]) -> dict[str, ListenAddress]:
-    """Where each endpoint listens that runs, by name. Raises ReadingError."""
+    """Return where each endpoint listens that runs, by name. Raises ReadingError."""
     rows = [line.split(" ") for line in lines if line.startswith("serves ")]
     try:
         return {name: ListenAddress.of(readable(json.loads(decode(text)))) for _, name, text in rows}

@@ -34,10 +34,10 @@ class Surveyed:
     reading: HostReading | None
     sections: Mapping[str, Section] = field(default_factory=dict)
     trouble: str = ""
-    """Why there is no reading."""
+    """Why the reading is missing."""
     reached: bool = True
     address: str = ""
-    """Where SSH reaches it."""
+    """Its SSH address."""
 
 
 def survey(inventory: str, limit: Sequence[str], more: More | None = None, only: Sequence[str] = ()) -> list[Surveyed]:
@@ -72,7 +72,7 @@ def _read(one: Connected, settings: HostSettings, declared: Declared, more: More
 
 
 def in_parallel(hosts: Sequence[Connected], work: Callable[[Connected], T]) -> dict[str, T]:
-    """What `work` returns, by host name; as many hosts at once as pyinfra works on."""
+    """Return the results of `work`, by host name; as many hosts at once as pyinfra works on."""
     if not hosts:
         return {}
     pending = [one.host.name for one in hosts]

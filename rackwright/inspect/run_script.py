@@ -20,7 +20,7 @@ from rackwright.settings.model import HostSettings
 
 @dataclass(frozen=True)
 class HostOutput:
-    """What a script printed on one host, and whether it ended well."""
+    """A script's output on one host, and whether it ended well."""
 
     ok: bool
     out: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""How the record of a run begins: who ran what, where, on which hosts, and what was asked."""
+"""The beginning of a run's record: who ran what, where, on which hosts, and what was asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rackwright.record.masked_changes import mask
 def beginning(
     inventory: Path, root: Path, hosts: Sequence[str], purpose: str, asked: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The first event of a record: who, where, what, and what was asked."""
+    """Return the first event of a record: who, where, what, and what was asked."""
     shown = inventory.resolve().relative_to(root) if inventory.resolve().is_relative_to(root) else inventory
     resumed = f", resumes {asked['resumes']}" if asked.get("resumes") else ""
     found = {
@@ -34,7 +34,7 @@ def beginning(
 
 
 def without_secrets(key: str, value: Any) -> Any:
-    """A value of `--data` as a record may keep it: what looks like a secret is a mask."""
+    """Return a value of `--data` as a record may keep it: what looks like a secret is a mask."""
     if isinstance(value, Mapping):
         return {inner: without_secrets(str(inner), below) for inner, below in value.items()}
     if isinstance(value, list | tuple):

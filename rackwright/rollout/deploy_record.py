@@ -57,7 +57,7 @@ def keep_record(
 
 
 def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
-    """A plain run takes every host it was given; it only names those that a rollout would skip."""
+    """Report the hosts that a rollout would skip: a plain run takes every host it was given."""
     try:
         told = remarks(root, hosts)
     except RackwrightError as error:
@@ -114,9 +114,9 @@ class _Ending:
 
 
 def closing_lines(record: Record, text: str, reached: Sequence[str] = ()) -> list[str]:
-    """What a plain run leaves on the screen: how it ended, and how to ask what it has proven.
+    """Print the end of a plain run: how it ended, and how to ask what it has proven.
 
-    A run that was stopped has said so already, when it was. reached: where its endpoints are.
+    A run that was stopped has printed that already. reached: where its endpoints are.
     """
     status, inventory = (record.end or {}).get("status"), record.begin["inventory"]
     if status == ExitCode.INTERRUPTED:
@@ -130,7 +130,7 @@ def closing_lines(record: Record, text: str, reached: Sequence[str] = ()) -> lis
 
 
 def urls(hosts: Iterable[Any]) -> list[str]:
-    """Where clients reach each endpoint of these hosts, which are pyinfra's, and the model that they ask for."""
+    """Return where clients reach each endpoint of these hosts, which are pyinfra's, and the model that they ask for."""
     return [
         f"{url_for(endpoint, str(host.data.get('ssh_hostname') or host.name))}/v1, model {served_name(endpoint)}"
         for host in hosts
@@ -140,7 +140,7 @@ def urls(hosts: Iterable[Any]) -> list[str]:
 
 
 def url_for(endpoint: EndpointSettings, address: str) -> str:
-    """An endpoint's URL where its host has this address: that, or the one it is bound to."""
+    """Return an endpoint's URL where its host has this address: that, or the one it is bound to."""
     every = endpoint.address in ("0.0.0.0", "::")
     return f"http://{in_url(address if every else endpoint.address)}:{endpoint.port}"
 
@@ -155,7 +155,7 @@ def exit_status(error: BaseException | None) -> int:
 
 
 def sentence(record: Record, status: int, executed: bool) -> str:
-    """How a plain run ended, in words."""
+    """Return how a plain run ended, in words."""
     next_step = f"{FIX}, then {AGAIN}" if record.mistaken else f"rackwright resume {record.id}"
     code, text = _ending(record, status, executed)
     ended = replace(record, end={"status": status, "text": text, "executed": executed})
@@ -163,7 +163,7 @@ def sentence(record: Record, status: int, executed: bool) -> str:
 
 
 def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:
-    """The code and the words; without a code, nothing is left to do."""
+    """Return the code and the words; without a code, nothing remains to do."""
     if status == ExitCode.INTERRUPTED:
         return "RW0822", f"stopped from outside, {record.counts()}"
     well = ENDED_WELL | LEFT_ASIDE

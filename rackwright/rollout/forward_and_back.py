@@ -34,13 +34,13 @@ def roll_out(
 
 
 def releases_before(forward: Result, earlier: Releases) -> Releases:
-    """What each host that has the new release ran before it."""
+    """Return what each host that has the new release ran before it."""
     with_it = forward.named(RunState.SWITCHED, RunState.AFTERWARDS)
     return {**earlier, **{host: forward.before[host] for host in with_it if forward.before.get(host)}}
 
 
 def of_all(releases: Releases, mates: Mapping[str, tuple[str, ...]]) -> Releases:
-    """The same with all hosts that serve together with one of these: they follow their head, whatever is said of them.
+    """Return the same with all hosts that serve together with one of these: they follow their head in any case.
 
     mates: by host, all that serve its endpoint.
     """
@@ -50,7 +50,7 @@ def of_all(releases: Releases, mates: Mapping[str, tuple[str, ...]]) -> Releases
 
 
 def take_back(run: Run, releases: Releases) -> Result | None:
-    """Bring hosts back that have switched already, in waves under the same limits; None when there are none."""
+    """Bring hosts back that have switched already, in waves under the same limits; None without such hosts."""
     if not releases:
         return None
     verb = "rolls" if len(releases) == 1 else "roll"

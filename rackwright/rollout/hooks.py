@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 def merged(all_hooks: Iterable[Hooks]) -> Hooks:
-    """The hooks of a run from those of its hosts: equal ones once, in inventory order."""
+    """Return the hooks of a run from those of its hosts: equal ones once, in inventory order."""
     known = list(all_hooks)
 
     def distinct(event: str) -> tuple[Hook, ...]:
@@ -49,7 +49,7 @@ def run_hooks(hooks: Hooks, event: str, record: Path, root: Path, say: Say, **mo
 
 
 def payload_of(event: str, run: str, events: Iterable[Event], path: str, more: Mapping[str, Any]) -> dict[str, Any]:
-    """What a hook reads; docs/how-to/hooks.md describes it."""
+    """Return the input of a hook; docs/how-to/hooks.md describes it."""
     record = record_of(run, events)
     begin = record.begin
     told = {key: begin.get(key) for key in ("time", "who", "what", "purpose", "inventory")}

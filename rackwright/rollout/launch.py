@@ -64,7 +64,7 @@ class Run:
     def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **asked: Any) -> int:
         """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing.
 
-        asked: what its handover says besides the record.
+        asked: what its handover contains in addition to the record.
         """
         words = [*module("pyinfra"), read_by_pyinfra(self.inventory), str(deploy), "-y"]
         words += [word for name in hosts for word in ("--limit", name)]
@@ -83,11 +83,11 @@ class Run:
             raise ReportedInterrupt from error
 
     def as_plain(self) -> Run:
-        """The same run, without waves and bakes."""
+        """Return the same run, without waves and bakes."""
         return replace(self, in_waves=False)
 
     def with_only(self, hosts: Sequence[str], others: Iterable[Mapping[str, str]]) -> Run:
-        """The run with those hosts alone that take part; `others`: what the record says of the others."""
+        """Return the run with only the hosts that take part; `others`: what the record says of the others."""
         for event in others:
             self.note("host", **event)
         return replace(self, hosts=tuple(hosts))
@@ -136,7 +136,7 @@ class Run:
 
 
 def read_by_pyinfra(inventory: Path) -> str:
-    """The inventory that pyinfra is handed: for one of Ansible's, the Python that reads what the handover names."""
+    """Return the inventory for pyinfra: for one of Ansible's, the Python that reads what the handover names."""
     return str(inventory if is_python(inventory) else Path(rackwright.__file__).with_name("ansible_inventory.py"))
 
 
@@ -169,7 +169,7 @@ def begin(
 
 
 def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
-    """The hooks of a run: its hosts', or those that `--data` sets in their place. Raises RackwrightError."""
+    """Return the hooks of a run: its hosts', or those that `--data` sets in their place. Raises RackwrightError."""
     asked = nested(data).get("rollout", {})
     if "hooks" not in asked:
         return merged(host.settings.rollout.hooks for host in hosts)
@@ -182,5 +182,5 @@ def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
 
 
 def phase(run: Run, name: str) -> Result:
-    """What this run's record says of a phase."""
+    """Return the record's entry of this run for a phase."""
     return result(read_record(run.record), name)

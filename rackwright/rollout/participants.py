@@ -1,4 +1,4 @@
-"""Who takes part in a run: hosts in quarantine are left aside, and so are unreachable ones within a quorum."""
+"""Hosts that take part in a run: hosts in quarantine are skipped, and so are unreachable ones within a quorum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Participants:
 
     @property
     def reasons(self) -> list[str]:
-        """What to say of those that are left aside."""
+        """Messages about the skipped hosts."""
         skipped = [f"{host} is skipped: it cannot be reached; `rackwright resume` takes it on" for host in self.skipped]
         drained = [
             f"{host} is skipped: {mark}; next: rackwright undrain INVENTORY --limit {host}"
@@ -59,11 +59,11 @@ def choose_participants(
     mates: Mapping[str, tuple[str, ...]] | None = None,
     probe: Offline = offline,
 ) -> Participants:
-    """Find out who takes part.
+    """Find the hosts that take part.
 
-    quorum: hosts that may be unreachable, as a number or in percent `of` so many; None: nobody is asked beforehand.
+    quorum: hosts that may be unreachable, as a number or in percent `of` so many; None: no host is asked beforehand.
     mates: by host, all that serve its endpoint together; they take part together, or none of them does.
-    Raises RackwrightError when more are unreachable, or when nobody is left.
+    Raises RackwrightError when more are unreachable, or when no host remains.
     """
     rest = {host: mark for host, mark in (drained or {}).items() if host in hosts}
     aside = {host: quarantine[host] for host in hosts if host in quarantine and host not in rest}

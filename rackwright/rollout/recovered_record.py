@@ -31,12 +31,12 @@ from rackwright.rollout.resumable_runs import chosen
 LIMITS = frozenset(
     {*(f"rollout.{key}" for key in ("wave", "bake", "max_unavailable", "error_budget", "adopt")), "gate.level"}
 )
-"""What `rackwright rollout` has as options of its own."""
+"""Options of `rackwright rollout` itself."""
 
 
 @dataclass(frozen=True)
 class FoundOnHost:
-    """What a host says: its slice of the last run that changed it, and who writes to it now."""
+    """A host's data: its slice of the last run that changed it, and the run that writes to it now."""
 
     slice: Slice | None
     lease: SeenLease
@@ -45,8 +45,8 @@ class FoundOnHost:
 def adopt(inventory: str, root: Path, run: str | None, data: Mapping[str, Any], asks: bool) -> str:
     """Keep the record of a run as the hosts of an inventory know it; returns the run's name.
 
-    run: its name; None for the one that has hosts left. data: what it had as `--data`, as its operator says. asks:
-    somebody is shown what it had, and asked. Raises RackwrightError when no host knows of a run, or when it is not for
+    run: its name; None for the one that has hosts left. data: what it had as `--data`, as its operator gives it. asks:
+    an operator sees what it had, and is asked. Raises RackwrightError when no host has a run, or when it is not for
     this machine to resume it.
     """
     told = _read_hosts(inventory)
@@ -90,7 +90,7 @@ def _ask(one: Connected) -> FoundOnHost | None:
 
 
 def _chosen(root: Path, found: Mapping[str, Sequence[Event]], run: str | None) -> Record:
-    """The run that is meant, among those of this machine's records and those that hosts know of."""
+    """Return the run that is meant, among those of this machine's records and those in the hosts' records."""
     known = {path.stem: record_of(path.stem, read_record(path)) for path in records(root)}
     known |= {name: record_of(name, events) for name, events in found.items() if _is_adoptable(root, name)}
     ordered = [known[name] for name in sorted(known, key=order_of)]
@@ -105,7 +105,7 @@ def _chosen(root: Path, found: Mapping[str, Sequence[Event]], run: str | None) -
 
 
 def _is_adoptable(root: Path, run: str) -> bool:
-    """Whether what hosts say counts: a record that was begun here, or that was resumed from here, knows more."""
+    """Return True if the hosts' data counts: a record that was begun or resumed here has more."""
     path = folder_of(root) / f"{run}.jsonl"
     if not path.exists():
         return True
@@ -114,7 +114,7 @@ def _is_adoptable(root: Path, run: str) -> bool:
 
 
 def refuse_while_held(run: str, told: Mapping[str, FoundOnHost], inventory: str) -> None:
-    """A run that still holds a lease lives on another machine, or its process here does. Raises RackwrightError."""
+    """Refuse a run that still holds a lease: it lives on another machine, or its process here does."""
     for host, one in told.items():
         live = one.lease.live
         if live is not None and live.holder.purpose.endswith(f"run {run}") and not is_gone(live.holder):
@@ -127,7 +127,7 @@ def refuse_while_held(run: str, told: Mapping[str, FoundOnHost], inventory: str)
 
 
 def at_home(begin: Event, inventory: str, root: Path) -> Event:
-    """How the run began, with this machine's files. What hosts say decides no path outside the site."""
+    """Return the beginning of the run, with this machine's files. The hosts' data decides no path outside the site."""
     place = Path(inventory).expanduser().absolute()
     mine = {str(place.resolve().relative_to(root)) if place.resolve().is_relative_to(root) else str(place)}
     if begin["inventory"] not in mine:
@@ -140,9 +140,9 @@ def at_home(begin: Event, inventory: str, root: Path) -> Event:
 
 
 def confirm_data(said: Mapping[str, Any], data: Mapping[str, Any], asks: bool) -> None:
-    """What hosts say decides nothing but the limits of a run: any other `--data` is said again, or asked for.
+    """Return the limits of a run from the hosts' data; any other `--data` is given again, or asked for.
 
-    Hooks run on this machine, so they are always said again.
+    Hooks run on this machine, so they are always given again.
     """
     new = {key: value for key, value in said.items() if not _is_limit(key, value)}
     doubtful = [key for key, value in new.items() if data.get(key) != value]

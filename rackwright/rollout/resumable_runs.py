@@ -11,7 +11,7 @@ from rackwright.record.states import WELL, RunState
 from rackwright.rollout.resuming import is_resumable, refuse_living, rest_of
 
 SHOWN = 5
-"""Hosts of a candidate that are named."""
+"""Return the hosts of a candidate that are listed."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Candidate:
 
 
 def effective(record: Record, refused: Collection[str]) -> Record:
-    """A run as a resume must see it: one that was refused has resumed nothing.
+    """Return a run as a resume must see it: one that was refused has resumed nothing.
 
     refused: names of the runs that were.
     """
@@ -38,7 +38,7 @@ def refused_runs(found: Sequence[Record]) -> set[str]:
 
 
 def candidates(found: Sequence[Record]) -> list[Candidate]:
-    """Runs with something left that no later run has taken on, the newest first.
+    """Return runs with remaining hosts that no later run has taken on, the newest first.
 
     found: a site's runs, the oldest first.
     """
@@ -74,11 +74,11 @@ def _candidate(found: Sequence[Record], at: int, refused: Collection[str]) -> Ca
 
 
 MAINTENANCE = {DRAIN: (DRAIN, UNDRAIN), UNDRAIN: (DRAIN, UNDRAIN), REBOOT: (REBOOT,)}
-"""What takes over what is left of a host's maintenance. It changes no release, and so takes over nothing else."""
+"""Purposes that take over what remains of a host's maintenance. It changes no release, and takes over nothing else."""
 
 
 def _overtakes(later: Record, earlier: Record, host: str) -> bool:
-    """Whether what an earlier run left of a host is the later one's business now.
+    """Return True if what remains of a host from an earlier run is the later one's business now.
 
     A plain deploy asks for less than a rollout, so it takes over only what it has done.
     """
@@ -91,9 +91,9 @@ def _overtakes(later: Record, earlier: Record, host: str) -> bool:
 
 
 def chosen(found: Sequence[Record]) -> Record:
-    """The run that is to be resumed.
+    """Return the run that is to be resumed.
 
-    found: a site's runs, the oldest first. Raises RackwrightError when there is none, when one is still under way, and
+    found: a site's runs, the oldest first. Raises RackwrightError without such a run, when one is still under way, and
     with the list of them when there may be more than one.
     """
     refused = refused_runs(found)

@@ -1,6 +1,6 @@
-"""What is left of a run that was cut, or that left hosts aside: forward, or further back. Pure.
+"""The rest of a run that was cut, or that skipped hosts: forward, or further back. Pure.
 
-Which run that is, among all of a site's, says candidates.py.
+resumable_runs.py decides which run that is, among all of a site's.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ RESUMABLE = (FORWARD, BY_HAND, TEARDOWN, DRAIN, UNDRAIN, REBOOT)
 
 @dataclass(frozen=True)
 class Rest:
-    """What a resume does: `kind` is the purpose, BACKWARD on the way back of a rollout, empty for a plain deploy."""
+    """A resume: `kind` is the purpose, BACKWARD on the way back of a rollout, empty for a plain deploy."""
 
     kind: str
     hosts: tuple[str, ...]
     releases: Releases = field(default_factory=dict)
     """Rolling back: release by endpoint by host. Forward: what hosts ran before that have the new release already."""
     first: tuple[str, ...] = ()
-    """Hosts that were in the middle of their switch: before anybody else they must be seen to serve."""
+    """Hosts that were in the middle of their switch: they must be seen to serve before all others."""
     last: tuple[str, ...] = ()
-    """Hosts with a fault of their own: they must not stand in the way of the others."""
+    """Hosts with a fault of their own: they must not block the others."""
 
 
 def rest_of(record: Record) -> Rest:
-    """What is left of a run. Raises RackwrightError when nothing is, or when resuming it would be wrong."""
+    """Return the rest of a run. Raises RackwrightError when nothing remains, or when resuming it would be wrong."""
     _refuse_unfit(record)
     purpose = record.begin["purpose"]
     if purpose == BY_HAND:
@@ -74,7 +74,7 @@ def rest_of(record: Record) -> Rest:
 
 
 def hurt_hosts(record: Record) -> list[str]:
-    """Hosts of a run that need hands: rolling back failed there, or the run ended and nobody saw it succeed."""
+    """Return hosts that need manual action: rolling back failed, or the run ended without a record of their success."""
     over = record.end is not None and record.end["status"] == ExitCode.MANUAL_ACTION
     back = record.phases.get(BACKWARD, {})
     own = [host for host, state in record.states.items() if _is_hurt(state, over, host in back)]
@@ -89,7 +89,7 @@ def _is_hurt(state: RunState, over: bool, was_to_leave: bool) -> bool:
 
 
 def advice(record: Record, hurt: Sequence[str]) -> str:
-    """What to do with hosts that need hands."""
+    """Return the next step for hosts that need manual action."""
     inventory, limits = record.begin["inventory"], "".join(f" --limit {host}" for host in hurt)
     why = (
         "not back from its restart, or not answering"
@@ -103,12 +103,12 @@ def advice(record: Record, hurt: Sequence[str]) -> str:
 
 
 def is_resumable(record: Record) -> bool:
-    """Whether it is a run of a kind that can be resumed, as far as its record goes."""
+    """Return True for a run of a kind that can be resumed, as far as its record goes."""
     return record.begin.get("purpose") in RESUMABLE or bool(record.begin.get("plain"))
 
 
 def refuse_living(record: Record) -> None:
-    """Raises RackwrightError when the run is still under way."""
+    """Raise RackwrightError when the run is still under way."""
     if record.lives:
         pids = ", ".join(str(process["pid"]) for process in record.processes)
         raise RackwrightError(
@@ -149,14 +149,14 @@ def _no(record: Record) -> str:
 
 
 def _left_alone(record: Record) -> str:
-    """The option by which the command takes only what is left. pyinfra's own has no --only."""
+    """Return the option by which the command takes only the remaining hosts. pyinfra's own has no --only."""
     if not record.begin.get("plain"):
         return f"--only left@{record.id}"
     return " ".join(f"--limit {host}" for host in left_hosts(record))
 
 
 def rolls_back(record: Record) -> bool:
-    """True when the run found the release at fault, and so took its hosts back."""
+    """Return True if the run found the release at fault, and so took its hosts back."""
     return BACKWARD in record.phases or "back" in record.begin or record.judgement.is_the_releases
 
 
@@ -186,7 +186,7 @@ def _forward(record: Record) -> Rest:
 
 
 def _reboot(record: Record) -> Rest:
-    """Hosts whose restart was asked for already go before the others; those with a fault of their own go last."""
+    """Return the hosts: those with an ordered restart before the others, those with a fault of their own last."""
     hosts, blamed = left_hosts(record), record.judgement.blamed
     last = {*blamed, *_in(record, RunState.QUARANTINED)}
     first = tuple(host for host in _cut(record) if host not in last)
@@ -211,7 +211,7 @@ _WITH_IT = (RunState.SWITCHED, RunState.AFTERWARDS, RunState.SWITCHING, RunState
 
 
 def _by_hand(record: Record) -> Rest:
-    """Hosts in the middle of it get the release they were going to: `last`, asked anew, is one further back."""
+    """Give hosts in the middle of it the release they were going to: `last`, asked again, is one further back."""
     hosts = left_hosts(record)
     asked = record.begin.get("back", {})
     others = {"*": record.begin.get("to", "last")}
@@ -233,7 +233,7 @@ def _earlier(record: Record) -> Releases:
 
 
 def _cut(record: Record) -> tuple[str, ...]:
-    """Hosts in the middle of their switch; those that an earlier run has left so, until this one has begun them."""
+    """Return hosts in the middle of their switch; those that an earlier run left so, until this one has begun them."""
     earlier = [host for host in record.begin.get("first", ()) if host not in record.states]
     return (*_in(record, RunState.SWITCHING), *earlier)
 
@@ -246,7 +246,7 @@ def _in(record: Record, state: RunState) -> tuple[str, ...]:
 
 
 def checked(record: Record, text: str) -> str:
-    """The sentence with the run's name in its commands; where a resume would refuse, with the step that it names.
+    """Return the sentence with the run's name in its commands; where a resume would refuse, with its next step.
 
     record: of a run that has ended so, or was cut.
     """
@@ -266,7 +266,7 @@ def _named(word: str, run: str) -> str:
 
 
 def shown_outcome(record: Record, overtaken: bool = False) -> str:
-    """How a run ended, in a line, with the step that is left now. overtaken: later runs took over what it left."""
+    """Return how a run ended, in a line, with the remaining step. overtaken: later runs took over what it left."""
     text = record.outcome
     sentence, found, step = text.partition(NEXT)
     if not found or RESUME not in step:

@@ -1,4 +1,4 @@
-"""What the gate needs to know of hosts: their node, their limits, what a failure was, and the watching of a wave."""
+"""The gate's view of hosts: their node, their limits, what a failure was, and the watching of a wave."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class RunHost:
 
 
 def domains_of(groups: Sequence[str], rack: str | None) -> tuple[str, ...]:
-    """The failure domains of a host: its groups, and its rack."""
+    """Return the failure domains of a host: its groups, and its rack."""
     return (*(groups or ("all",)), *([f"rack:{rack}"] if rack else []))
 
 
 def serves(seen: HostReading) -> bool:
-    """True when any endpoint of the host serves now."""
+    """Return True if any endpoint of the host serves now."""
     return any(endpoint.serving for endpoint in seen[ENDPOINT].endpoints.values())
 
 
@@ -83,7 +83,7 @@ def _spec_values(release: Release) -> list[object]:
 
 
 def limits_of(members: Iterable[RunHost], rollout: bool) -> RunLimits:
-    """The limits of a run from its hosts' settings; where they differ within a domain, the lowest holds."""
+    """Return the limits of a run from its hosts' settings; where they differ within a domain, the lowest holds."""
     members = list(members)
     down: dict[str, int] = {}
     for domain in {domain for member in members for domain in member.domains}:
@@ -96,12 +96,12 @@ def limits_of(members: Iterable[RunHost], rollout: bool) -> RunLimits:
 
 
 def in_rollout() -> bool:
-    """True below `rackwright rollout` and `rollback`."""
+    """Return True below `rackwright rollout` and `rollback`."""
     return received().in_waves
 
 
 def node_of(member: RunHost, shape: str, takes_capacity: bool) -> Node:
-    """The node of a host that must switch."""
+    """Return the node of a host that must switch."""
     own = FIRST if member.settings.rollout.canary else 0
     cut = was_cut(member.name)
     rank = LAST if member.name in received().last else FIRST if cut else own
@@ -109,12 +109,12 @@ def node_of(member: RunHost, shape: str, takes_capacity: bool) -> Node:
 
 
 def was_cut(name: str) -> bool:
-    """Whether an earlier run was cut in the middle of this host's switch: it counts as down until it has answered."""
+    """Return True if an earlier run was cut in the middle of this host's switch: it counts as down until it answers."""
     return name in received().first
 
 
 def outcome_of(error: BaseException, served: bool) -> Outcome:
-    """What a failed switch was, by its error and whatever that was caused by.
+    """Return the kind of a failed switch, by its error and whatever that was caused by.
 
     served: whether the host served before.
     """
@@ -136,7 +136,7 @@ def _chain(error: BaseException | None) -> Iterable[BaseException]:
 
 
 def state_after(error: StepFailedError, served: bool) -> RunState:
-    """The state of a host whose switch ended with an error.
+    """Return the state of a host whose switch ended with an error.
 
     served: whether the host served before; without it, to be stopped again takes nothing away.
     """
@@ -146,7 +146,7 @@ def state_after(error: StepFailedError, served: bool) -> RunState:
 
 
 def still_serving(endpoint: str, spec_hash: str, health_url: str) -> Question:
-    """The cheap row of a bake: the unit runs, has not restarted by itself, runs this release, and answers /health."""
+    """Return the cheap row of a bake: the unit runs, was not restarted, runs this release, and answers /health."""
 
     def judge(answer: Answer) -> Verdict:
         seen, *more = answer.body.strip().splitlines() or [""]
@@ -161,7 +161,7 @@ def still_serving(endpoint: str, spec_hash: str, health_url: str) -> Question:
 
 
 def why_not_serving(seen: str, more: Sequence[str], wanted: str) -> str:
-    """What is wrong with an endpoint that was proven a moment ago. seen, more: what still_serving.sh prints."""
+    """Return the fault of an endpoint that was proven a moment ago. seen, more: what still_serving.sh prints."""
     words = seen.split()
     if len(words) != len(["state", "restarts", "release", "health"]) or seen.startswith("stranger"):
         return seen
@@ -183,7 +183,7 @@ def why_not_serving(seen: str, more: Sequence[str], wanted: str) -> str:
 
 
 def bake_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSettings | None) -> list[Question]:
-    """The rows of a bake for one endpoint. last: its settings when it is asked for the last time: then for a token."""
+    """Return the rows of a bake for one endpoint. last: its settings at the last time, which asks for a token."""
     base = url_of(spec["address"], spec["port"], spec.get("network", "host"))
     cheap = still_serving(name, proven, base)
     if last is None:
@@ -193,11 +193,11 @@ def bake_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSet
 
 
 BakeCheck = Callable[[bool], Outcome]
-"""Looks at a host while its wave is baked; told whether it is the last time."""
+"""Look at a host while its wave is baked; the argument is True for the last time."""
 
 
 def baking(seconds: int, checks: Mapping[str, BakeCheck]) -> Callable[[Bake], dict[str, Outcome]]:
-    """The watching of a finished wave for some seconds; ends at the first host that no longer serves."""
+    """Watch a finished wave for some seconds; ends at the first host that no longer serves."""
 
     def bake(task: Bake) -> dict[str, Outcome]:
         note("bake", wave=task.wave, seconds=seconds, hosts=list(task.hosts))
@@ -217,7 +217,7 @@ def baking(seconds: int, checks: Mapping[str, BakeCheck]) -> Callable[[Bake], di
 
 
 def _count_down(task: Bake, deadline: float, told: float) -> float:
-    """Say every half minute how long a wave is still watched; returns when that was said last."""
+    """Print every half minute how long a wave is still watched; returns the time of the last message."""
     now = time.monotonic()
     if now - told < SELDOM or deadline - now < 1:
         return told

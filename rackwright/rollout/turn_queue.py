@@ -1,8 +1,8 @@
-"""Who may switch when, inside a pyinfra run: canaries first, waves and limits, a stop at the first failure.
+"""The order of switches inside a pyinfra run: canaries first, waves and limits, a stop at the first failure.
 
 pyinfra runs an operation's hosts in random order. So the hosts that must switch are announced beforehand,
-and whoever comes first into the switch operation takes the *next host in inventory order*, whichever host
-it came for. `waves` says which that is; this module only keeps the turns and waits.
+and the first worker in the switch operation takes the *next host in inventory order*, whichever host
+it came for. `waves` decides which that is; this module only keeps the turns and waits.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Work = Callable[[], "Outcome"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a switch, or the watching after it, ended."""
+    """The end of a switch, or of the watching after it."""
 
     reasons: tuple[Reason, ...] = ()
     """All that went wrong, what says most first; empty when well."""
     serves: bool = True
-    """Whether the host serves now."""
+    """True if the host serves now."""
 
     @property
     def is_well(self) -> bool:
@@ -82,7 +82,7 @@ class Begin:
 class TurnQueue:
     """The queue of one run. Hosts wait for their turn on its condition.
 
-    bake: watches the hosts of a finished wave and tells which of them failed, or None when there is no bake.
+    bake: watches the hosts of a finished wave and tells which of them failed, or None without a bake.
     """
 
     limits: RunLimits = field(default_factory=lambda: RunLimits({}))
@@ -129,7 +129,7 @@ class TurnQueue:
         return own.turn is Turn.DONE
 
     def _tell_waves(self) -> None:
-        """Once, when everybody is in the queue: who follows whom, and how many may be down where."""
+        """Computed once, when all hosts are in the queue: who follows whom, and how many may be down where."""
         with self.changed:
             first, self.told = not self.told, True
         if first:

@@ -1,4 +1,4 @@
-"""Who may switch now: canaries, waves and limits as pure functions (DECISIONS 30 to 32).
+"""The order of switches: canaries, waves and limits as pure functions (DECISIONS 30 to 32).
 
 A canary is the first host of each shape, by label or else by inventory order: what runs there, and on which GPUs,
 since a GB200 proves nothing for an RTX PRO. Hosts that serve follow in waves, never more of them down in a group or
@@ -19,7 +19,7 @@ FIRST, LAST = -1, 1
 
 
 class Turn(Enum):
-    """Where a host stands."""
+    """State of a host in the queue."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -40,14 +40,14 @@ class Node:
     domains: tuple[str, ...] = ("all",)
     """Groups and the rack, each with a limit of its own."""
     rank: int = 0
-    """FIRST: labelled as canary, or found in the middle of its switch. LAST: with a fault of its own so far."""
+    """FIRST: labelled as canary, or found in the middle of its switch. LAST: with a fault of its own already."""
     is_down: bool = False
     """It was found in the middle of its switch: to join it takes nothing more away, and the host waits for that."""
 
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What a run must keep to."""
+    """Limits of a run."""
 
     down: Mapping[str, int]
     """Serving hosts that may be down at the same time, by domain; one where a domain is not named."""
@@ -59,17 +59,17 @@ class RunLimits:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a run is."""
+    """Progress of a run."""
 
     turns: Mapping[str, Turn]
     lost: frozenset[str] = frozenset()
-    """Hosts that served before and do not serve any more."""
+    """Hosts that served before and no longer serve."""
     baked: int = 0
     """Waves that have been watched to their end."""
 
 
 def amount(text: str, of: int, least: int = 1) -> int:
-    """A number or a percentage of `of` hosts, rounded down; never less than `least`."""
+    """Return a number or a percentage of `of` hosts, rounded down; never less than `least`."""
     number = of * int(text[:-1]) // 100 if text.endswith("%") else int(text)
     return max(least, number)
 
@@ -80,7 +80,7 @@ def in_order(nodes: Collection[Node]) -> list[Node]:
 
 
 def wave_numbers(nodes: Collection[Node], size: int | None) -> dict[str, int]:
-    """The wave of each host: canaries are wave 0, hosts that serve 1, 2, ...; the others go with the first wave."""
+    """Return the wave of each host: canaries are wave 0, hosts that serve 1, 2, ...; the others join the first wave."""
     numbers: dict[str, int] = {}
     shapes: set[str] = set()
     followers = 0
@@ -116,7 +116,7 @@ def waves_event(nodes: Collection[Node], limits: RunLimits) -> dict[str, Any]:
 
 
 def current_wave(nodes: Collection[Node], progress: RunProgress, size: int | None) -> int | None:
-    """The lowest wave that is not finished; None when all are."""
+    """Return the lowest wave that is not finished; None when all are."""
     numbers = wave_numbers(nodes, size)
     return min((numbers[node.name] for node in nodes if progress.turns[node.name] in _OPEN), default=None)
 
@@ -125,7 +125,7 @@ _OPEN = (Turn.WAITING, Turn.RUNNING)
 
 
 def bake_due(nodes: Collection[Node], progress: RunProgress, size: int | None) -> int | None:
-    """The wave that is finished and must be watched before the next begins; None when there is none."""
+    """Return the finished wave that must be watched before the next begins, or None."""
     wave = current_wave(nodes, progress, size)
     begun = wave is not None and wave > progress.baked
     return progress.baked if begun else None
@@ -153,7 +153,7 @@ def _eligible(nodes: Sequence[Node], progress: RunProgress, limits: RunLimits) -
             continue
         if not is_canary and node.serving and numbers[node.name] > progress.baked:
             continue
-        tried.add(node.shape)  # no other host stands in for a canary that a limit holds back
+        tried.add(node.shape)  # no other host replaces a canary that a limit holds back
         if node.serving and not _has_room(node, down, limits):
             continue
         for domain in node.domains if node.serving else ():

@@ -1,4 +1,4 @@
-"""What of an endpoint differs from host to host: a small file beside `current`, read at each start (DECISIONS 40).
+"""Endpoint values that differ from host to host: a small file beside `current`, read at each start (DECISIONS 40).
 
 A release is the same on every host. Its unit names variables such as `${GPUS}`, and this file gives their values.
 """
@@ -18,7 +18,7 @@ HASH = "BINDING"
 KEY = "KEY"
 """The variable with the digest of the endpoint's key."""
 _ROUNDS = 50_000
-"""A binding is no secret, so that a key that somebody made up must not be guessed from its digest."""
+"""A binding is not secret, so a made-up key must not be guessable from its digest."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Binding:
 
     @property
     def _place(self) -> str:
-        # Written without braces in the unit, an empty word is none.
+        # Written without braces in the unit, an empty argument is omitted.
         return (
             f"RANK={self.rank}\nHEAD={self.addresses[0]}\nADDRESS={self.addresses[self.rank]}\n"
             f"MEMBERS={','.join(self.addresses)}\nHEADLESS={self.headless}\n"
@@ -63,17 +63,17 @@ class Binding:
 
 @cache
 def key_digest(key: Secret) -> str:
-    """What a binding says of an endpoint's key: 12 hexadecimal digits, the same on every host."""
+    """Return a binding's entry for an endpoint's key: 12 hexadecimal digits, the same on every host."""
     return hashlib.pbkdf2_hmac("sha256", key.unmask().encode(), b"rackwright endpoint key", _ROUNDS).hex()[:12]
 
 
 def binding_path(endpoint: str) -> str:
-    """Where an endpoint's binding lies on the host."""
+    """Path of an endpoint's binding on the host."""
     return f"{endpoint_dir(endpoint)}/binding"
 
 
 def parse_binding(text: str) -> Binding | None:
-    """The binding that a file gives; None for one that was changed by hand."""
+    """Return the binding in a file; None for one that was changed by hand."""
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     gpus, addresses = (tuple(filter(None, values.get(key, "").split(","))) for key in ("GPUS", "MEMBERS"))
     rank = whole_number(values.get("RANK", "0")) or 0

@@ -51,11 +51,11 @@ from rackwright.plan.render import render_own
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 CLOSED = "700:root"
-"""Mode and owner of the folder in which a container writes: what it leaves there is nobody's to run."""
+"""Mode and owner of the folder in which a container writes: no user may run the files in it."""
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
-    """The wanted release of each endpoint, and the boot units."""
+    """Return the wanted release of each endpoint, and the boot units."""
     releases = wanted_releases(settings, reading)
     return WantedEndpoints(
         {name: _wanted(own, releases[name], settings, reading) for name, own in settings.all_endpoints.items()},
@@ -77,7 +77,7 @@ def _wanted(
 
 
 def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
-    """What must happen to the host's endpoints, those that are no longer wanted first."""
+    """Return the changes of the host's endpoints, those that are no longer wanted first."""
     if asked.drained:
         return []
     seen = as_meant(seen, asked.drop_ins)
@@ -113,7 +113,7 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
 
 
 def _on_other_hosts(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
-    """Endpoints that other hosts than before are to serve: no single switch leads there."""
+    """Return endpoints that other hosts than before are to serve: no single switch leads there."""
     gone = {name: own for name, own in seen.endpoints.items() if name not in asked.endpoints}
     named = [name for name, own in gone.items() if own.spec.get("members", 1) > 1]
     if any(own.group for own in asked.endpoints.values()):
@@ -142,9 +142,9 @@ def _together(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) -> l
 
 
 def foreign_units(wanted: Container[str], seen: SeenEndpoints, record: frozenset[Owned]) -> dict[str, list[str]]:
-    """What has a name of ours and is somebody else's, by unit, as sentences.
+    """Return units and containers with Rackwright's names that it did not make, by unit, as sentences.
 
-    wanted: endpoints. record: the host's ownership record; it says nothing of a unit that no switch has ever written.
+    wanted: endpoints. record: the host's ownership record; it has no entry for a unit that no switch has written.
     """
     found = {name: foreigners(name, seen.boot_units.get(name), False, record) for name in BOOT_UNITS}
     for name, now in seen.endpoints.items():
@@ -159,7 +159,7 @@ def _refused(unit: str, foreign: list[str]) -> Change:
 
 
 def _kept_aside(name: str, own: EndpointSettings, seen: SeenEndpoint, foreign: list[str]) -> Change:
-    """Its clients are drained first, as for any switch."""
+    """Return the change that moves it away; its clients are drained first, as for any switch."""
     drain = drain_script(name, own.port, own.drain_timeout, drain_hook_script(name, own, "")) if seen.serving else ""
     return kept_aside(unit_name(name), foreign, drain, own.drain_timeout + own.hook_timeout)
 
@@ -176,7 +176,7 @@ _DOCKER_DOWN = "Docker does not answer, so nothing is known of the containers; n
 
 
 def takes_capacity(pending: Sequence[Change], seen: SeenEndpoints) -> bool:
-    """True when these changes stop something that serves now: a switch, a restart of dockerd, or a removal."""
+    """Return True if these changes stop something that serves now: a switch, a restart of dockerd, or a removal."""
     steps = [step for change in pending for step in change.steps]
     switched = any(isinstance(step, Proved | DaemonRestart | HostRestart) and step.serving for step in steps)
     removed = {owned.name for change in pending for owned in change.disowns}
@@ -269,7 +269,7 @@ def _put_in_place(name: str, aim: Aim, seen: SeenEndpoint, found: list[str]) -> 
 
 
 def adopted_later(asked: WantedEndpoints, seen: SeenEndpoints) -> list[str]:
-    """A sentence for each endpoint whose wanted release is deferred."""
+    """Return a sentence for each endpoint whose wanted release is deferred."""
     return [
         f"release {release} of endpoint {name} is adopted at the next switch: it differs from the running one in its "
         "unit or its helper scripts alone; to switch now: rackwright rollout INVENTORY --adopt"
@@ -309,7 +309,7 @@ def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due)
 
 
 def _before_drain(own: WantedEndpoint, release: Release, due: Due) -> str:
-    """Ask the other hosts of a group, and keep what an unhealthy one has said."""
+    """Ask the other hosts of a group, and retain the message of an unhealthy one."""
     name = release.spec.name
     asked = ask_members_script(name, release.hash, own.group.hosts) if own.group else ""
     kept = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
@@ -322,7 +322,7 @@ def _wait_job(name: str, settings: EndpointSettings) -> Job:
 
 
 def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
-    """Jobs that wait for endpoints that are still loading, as after a reboot: nothing to change, but not up yet."""
+    """Return jobs that wait for endpoints that are still loading, as after a reboot: nothing to change, not yet up."""
     return [
         replace(_wait_job(name, own), waits=True)
         for name, own in settings.all_endpoints.items()
@@ -331,7 +331,7 @@ def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
 
 
 def boot_files(_: HostSettings) -> dict[str, str]:
-    """The two units that start the endpoints at boot."""
+    """Return the two units that start the endpoints at boot."""
     return {f"{UNITS}/{name}": render_own(f"{name}.j2") for name in BOOT_UNITS}
 
 

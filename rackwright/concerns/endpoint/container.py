@@ -1,4 +1,4 @@
-"""What one endpoint serves, as plain values: image, argv, environment, mounts, engine YAML, and the hash over them.
+"""The serving part of one endpoint, as plain values: image, argv, environment, mounts, YAML, and a hash over them.
 
 It is the same on every host: what differs is the endpoint's binding. Sources: the guides' `docker run` lines, and
 DECISIONS 2, 6 to 11 and 40 for what differs from them and why.
@@ -56,7 +56,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What the lock file, the registry and the hub say of an endpoint's names."""
+    """Answers of the lock file, the registry and the hub about an endpoint's names."""
 
     image_digest: str
     model_commit: str
@@ -67,7 +67,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Added:
-    """What the engines' tables add to an endpoint's settings."""
+    """Values that the engines' tables add to an endpoint's settings."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class EndpointSpec:
             "models": dict(sorted(self.models.items())),
             "served_name": self.served_name,
             "files": {self.engine_file: self.engine_yaml, **self.files},
-            # Named only where there is something to say: an upgrade of ours must not restart what serves.
+            # Named only where there is something to say: an upgrade of Rackwright must not restart what serves.
             **({"keyed": True} if self.key_option else {}),
             **({"container": self.container.model_dump(mode="json")} if self.container != Container() else {}),
             **({"members": self.members} if self.members > 1 else {}),
@@ -142,16 +142,16 @@ class EndpointSpec:
 
     @property
     def has_options(self) -> bool:
-        """Whether the engine's YAML says anything."""
+        """True if the engine's YAML has entries."""
         return self.engine_yaml != render_engine_yaml({})
 
     @property
     def health_url(self) -> str:
-        """Where the host itself reaches the endpoint."""
+        """The endpoint's address on the host itself."""
         return url_of(self.address, self.port, self.network)
 
     def docker_run(self, release: str) -> list[list[str]]:
-        """The whole `docker run` of a release, in groups of words that belong on one line.
+        """Return the whole `docker run` of a release, in groups of arguments that belong on one line.
 
         systemd puts the host's binding in for `${GPUS}` and `${BINDING}`.
         """
@@ -167,7 +167,7 @@ class EndpointSpec:
                 Expanded("rackwright.binding=${BINDING}"),
             ],
             ["--log-driver", "none"],
-            # Where dockerd maps users (userns-remap), neither the host's namespaces nor our folders could be used.
+            # Where dockerd maps users (userns-remap), neither host namespaces nor Rackwright's folders could be used.
             ["--userns", "host"],
             ["--runtime", "nvidia", "--env", Expanded("NVIDIA_VISIBLE_DEVICES=${GPUS}")],
             [*self._shared_memory(), "--ulimit", "memlock=-1", "--ulimit", "stack=67108864", "--oom-score-adj", "500"],
@@ -206,13 +206,13 @@ def local_url(endpoint: EndpointSettings) -> str:
 
 
 def served_name(endpoint: EndpointSettings) -> str:
-    """The name that /v1/models answers: the last part of the model's mount."""
+    """Return the name that /v1/models answers: the last part of the model's mount."""
     assert endpoint.model is not None
     return last_part(endpoint.model.mount)
 
 
 def last_part(path: str) -> str:
-    """The last name of a path."""
+    """Return the last name of a path."""
     return path.rstrip("/").rsplit("/", 1)[1]
 
 
@@ -255,7 +255,7 @@ def endpoint_spec(
 
 
 def server_command(endpoint: EndpointSettings) -> list[str]:
-    """The server's own words: model, host, port and the YAML; values stay in the YAML (DECISIONS 24)."""
+    """Return the server's own arguments: model, host, port and the YAML; values stay in the YAML (DECISIONS 24)."""
     host = endpoint.address if endpoint.network == "host" else "0.0.0.0"
     where = ["--host", host, "--port", str(endpoint.port)]
     own = [*SERVERS[endpoint.engine_kind](endpoint, where), *member_words(endpoint), *endpoint.arguments]
@@ -298,7 +298,7 @@ SERVERS = {"tensorrt-llm": _trtllm, "vllm": _vllm, "sglang": _sglang}
 
 
 def environment(endpoint: EndpointSettings) -> dict[str, str]:
-    """The container's environment: offline, with its caches in a folder that outlives it (DECISIONS 9, 10)."""
+    """Return the container's environment: offline, with its caches in a folder that outlives it (DECISIONS 9, 10)."""
     ours = {
         "HF_HUB_OFFLINE": "1",
         "HF_MODULES_CACHE": f"{SCRATCH_MOUNT}/hf-modules",
@@ -320,7 +320,7 @@ def environment(endpoint: EndpointSettings) -> dict[str, str]:
 
 
 def render_engine_yaml(engine: Mapping[str, Any]) -> str:
-    """The engine's options as YAML that parses back equal, keys in the order of the settings.
+    """Return the engine's options as YAML that parses back equal, keys in the order of the settings.
 
     Characters beyond ASCII are escaped: PyYAML leaves U+0085 bare otherwise, which reads back as a line break.
     """

@@ -9,7 +9,7 @@ from rackwright_engines.quick_yaml import load_yaml
 
 
 def reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """What changed from `old` to `new` (contents of spec.json), for example "kv_cache_config changed"."""
+    """Return the changes from `old` to `new` (contents of spec.json), for example "kv_cache_config changed"."""
     if not old:
         return ""
     named = [

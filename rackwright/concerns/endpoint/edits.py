@@ -1,7 +1,7 @@
 """Edits by hand that a release's own files do not show: drop-ins, a unit file in its place, another command. Pure.
 
 systemd runs a unit with all of its fragments, and a container runs what its `docker run` was given, so both are held
-against the release. A drop-in that an owner means is named by `releases.drop_ins`, and the record keeps its SHA-256.
+against the release. The settings list an owner's drop-ins in `releases.drop_ins`, and the record keeps its SHA-256.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_NAMED = 6
 
 @dataclass(frozen=True)
 class DropIn:
-    """A drop-in of a unit of ours that Rackwright did not write."""
+    """A drop-in of a Rackwright unit that Rackwright did not write."""
 
     path: str
     sha256: str
@@ -46,11 +46,11 @@ class DropIn:
 
     @property
     def entry(self) -> Owned:
-        """How the record keeps that it was accepted as it is."""
+        """The record's entry for a drop-in that was accepted as is."""
         return Owned(KIND, f"{self.path} {self.sha256}")
 
     def applies_to(self, unit: str) -> bool:
-        """True if systemd reads it for a unit: `rackwright-.service.d` is for all whose names begin so."""
+        """Return True if systemd reads it for a unit: `rackwright-.service.d` is for all whose names begin so."""
         stem, dot, kind = self.unit.rpartition(".")
         if self.unit == EVERY:
             return unit.endswith(".service")
@@ -73,12 +73,12 @@ class DropIn:
 
 
 def is_named(path: str, names: Collection[str]) -> bool:
-    """True if the settings name a drop-in, by its file name or its path."""
+    """Return True if the settings name a drop-in, by its file name or its path."""
     return path in names or PurePosixPath(path).name in names
 
 
 def foreign_drop_ins(paths: str) -> Iterator[str]:
-    """Drop-ins of units of ours alone that Rackwright did not write, from systemd's DropInPaths."""
+    """Drop-ins of Rackwright's units alone that Rackwright did not write, from systemd's DropInPaths."""
     for path in map(PurePosixPath, paths.split()):
         if path.parent.name.startswith("rackwright") and path.name not in OWN_DROP_INS:
             yield str(path)
@@ -86,24 +86,24 @@ def foreign_drop_ins(paths: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class SeenEdits:
-    """Drop-ins of our units by path, and unit files that systemd reads in the place of ours, by unit."""
+    """Drop-ins of Rackwright's units by path, and unit files that systemd reads instead of Rackwright's, by unit."""
 
     drop_ins: Mapping[str, DropIn] = field(default_factory=dict)
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_meant(seen: SeenEdits, names: Collection[str], unit: str) -> bool:
-    """True if an owner's own drop-in decides what a unit starts, so that its release alone does not say what runs."""
+    """Return True if an owner's drop-in decides what a unit starts, so its release alone does not say what runs."""
     return any(one.applies_to(unit) and is_named(one.path, names) and one.starts for one in seen.drop_ins.values())
 
 
 def drop_in(path: str, sha256: str, text: str) -> DropIn:
-    """A drop-in as it was read."""
+    """Return a drop-in as it was read."""
     return DropIn(path, sha256, tuple(dict.fromkeys(_DIRECTIVE.findall(text))))
 
 
 def unnamed(seen: SeenEdits, names: Collection[str]) -> list[DropIn]:
-    """The drop-ins that no setting names."""
+    """Return the drop-ins that the settings do not name."""
     return [
         one for one in seen.drop_ins.values() if not is_named(one.path, names) and (one.unit != EVERY or one.starts)
     ]
@@ -177,9 +177,9 @@ def _unshadow(unit: str, path: str) -> str:
 
 
 def command_edits(release: Sequence[str], started: Sequence[str]) -> str:
-    """How the `docker run` that was started differs from a release's, by names of options; empty when it does not.
+    """Return the options in which the `docker run` that was started differs from a release's, by name; empty when none.
 
-    Values are not shown: an edit by hand may hold a key. Also empty where either is no `docker run`: then it cannot
+    Values are not shown: an edit by hand may hold a key. Also empty where either is not a `docker run`: then it cannot
     be judged.
     """
     wanted, there = _docker_run(release), _docker_run(started)
@@ -196,7 +196,7 @@ def command_edits(release: Sequence[str], started: Sequence[str]) -> str:
 
 
 def _docker_run(words: Sequence[str]) -> list[str]:
-    """The words from `docker run` on; what stands before, such as a shell that starts it, does not reach Docker."""
+    """Return the arguments from `docker run` on; what precedes them, such as a shell, does not reach Docker."""
     for place, pair in enumerate(pairwise(words)):
         if (PurePosixPath(pair[0]).name, pair[1]) == _DOCKER_RUN:
             return list(words[place + 2 :])
@@ -209,7 +209,7 @@ def _matches(wanted: Sequence[str], there: Sequence[str]) -> bool:
 
 
 def _pattern(word: str) -> str:
-    """What a word of a unit becomes: `${NAME}` is any value, and a word that systemd splits any number of words."""
+    """Return a pattern for an argument of a unit: `${NAME}` is any value, a splitting one any number of arguments."""
     if word.startswith(SPLIT):
         return r"(?:[^\n]*\n)*"
     return r"[^\n]*".join(map(re.escape, re.split(r"\$\{\w+\}", word))) + r"\n"
@@ -232,14 +232,14 @@ def _name(word: str) -> str:
 
 
 def exec_words(unit: str) -> list[str]:
-    """The words of a unit's ExecStart as systemd reads them, variables in place; empty where it has none."""
+    """Return the arguments of a unit's ExecStart as systemd reads them, variables replaced; empty where it has none."""
     text = unit.replace("\\\n", " ")
     lines = [line.removeprefix("ExecStart=") for line in text.split("\n") if line.startswith("ExecStart=")]
     return [_word(found) for found in _WORD.findall(lines[-1])] if lines else []
 
 
 SPLIT = "\0"
-"""Begins a word that is `$NAME` alone: systemd splits its value into words, and an empty one is none."""
+"""Begins an argument that is `$NAME` alone: systemd splits its value into arguments, and omits an empty one."""
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
 _ESCAPED = re.compile(r"\\(.)")
 
@@ -253,13 +253,13 @@ def _word(text: str) -> str:
 
 
 LIMITS = ("Memory", "MemorySwap", "MemoryReservation", "NanoCpus", "CpuShares", "CpuQuota", "CpusetCpus", "PidsLimit")
-"""What `docker update` changes of a container that runs."""
+"""Settings of a running container that `docker update` changes."""
 _UNSET = (None, 0, -1, "")
 _FLAGS = {"PidsLimit": "--pids-limit"}
 
 
 def limit_edits(release: Sequence[str], limits: Mapping[str, object]) -> str:
-    """Limits of a running container that its release does not set, by name; empty when there are none."""
+    """Return limits of a running container that its release does not set, by name."""
     words = list(_docker_run(release))
     wanted = {name: _after(words, flag) for name, flag in _FLAGS.items()}
     asked = {"Memory", "MemorySwap"} if "--memory" in words else set[str]()

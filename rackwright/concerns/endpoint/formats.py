@@ -20,7 +20,7 @@ def format_of(spec: Mapping[str, Any]) -> int:
 
 
 def readable(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A spec.json that this version reads, or nothing."""
+    """Return a spec.json that this version reads, or nothing."""
     whole = format_of(spec) == FORMAT and spec.keys() >= _KEYS and whole_number(spec["port"]) is not None
     return spec if whole else {}
 
@@ -33,5 +33,5 @@ def foreign(found: int) -> str:
 
 
 def refusal(endpoint: str, found: int) -> str:
-    """The sentence that refuses to touch an endpoint of another format."""
+    """Return the sentence that refuses to touch an endpoint of another format."""
     return f"endpoint {endpoint}: {foreign(found)}; next: {WAY_OUT}"

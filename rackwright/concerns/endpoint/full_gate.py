@@ -27,13 +27,13 @@ from rackwright.settings.model import EndpointSettings
 from rackwright_engines.fit.sizes import UNNAMED, plan_of
 
 TOOL_KEYS = {"vllm": ("enable-auto-tool-choice", "tool-call-parser"), "sglang": ("tool-call-parser",)}
-"""What a server must be given before it makes tool calls of an answer; TensorRT-LLM does it for gpt-oss by itself."""
+"""Flags with which a server parses tool calls; TensorRT-LLM does it for gpt-oss automatically."""
 TOOL_PARSER = {"tensorrt-llm": "tool_parser"}
-"""What it needs for other models."""
+"""The same for other models."""
 
 
 def abilities(endpoint: EndpointSettings) -> frozenset[str]:
-    """What an endpoint can do by its settings."""
+    """Return an endpoint's capabilities by its settings."""
     found = {HARMONY: endpoint.harmony, TOOLS: not tool_keys_missing(endpoint)}
     return frozenset(name for name, has in found.items() if has)
 
@@ -52,12 +52,12 @@ def _is_given(endpoint: EndpointSettings, key: str) -> bool:
 
 
 def drafting_of(endpoint: EndpointSettings) -> str:
-    """How an endpoint drafts, in its engine's own word; empty when it does not."""
+    """Return the endpoint's way of drafting, in its engine's own term; empty when it does not draft."""
     return plan_of(endpoint).drafting or (UNNAMED if endpoint.draft is not None else "")
 
 
 def full_questions(base: str, model: str, endpoint: EndpointSettings, keeps: float = KEEPS) -> tuple[Question, ...]:
-    """The rows of the full gate that apply to an endpoint.
+    """Return the rows of the full gate that apply to an endpoint.
 
     base: its URL on the host. model: the name that it serves. keeps: as `drafts_accepted` has it.
     """
@@ -78,7 +78,7 @@ def full_questions(base: str, model: str, endpoint: EndpointSettings, keeps: flo
 def compared_questions(
     base: str, model: str, endpoint: EndpointSettings, spec: Mapping[str, Any]
 ) -> tuple[Question, ...]:
-    """The rows to ask of what serves now, so that the next release can be compared with it.
+    """Return the rows to ask of what serves now, so that the next release can be compared with it.
 
     spec: spec.json of what serves now. Other ways of drafting win in other texts, so their figures are not compared.
     """
@@ -93,7 +93,7 @@ def _is_compared(row: Question) -> bool:
 
 
 def _drafted_before(endpoint: EndpointSettings, spec: Mapping[str, Any]) -> str | None:
-    """How the release of a spec.json drafts, read as this endpoint's engine reads it; None where it cannot tell."""
+    """Return how the release of a spec.json drafts, read as this endpoint's engine reads it; None if unknown."""
     try:
         options = yaml.safe_load(spec["files"][endpoint.engine_file])
         words = [str(word) for word in spec["argv"]]

@@ -1,4 +1,4 @@
-"""What an endpoint is asked: by its basic proof, by the full gate, and of a release that was proven earlier."""
+"""Questions for an endpoint: in its basic proof, in the full gate, and for a release that was proven earlier."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from rackwright_engines.version import bare
 
 
 def tried_of(name: str, release: str, spec: Mapping[str, Any], binding: Binding) -> Tried:
-    """A release that was proven earlier, to be asked again; without its spec.json it can only be started."""
+    """Return a release that was proven earlier, to be asked again; without its spec.json it can only be started."""
     if not spec:
         return Tried(release, binding, "", ())
     return Tried(release, binding, spec["image"], basic_questions(name, spec, binding))
 
 
 def questions(release: Release, binding: Binding, settings: EndpointSettings) -> tuple[Question, ...]:
-    """The basic proof of an endpoint: identity, GPUs, and a chat answer that is read and checked."""
+    """Return the basic proof of an endpoint: identity, GPUs, and a chat answer that is read and checked."""
     rows = basic_questions(release.spec.name, release.facts, binding)
     home = endpoint_dir(release.spec.name)
     last = (threads(container_name(release.spec.name), release.spec.pids_limit), gpu_errors(home))
@@ -48,7 +48,7 @@ def questions(release: Release, binding: Binding, settings: EndpointSettings) ->
 
 
 def _between(name: str, settings: EndpointSettings) -> tuple[Question, ...]:
-    """What is asked of an endpoint of several hosts besides."""
+    """Return the further questions for an endpoint of several hosts."""
     if settings.size == 1:
         return ()
     return (transport(unit_name(name), container_name(name), settings.group_transport),)
@@ -60,12 +60,12 @@ def of_container(name: str, rows: Iterable[Question], keyed: bool = False) -> tu
 
 
 def is_keyed(spec: Mapping[str, Any]) -> bool:
-    """True where a spec.json says that the endpoint asks for a key."""
+    """Return True if a spec.json says that the endpoint asks for a key."""
     return bool(spec.get("keyed"))
 
 
 def questions_after(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
-    """What the control machine asks once the basic proof has passed."""
+    """Return the control machine's questions once the basic proof has passed."""
     if settings.gate.level == "basic":
         return ()
     rows = full_questions(release.spec.health_url, served_name(settings), settings)
@@ -76,7 +76,7 @@ def questions_after(release: Release, settings: EndpointSettings) -> tuple[Quest
 
 
 def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Question, ...]:
-    """What the full gate compares: asked of what serves now; of a host that does not serve, its GPUs alone."""
+    """Return what the full gate compares: asked of what serves now; of a host that does not serve, its GPUs alone."""
     if settings.gate.level == "basic":
         return ()
     if not seen.serving or not seen.spec:
@@ -87,7 +87,7 @@ def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Qu
 
 
 def basic_questions(name: str, spec: Mapping[str, Any], binding: Binding) -> tuple[Question, ...]:
-    """What any release must answer, from its spec.json alone, so that an old one can be asked as well."""
+    """Return the questions for any release, from its spec.json alone, so that an old one can be asked as well."""
     base = url_of(spec["address"], spec["port"], spec.get("network", "host"))
     container, model = container_name(name), spec["served_name"]
     key = (asks_for_key(base),) if is_keyed(spec) else ()

@@ -43,14 +43,14 @@ from rackwright.settings.model import HostSettings
 FILES = ("started ", "unit ", "current_unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")
 """Begin lines of the reading that carry a whole file."""
 RUNNING_PARTS = ("release", "serving", "binding")
-"""What a container says, by its labels, that it was started with."""
+"""A container's labels: the values that it was started with."""
 PLAIN_PATH = re.compile(r"/[A-Za-z0-9._/-]+")
 BOOT_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT)
 
 
 @dataclass(frozen=True)
 class Running:
-    """What a running container says it was started with, by its labels."""
+    """A running container's labels: the values that it was started with."""
 
     release: str
     serving: str
@@ -64,7 +64,7 @@ class SeenEndpoint:
     unit: str | None = None
     """Text of the unit file."""
     unit_same: bool = False
-    """Whether it is the current release's."""
+    """True if it is the current release's."""
     active: str = "inactive"
     sub: str = "dead"
     result: str = "success"
@@ -72,7 +72,7 @@ class SeenEndpoint:
     needs_reload: bool = False
     running: Running | None = None
     foreign_container: bool = False
-    """True when a container of the endpoint's name is there that is not ours."""
+    """True if the endpoint's container name is taken by a container that is not Rackwright's."""
     health: int | None = None
     """HTTP status of /health; None when it was not asked."""
     current: str | None = None
@@ -82,20 +82,20 @@ class SeenEndpoint:
     proven_spec: Mapping[str, Any] = field(default_factory=dict)
     """spec.json of the proven release."""
     proven_binding: Binding | None = None
-    """What the proven release was bound to when it was proven last."""
+    """The binding with which the proven release was proven last."""
     files_whole: bool = False
-    """Whether the current release's files are as they were written."""
+    """True if the current release's files are as they were written."""
     format: int = FORMAT
     """Of spec.json, where a newer version of Rackwright wrote the current or the proven release."""
     binding: Binding | None = None
-    """What the next start reads; None when there is none, or it was changed by hand."""
+    """The binding that the next start reads; None when it is missing or was changed by hand."""
     admitted: bool = True
     """False from the beginning of a switch until the site's ready hook has let clients in again."""
     last: LastSwitch | None = None
     caches: str | None = None
     """Mode and owner of the folder in which its container writes, as `700:root`; None where it has none yet."""
     command_edited: str = ""
-    """How the running container's `docker run` differs from its release's, by names of options."""
+    """Option names in which the running container's `docker run` differs from its release's."""
     limits_edited: str = ""
     """Limits of the running container that its release does not set."""
     held: bool = False
@@ -107,7 +107,7 @@ class SeenEndpoint:
         return self.running.release if self.running else None
 
     def has_proven(self, release: str, binding: Binding) -> bool:
-        """Whether a release is the one that was proven last, with this very binding."""
+        """Return True if a release is the one that was proven last, with this very binding."""
         return (self.proven, self.proven_binding) == (release, binding)
 
     @property
@@ -134,7 +134,7 @@ class SeenEndpoints:
     open: Mapping[str, str] = field(default_factory=dict)
     """Folders and files of Rackwright that others than root may write to, with mode and owner as `777:root`."""
     edits: SeenEdits = field(default_factory=SeenEdits)
-    """What of our units was edited beside their files."""
+    """Edits of Rackwright's units outside their files."""
 
 
 def read(settings: HostSettings) -> str:
@@ -151,7 +151,7 @@ def read(settings: HostSettings) -> str:
 
 
 def joined(output: str, answers: Answers) -> str:
-    """The reading's own lines, and behind each endpoint's name what systemd and Docker say of it."""
+    """Return the reading's own lines, and behind each endpoint's name the output of systemd and Docker about it."""
     docker = "down" if answers.containers is None else "up"
     found = [f"docker={docker}", f"boot={answers.unit(BOOT_UNIT, 'UnitFileState')}", *_elsewhere_lines(answers)]
     for line in output.split("\n"):
@@ -162,7 +162,7 @@ def joined(output: str, answers: Answers) -> str:
 
 
 def as_meant(seen: SeenEndpoints, names: Collection[str]) -> SeenEndpoints:
-    """The same without what an owner's drop-ins change of a command. names: those that the settings name."""
+    """Return the same without an owner's drop-ins' changes of a command. names: those that the settings name."""
     if not seen.edits.drop_ins or not names:
         return seen
     meant = {name for name in seen.endpoints if is_meant(seen.edits, names, unit_name(name))}
@@ -184,7 +184,7 @@ def _state_lines(name: str, answers: Answers) -> Iterator[str]:
     container = answers.named(container_name(name))
     if container is None:
         return
-    # A container of that name without our label is somebody else's.
+    # A container of that name without Rackwright's label was made by hand.
     if not container.labels.get(ENDPOINT_LABEL):
         yield "value container=foreign"
     if container.running:
@@ -213,7 +213,7 @@ def parse(output: str) -> SeenEndpoints:
 
 
 def _open(head: str) -> dict[str, str]:
-    """Paths that others may write to, those above first. A name that Rackwright does not give is not Rackwright's."""
+    """Return paths that others may write to, those above first. Names that Rackwright does not give are skipped."""
     rows = [text.split(" ") for text in head.split("\n")]
     found = {row[2]: row[1] for row in rows if len(row) == 3 and row[0] == "open" and PLAIN_PATH.fullmatch(row[2])}
     return dict(sorted(found.items()))
@@ -270,7 +270,7 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
 
 
 def _as_started(files: Mapping[str, str], values: Mapping[str, str]) -> tuple[Running | None, str, str]:
-    """What runs, and how its command and its limits differ from its release's where that is the current one."""
+    """Return what runs, and how its command and its limits differ from its release's where that is the current one."""
     running = running_of(values.get("running", ""))
     if running is None or running.release != values.get("current") or values.get("files") != "whole":
         return running, "", ""
@@ -280,18 +280,18 @@ def _as_started(files: Mapping[str, str], values: Mapping[str, str]) -> tuple[Ru
 
 
 def binding_in(word: str | None) -> Binding | None:
-    """A binding as a reading carries it; None when there is none, or it was changed by hand."""
+    """Return a binding as a reading carries it; None when it is missing or was changed by hand."""
     return parse_binding(decode(word)) if word else None
 
 
 def running_of(text: str) -> Running | None:
-    """The labels of a running container, as `RELEASE SERVING BINDING`; None when none of ours runs."""
+    """Return the labels of a running container, as `RELEASE SERVING BINDING`; None when Rackwright runs none."""
     words = text.split()
     return Running(*words) if len(words) == 3 else None
 
 
 def last_switch(values: Mapping[str, str]) -> LastSwitch | None:
-    """How the last switch ended, from the pairs `last_...` of a reading; None when there was none."""
+    """Return how the last switch ended, from the pairs `last_...` of a reading; None when there was none."""
     told = [values.get(f"last_{key}", "") for key in ("release", "outcome", "time", "reason")]
     return LastSwitch(*told) if told[0] else None
 

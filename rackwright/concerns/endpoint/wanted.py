@@ -29,7 +29,7 @@ class WantedEndpoint:
     """The hosts that serve it together."""
 
     def aim(self, release: Release) -> Aim:
-        """What the endpoint should serve."""
+        """Return what the endpoint should serve."""
         return Aim(release, self.binding, self.adopt)
 
 
@@ -42,8 +42,8 @@ class WantedEndpoints:
     owned: frozenset[Owned] = frozenset()
     """The ownership record."""
     aside: bool = False
-    """True when what somebody made by hand under our names is to be kept aside; otherwise it is refused."""
+    """Return True if hand-made units under Rackwright's names are to be moved away; otherwise they are refused."""
     drop_ins: tuple[str, ...] = ()
     """Drop-ins of our units that the owner means, by name or path."""
     drained: bool = False
-    """True when somebody has drained the host: its endpoints are left as they are."""
+    """Return True if an operator has drained the host: its endpoints are left as they are."""

@@ -1,6 +1,6 @@
 """Why an endpoint must be switched, started or proven: by comparison, never by memory.
 
-The running container carries the hashes of what it serves and of the binding that it was started with. A restart is
+The running container carries the hashes of its serving part and of the binding that it was started with. A restart is
 due exactly when one of them differs, or when nothing runs that should. A wanted release that differs from the running
 one in its unit or its helper scripts alone is deferred: it is adopted at the next switch (DECISIONS 40).
 """
@@ -27,23 +27,23 @@ class Due:
 
 @dataclass(frozen=True)
 class Aim:
-    """What an endpoint should serve."""
+    """The wanted state of an endpoint."""
 
     release: Release
     binding: Binding
     adopt: bool = False
-    """Whether what differs in the unit or the helper scripts alone is worth a restart."""
+    """True if what differs in the unit or the helper scripts alone is worth a restart."""
 
 
 def serves_the_same(aim: Aim, seen: SeenEndpoint) -> bool:
-    """Whether what runs was started with the wanted serving part and binding."""
+    """Return True if what runs was started with the wanted serving part and binding."""
     running = seen.running
     wanted = (aim.release.spec.serving_hash, aim.binding.hash)
     return running is not None and (running.serving, running.binding) == wanted
 
 
 def is_deferred(aim: Aim, seen: SeenEndpoint) -> bool:
-    """Whether the wanted release waits for the next switch, since what runs, or loads, serves the same."""
+    """Return True if the wanted release waits for the next switch, since what runs, or loads, serves the same."""
     if aim.adopt or seen.current in (None, aim.release.hash) or not seen.files_whole:
         return False
     if not seen.has_proven(seen.current, aim.binding):
@@ -54,12 +54,12 @@ def is_deferred(aim: Aim, seen: SeenEndpoint) -> bool:
 
 
 def resting_release(aim: Aim, seen: SeenEndpoint) -> str:
-    """The release that unit and pointer should name: the wanted one, or the one that runs while that is deferred."""
+    """Return the release that unit and pointer should name: the wanted one, or the running one while it is deferred."""
     return (seen.current if is_deferred(aim, seen) else None) or aim.release.hash
 
 
 def why_switch(aim: Aim, seen: SeenEndpoint) -> Due | None:
-    """The reason to switch, or to start and prove; None when the endpoint serves what is wanted."""
+    """Return the reason to switch, or to start and prove; None when the endpoint serves what is wanted."""
     meant = resting_release(aim, seen)
     if seen.loading and _starts(meant, aim, seen):
         return None if seen.has_proven(meant, aim.binding) else Due("it is loading and was never proven", restart=False)
@@ -77,14 +77,14 @@ def why_switch(aim: Aim, seen: SeenEndpoint) -> Due | None:
 
 
 def edited_by_hand(seen: SeenEndpoint) -> str:
-    """How what runs differs from its release although it carries its labels; empty when it does not."""
+    """Return how what runs differs from its release although it carries its labels; empty when it does not."""
     command = f"it was started {seen.command_edited}, not as its release says" if seen.command_edited else ""
     limits = f"limits of its container were changed: {seen.limits_edited}" if seen.limits_edited else ""
     return "; ".join(filter(None, (command, limits)))
 
 
 def _starts(meant: str, aim: Aim, seen: SeenEndpoint) -> bool:
-    """Whether a start that is under way ends in the release that is meant."""
+    """Return True if a start that is under way ends in the wanted release."""
     if seen.current != meant or not seen.unit_same or seen.needs_reload or seen.binding != aim.binding:
         return False
     return seen.running is None or (seen.running_hash == meant and serves_the_same(aim, seen))
@@ -98,14 +98,14 @@ def _what_differs(aim: Aim, seen: SeenEndpoint) -> str:
 
 
 def _what_is_bound(aim: Aim, seen: SeenEndpoint) -> str:
-    """What of the host's own differs; a container says no more of it than a hash."""
+    """Return the host's own differences; a container carries only a hash of them."""
     assert seen.running is not None
     known = [own for own in (seen.binding, seen.proven_binding) if own and own.hash == seen.running.binding]
     return "its key changed" if known and known[0].gpus == aim.binding.gpus else "its GPUs changed"
 
 
 def _why_adopt(seen: SeenEndpoint) -> str:
-    """Why a release that serves what is wanted is not left running until the next switch."""
+    """Return why a release that serves what is wanted is not left running until the next switch."""
     if seen.running_hash != seen.current:
         return f"it runs release {seen.running_hash}, and `current` points to {seen.current or 'nothing'}"
     if seen.proven != seen.current:
@@ -122,14 +122,14 @@ def _unproven(meant: str, aim: Aim, seen: SeenEndpoint) -> str:
 
 
 def why_admit(settings: EndpointSettings, seen: SeenEndpoint) -> Due | None:
-    """A switch that broke off at its very end leaves the endpoint out of the site's balancer."""
+    """Report a switch that broke off at its very end: it leaves the endpoint out of the site's balancer."""
     if settings.ready_hook and not seen.admitted:
         return Due("clients were not let in again after its last switch", restart=False)
     return None
 
 
 def _swapped(aim: Aim, seen: SeenEndpoint) -> str:
-    """What a start with the binding that lies there would fail at."""
+    """Return the faults at which a start with the binding on the host would fail."""
     if seen.binding in (None, aim.binding):
         return ""
     return ", and its key changed" if seen.binding.gpus == aim.binding.gpus else ", and its GPUs changed"
@@ -146,7 +146,7 @@ def _why_not_running(seen: SeenEndpoint) -> str:
 
 
 def misplaced(aim: Aim, seen: SeenEndpoint) -> list[str]:
-    """What is not as it should be around an endpoint that runs and has been proven."""
+    """Return the faults around an endpoint that runs and has been proven."""
     meant = resting_release(aim, seen)
     rows = {
         "its text differs": seen.current == meant and not seen.unit_same,

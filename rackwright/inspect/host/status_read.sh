@@ -1,9 +1,9 @@
-# What a host says of its endpoints at little more than the price of a login: files, one systemctl, one curl, no docker.
+# Read a host's endpoints at little more than the price of a login: files, one systemctl, one curl, no docker.
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
-# wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), rules (the script that puts
-# the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
-# several hosts) runs (directives that count in a drop-in for all services). Prints "KEY VALUE" lines, those of an endpoint after
-# "endpoint NAME", and "end".
+# wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), rules (the script that
+# puts the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
+# several hosts) runs (directives that count in a drop-in for all services). Prints "KEY VALUE" lines, those of an
+# endpoint after "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 read -r uptime _ </proc/uptime
 printf '%s\n' "uptime ${uptime%%.*}"
@@ -52,7 +52,7 @@ ask() { # container of NAME, then /health: one process for both; a busy server m
     --next --silent --noproxy '*' --max-time 15 --output /dev/null --write-out '\n%{http_code}' "$1")
   health=${said##*
 }
-  # A member that is not the head answers nobody; its unit is active while its head says that all serve.
+  # A member that is not the head answers no requests; its unit is active while its head says that all serve.
   if [ -f "$groups/$name/ready" ] && [ ! -f "$groups/$name/state" ]; then health=200; fi
   id=none network=shared pid=${said#*'"Pid":'}
   pid=${pid%%[!0-9]*}

@@ -19,7 +19,7 @@ LEFT_ALONE = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.BUSY, RunState.UNREAC
 
 
 def has_worked_on(record: Record, host: str) -> bool:
-    """Whether a run has worked on a host: changed it, or found it as wanted."""
+    """Return True if a run has worked on a host: changed it, or found it as wanted."""
     return host in record.touched or record.states.get(host, RunState.UNSEEN) not in LEFT_ALONE
 
 
@@ -38,7 +38,7 @@ def last_runs(root: Path, hosts: Collection[str], now: datetime) -> dict[str, st
 
 
 def begun(run: str, now: datetime) -> datetime:
-    """A record is named by its time."""
+    """Return the time in the name of a record."""
     try:
         return datetime.strptime(run[:SECOND], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What status says of the hosts' replies: rows, and lines below them. Loaded while the hosts log in."""
+"""Status output for the hosts' replies: rows, and lines below them. Loaded while the hosts log in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["all_rows", "as_json", "ignored_of", "left_hosts", "table"]
 def all_rows(
     settings: Mapping[str, HostSettings], replies: Mapping[str, Reply], root: Path, now: datetime
 ) -> list[StatusRow]:
-    """The rows of all hosts; hosts that share their settings share what is worked out of them. root: the site's."""
+    """Return the rows of all hosts; hosts with equal settings share what is computed from them. root: the site's."""
     made = {id(own): Asked(own) for own in settings.values()}
     runs = last_runs(root, settings.keys(), now)
     aside = {host: f"since {entry.since}, {entry.why}" for host, entry in load_quarantine(root).items()}
@@ -38,7 +38,7 @@ def all_rows(
 
 
 def as_json(rows: Sequence[StatusRow], left: Sequence[str]) -> str:
-    """For programs. left: what is said of hosts that have left the inventory."""
+    """Return the same for programs. left: sentences on hosts that have left the inventory."""
     return json.dumps({**values_of(rows), "left_behind": left}, indent=1)
 
 
@@ -61,7 +61,7 @@ def ignored_of(hosts: Iterable[HostSettings]) -> list[str]:
 
 
 def rows_on(name: str, asked: Asked, reply: Reply, now: datetime) -> list[StatusRow]:
-    """The rows of one host, or one that says why nothing is known."""
+    """Return the rows of one host, or one that says why nothing is known."""
     if reply.trouble:
         return [unknown_row(name, reply.trouble)]
     try:

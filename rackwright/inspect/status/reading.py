@@ -1,4 +1,4 @@
-"""What status reads of a host, by a script that costs little more than the login: values and their parser. Pure."""
+"""Status values of a host, by a script that costs little more than the login, and their parser. Pure."""
 
 from __future__ import annotations
 
@@ -61,26 +61,26 @@ class HostStatus:
     gpus: tuple[str, ...]
     """Model of each GPU that the driver has."""
     uuids: tuple[str, ...]
-    """Their UUIDs; question marks in those that nobody has used since the driver was loaded."""
+    """Their UUIDs; question marks in those that no process has used since the driver was loaded."""
     pins: Mapping[str, str]
     """Digest by image reference, as recorded at the first pull."""
     endpoints: Mapping[str, EndpointStatus] = field(default_factory=dict)
     closed: bool | None = None
-    """Whether what keeps others out of the ports stands in the kernel as it was put; None where nothing was."""
+    """True if the rules that close the ports are in the kernel as they were put; None where none were."""
     drained: Drained | None = None
-    """Why somebody has drained it, if anybody has."""
+    """Why an operator has drained it, if it is drained."""
     repairs: str = ""
-    """How often the host has put its rules back within the last hour, and what for the last time."""
+    """How often the host has put its rules back within the last hour, and which the last time."""
     boots: bool = True
     """False where its endpoints are not started at boot."""
     lacks: tuple[str, ...] = ()
-    """What dockerd must find in the kernel to start a container that publishes a port, and is gone."""
+    """Kernel objects that dockerd needs to start a container that publishes a port, and that are gone."""
     waits: tuple[str, ...] = ()
-    """What a start of dockerd, or of a container that publishes a port, would wait for without a limit."""
+    """Reasons for which a start of dockerd, or of a container that publishes a port, would wait without a limit."""
 
 
 class Asked:
-    """What the settings ask for, worked out once for all hosts that share them."""
+    """The wanted state by the settings, computed once for all hosts that share them."""
 
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
@@ -90,7 +90,7 @@ class Asked:
         self._releases: dict[tuple[Any, ...], Release] = {}
 
     def release(self, name: str, digest: str, model: Located, draft: Located | None) -> Release:
-        """An endpoint's release, the same on every host where its names lead to the same bytes."""
+        """Return an endpoint's release, the same on every host where its names lead to the same bytes."""
         key = (name, digest, model, draft)
         if key not in self._releases:
             drafted = draft or (None, None)
@@ -99,7 +99,7 @@ class Asked:
         return self._releases[key]
 
     def group_release(self, name: str) -> Release | None:
-        """An endpoint's release from the settings and their pins alone; None when these are too few."""
+        """Return an endpoint's release from the settings and their pins alone; None when these are too few."""
         endpoint = self.endpoints[name]
         model, draft = (_located(source, self.settings, {}) for source in (endpoint.model, endpoint.draft))
         if endpoint.image_digest is None or model is None or (endpoint.draft and draft is None):
@@ -108,7 +108,7 @@ class Asked:
 
 
 def parse(lines: Iterable[str]) -> HostStatus:
-    """What the script printed. Raises ReadingError when it broke off or makes no sense."""
+    """Return the parsed output of the script. Raises ReadingError when it broke off or makes no sense."""
     head, *blocks = _blocks(lines)
     values = _values(head)
     try:
@@ -139,7 +139,7 @@ ROW = re.compile(r"([A-Za-z_]+)[ =](.*)")
 
 
 def _blocks(lines: Iterable[str]) -> list[list[Row]]:
-    """The host's own rows, then those of each endpoint, its name first."""
+    """Return the host's own rows, then those of each endpoint, its name first."""
     found: list[list[Row]] = [[]]
     for line in lines:
         if line == "end":
@@ -195,7 +195,7 @@ def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
 
 
 def _command_edited(word: Callable[[str], str]) -> str:
-    """How what runs was started otherwise than its release says, where that can be judged."""
+    """Return how what runs was started otherwise than its release says, where that can be judged."""
     if word("files") != "whole" or word("running").partition(" ")[0] != word("current"):
         return ""
     started = decode(word("started")).removesuffix("\n").split("\n")
@@ -211,7 +211,7 @@ def _spec(text: str) -> dict[str, Any]:
 
 
 def drift_of(own: EndpointStatus, host_status: HostStatus, drop_ins: Collection[str] = ()) -> list[str]:
-    """What is not as the last deploy left it, as sentences; packages, rules and models are `rackwright drift`'s.
+    """Return differences from the last deploy, as sentences; packages, rules and models are `rackwright drift`'s.
 
     drop_ins: those that the settings name.
     """
@@ -250,12 +250,12 @@ def _pointers(seen: SeenEndpoint) -> list[str]:
 
 
 def _unused(host_status: HostStatus) -> bool:
-    """Whether the driver does not know all UUIDs yet."""
+    """Return True if the driver does not know all UUIDs yet."""
     return any("?" in uuid for uuid in host_status.uuids)
 
 
 def own_gpus(seen: SeenEndpoint, endpoint: EndpointSettings | None, host_status: HostStatus) -> list[str]:
-    """The model of each GPU of an endpoint that the driver has; a question mark where it does not say which that is.
+    """Return the model of each GPU of an endpoint that the driver has; a question mark where it is unknown.
 
     endpoint: what the settings say of it, for an endpoint that has no binding; None: they do not have it.
     """
@@ -272,7 +272,7 @@ def own_gpus(seen: SeenEndpoint, endpoint: EndpointSettings | None, host_status:
 
 
 def wanted_aim(name: str, asked: Asked, own: EndpointStatus, host_status: HostStatus) -> Aim | None:
-    """What the settings ask for; None when that takes a closer look.
+    """Return what the settings ask for; None when that takes a closer look.
 
     A model's branch or tag counts as the commit that serves.
     """
@@ -286,7 +286,7 @@ def wanted_aim(name: str, asked: Asked, own: EndpointStatus, host_status: HostSt
 
 
 def is_wanted(aim: Aim, seen: SeenEndpoint) -> bool:
-    """Whether what runs, or would run, serves what the settings ask for."""
+    """Return True if what runs, or would run, serves what the settings ask for."""
     if seen.running is not None:
         return serves_the_same(aim, seen)
     return seen.spec.get("serving") == aim.release.spec.serving_hash and seen.binding == aim.binding

@@ -26,15 +26,15 @@ UNKNOWN = "?"
 
 @dataclass(frozen=True)
 class StatusRow:
-    """One endpoint of one host. None: not known, or there is none."""
+    """One endpoint of one host. None: unknown, or missing."""
 
     host: str
     endpoint: str
     release: str | None = None
     proven: bool = False
-    """Whether that release has answered."""
+    """True if that release has answered."""
     wanted: bool | None = None
-    """Whether it serves what the settings ask for."""
+    """True if it serves what the settings ask for."""
     adopts: str | None = None
     """The release that is adopted at the next switch: it differs in its unit or its helper scripts alone."""
     up_seconds: int | None = None
@@ -46,13 +46,13 @@ class StatusRow:
     gpu_model: str = ""
     connections: int | None = None
     moved: tuple[str, ...] | None = None
-    """What is not as the last deploy left it, as sentences."""
+    """Differences from the last deploy, as sentences."""
     lock: str = ""
-    """Who changes the host now, and for what."""
+    """The run that changes the host now, and its purpose."""
     last_run: str = ""
     """The site's last recorded run with this host, and how it went."""
     note: str = ""
-    """What became of a switch that was cut, or what the host had to repair by itself."""
+    """The end of a switch that was cut, or the host's own repairs."""
     drained: str = ""
     """Since when, by whom and why its host is drained."""
     quarantine: str = ""
@@ -67,12 +67,12 @@ class StatusRow:
 
     @property
     def drift(self) -> bool | None:
-        """Whether something moved by itself."""
+        """True if something moved on its own."""
         return None if self.moved is None else bool(self.moved)
 
 
 def rows_of(host: str, asked: Asked, host_status: HostStatus, now: datetime) -> list[StatusRow]:
-    """A row for each endpoint that is wanted, or is there. `now`: this machine's time with its zone."""
+    """Return a row for each endpoint that is wanted or present. `now`: this machine's time with its zone."""
     lock = ""
     if host_status.lease.live:
         lock = whose(host_status.lease, now)
@@ -130,7 +130,7 @@ def _was_cut(seen: SeenEndpoint) -> bool:
 
 
 def _note(seen: SeenEndpoint) -> str:
-    """Why it does not serve what was tried last, when the switch that tried it was cut."""
+    """Return why it does not serve what was tried last, when the switch that tried it was cut."""
     if seen.held:
         return (
             "what it would start was never proven, and could not be put back at boot; next: pyinfra INVENTORY deploy.py"
@@ -156,7 +156,7 @@ def _repaired(host_status: HostStatus) -> str:
 
 
 def unknown_row(host: str, why: str) -> StatusRow:
-    """The row of a host that cannot be read."""
+    """Return the row of a host that cannot be read."""
     return StatusRow(host, UNKNOWN, health=why)
 
 
@@ -170,7 +170,7 @@ class ReleaseGroup:
 
 
 def grouped(rows: Sequence[StatusRow], adopted: bool = False) -> list[ReleaseGroup]:
-    """Hosts by the release of an endpoint that they have, or by the one that they adopt at their next switch."""
+    """Return hosts by the release of an endpoint that they have, or by the one that they adopt at their next switch."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         release = row.adopts if adopted else row.release
@@ -180,7 +180,7 @@ def grouped(rows: Sequence[StatusRow], adopted: bool = False) -> list[ReleaseGro
 
 
 def states_of(rows: Sequence[StatusRow]) -> list[str]:
-    """What each endpoint does; hosts that serve one together count once, as the first of them that does not serve."""
+    """Return what each endpoint does; hosts that serve one together count once, as the first that does not serve."""
     found: dict[tuple[str, str], list[StatusRow]] = {}
     for row in rows:
         found.setdefault((row.head or row.host, row.endpoint), []).append(row)
@@ -192,11 +192,11 @@ def _state(row: StatusRow) -> str:
 
 
 def values_of(rows: Sequence[StatusRow]) -> dict[str, Any]:
-    """The same for `--json`; docs/how-to/look-at-a-fleet.md describes it."""
+    """Return the same for `--json`; docs/how-to/look-at-a-fleet.md describes it."""
     endpoints = [{**asdict(row), "drift": row.drift} for row in rows]
     return {"version": 1, "endpoints": endpoints, "releases": [asdict(one) for one in grouped(rows)]}
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """How long ago something was, for people."""
+    """Return how long ago something was, for people."""
     return f"{span(max(0, int((now - then).total_seconds())))} ago"

@@ -16,7 +16,7 @@ from rackwright.settings.model import EndpointSettings
 
 
 def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:
-    """The command for hosts with these endpoints."""
+    """Return the command for hosts with these endpoints."""
     rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}

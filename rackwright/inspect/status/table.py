@@ -11,11 +11,11 @@ from rackwright.messages import counted
 from rackwright.tables import drawn, name_of, only
 
 LONGEST, BELOW = 32, "see below"
-"""Letters of a host's health that stand in its row, and what stands there of a longer one: it would widen all rows."""
+"""Letters of a host's health in its row, and the text in place of a longer one: it would widen all rows."""
 
 
 def render(rows: Sequence[StatusRow], width: int | None = None, names: Sequence[str] = ()) -> str:
-    """The table, what moved, and a line of sums. Columns that say nothing of any host are left out.
+    """Return the table, what moved, and a line of sums. Columns that say nothing of any host are left out.
 
     width: the terminal's. names: of the columns; none for all that say something.
     """
@@ -43,7 +43,7 @@ def _release(row: StatusRow) -> str:
 
 
 def _drift(row: StatusRow) -> str:
-    """What moved by itself counts more than what the settings ask for since."""
+    """Prefer what moved on its own to what the settings ask for since."""
     if row.drift is None:
         return "-"
     if row.drift:
@@ -52,7 +52,7 @@ def _drift(row: StatusRow) -> str:
 
 
 def notes(rows: Sequence[StatusRow]) -> list[str]:
-    """What moved, what became of a switch that was cut, and why a host is in quarantine, a line each."""
+    """Return what moved, how a cut switch ended, and why a host is in quarantine, a line each."""
     found = [f"{row.host}: {row.health}" for row in rows if len(row.health) > LONGEST]
     found += [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
     found += dict.fromkeys(
@@ -87,7 +87,7 @@ def duration(seconds: int | None) -> str:
 
 
 def sums(rows: Sequence[StatusRow]) -> str:
-    """How many endpoints serve, and what the others do."""
+    """Count the endpoints that serve, and what the others do."""
     states = states_of(rows)
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     return f"{counted(len(states), 'endpoint')}: {', '.join(counts)}"

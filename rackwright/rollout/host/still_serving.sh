@@ -1,6 +1,6 @@
-# Print in one line: the unit's state, its restarts by itself, the release that runs, and what /health answers. Where the
-# engine died, two more: `after SECONDS`, since its switch, and `error` with the last error that it said before.
-# Parameters: unit container url home. Stands behind listener.sh: what another process answers at that port says nothing.
+# Print in one line: the unit's state, its automatic restarts, the release that runs, and what /health answers. Where
+# the engine died, two more: `after SECONDS`, since its switch, and `error` with the last error that it printed before.
+# Parameters: unit container url home. Comes after listener.sh: another process's answer at that port does not count.
 taken=$(listener_stranger)
 [ -z "$taken" ] || { printf 'stranger: %s\n' "$taken"; exit 0; }
 label='{{if .State.Running}}{{index .Config.Labels "rackwright.release"}}{{end}}'

@@ -1,4 +1,4 @@
-"""Whether hosts can be taken out of service by hand: alone, and within what `rollout.max_unavailable` leaves. Pure."""
+"""Check that hosts can be taken out of service by hand: alone, and within `rollout.max_unavailable`. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class HostCapacity:
 
 
 def refuse_halves(leaving: Sequence[InventoryHost], verb: str) -> None:
-    """Raises RackwrightError when only some of the hosts that serve an endpoint together are named.
+    """Raise RackwrightError when only some of the hosts that serve an endpoint together are listed.
 
-    verb: what they are named for, as `drain`.
+    verb: what they are listed for, as `drain`.
     """
     named = [host.name for host in leaving]
     for group in left_out(leaving, named):
@@ -54,7 +54,7 @@ def as_ones(places: Mapping[str, HostCapacity], heads: Mapping[str, str]) -> dic
 
 
 def too_many_down(places: Mapping[str, HostCapacity], leaving: Collection[str]) -> list[str]:
-    """A sentence for each group or rack that would have more hosts down than its limit.
+    """Return a sentence for each group or rack that would have more hosts down than its limit.
 
     Hosts that do not serve now are down already; to take one of them out takes nothing away.
     """

@@ -1,4 +1,4 @@
-"""Which hosts somebody has drained, whatever machine that was done from: their own marks say it."""
+"""Drained hosts, whichever machine drained them: their own marks show it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rackwright.loading.host import InventoryHost
 
 
 def drained_hosts(entries: Sequence[InventoryHost]) -> dict[str, Drained]:
-    """The drained ones among hosts, by name; one that cannot be read is not among them: a run says that itself."""
+    """Return the names of drained hosts; unreadable hosts are not among them, since the run reports those itself."""
     script = host_script("drained_read", mark=MARK)
     found = {name: mark_in(reply.lines) for name, reply in poll(entries, lambda _: script).items()}
     return {name: mark for name, mark in found.items() if mark is not None}
 
 
 def mark_in(lines: Iterable[str]) -> Drained | None:
-    """What the script printed: the mark, if any."""
+    """Return the mark that the script printed, if any."""
     first, *rest = [*lines, ""]
     return parse_mark("\n".join(rest)) if first == "drained" else None

@@ -25,7 +25,7 @@ def _deploy(name: str) -> Iterator[Path]:
 
 
 def take_out(run: Run, mark: Mapping[str, str]) -> tuple[int, str]:
-    """Drain the run's hosts; returns the exit status and what to say. mark: why, by whom, since when."""
+    """Drain the run's hosts; returns the exit status and the message. mark: why, by whom, since when."""
     started = run.as_plain()
     started.note("phase", name=DRAIN)
     with _deploy(DRAIN) as deploy:

@@ -1,6 +1,6 @@
-"""Hosts that a run told to restart before it was cut: they go down at a moment of their own, and come back.
+"""Hosts that a run restarted before it was cut: they go down at a moment of their own, and come back.
 
-Whoever reads one of them just before would plan for a host that is gone in the next second.
+A run that reads one of them just before would plan for a host that is gone in the next second.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _look(entries: Sequence[InventoryHost]) -> Mapping[str, Reply]:
 def await_restarts(
     entries: Sequence[InventoryHost], boots: Mapping[str, str], seconds: float, look: Look = _look
 ) -> None:
-    """Wait until none of the hosts is about to restart any more; a host that stays away is the run's own to report.
+    """Wait until none of the hosts is about to restart; a host that stays away is the run's own to report.
 
     boots: by host, the boot that was to end; hosts without one are not looked at. seconds: how long at most.
     """
@@ -51,7 +51,7 @@ def await_restarts(
 
 
 def under_way(reply: Reply, boot: str) -> str:
-    """Why a host is not to be read yet, as what follows its name; empty when it is not going to restart any more."""
+    """Return why a host is not to be read yet, as what follows its name; empty when it is not going to restart."""
     if reply.trouble:
         return f"was told to restart, and is not back: {reply.trouble}"
     now, going = _words(reply.lines)

@@ -1,4 +1,4 @@
-"""Whether hosts could start their endpoints again, asked before these stop: a start needs more than what runs does."""
+"""Check before endpoints stop that hosts could start them again: a start needs more than a running container."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ RUN_MEMBER = "run-member"
 
 
 def member_files(endpoint: str, release: str, values: Mapping[str, str | int]) -> dict[str, str]:
-    """The files by name.
+    """Return the files by name.
 
     release: what stands for the release's folder. values: ports, times and names that the settings say.
     """
@@ -40,7 +40,7 @@ def member_files(endpoint: str, release: str, values: Mapping[str, str | int]) -
 
 
 def launch_files() -> dict[str, str]:
-    """The files by which the head's mpirun starts ranks on the other members, by name."""
+    """Return the files by which the head's mpirun starts ranks on the other members, by name."""
     return {
         "launch": host_text("launch.bash"),
         "start-ranks": host_text("start_ranks.bash"),

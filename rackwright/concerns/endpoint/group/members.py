@@ -1,4 +1,4 @@
-"""What must happen on a member that is not the head: take its place, and follow. Pure."""
+"""Changes of a member that is not the head: join the group, and follow its head. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FOLLOWING = 120
 
 
 def place_in_words(group: Group) -> str:
-    """A host's place, for people."""
+    """Return a host's rank, for people."""
     return f"rank {group.rank} of {len(group.members)}, head {group.head.host}"
 
 
 def member_changes(own: WantedEndpoint, release: Release, seen: SeenEndpoint, group: Group) -> list[Change]:
-    """The changes of a member that is not the head; nothing when it serves what is wanted with the others."""
+    """Return the changes of a member that is not the head; nothing when it serves what is wanted with the others."""
     joins = _why_join(own, seen)
     follows = _why_follow(own, release, seen)
     found = [_join(own, release, group, joins)] if joins else _put_in_place(own, release.spec.name, seen)
@@ -37,7 +37,7 @@ def member_changes(own: WantedEndpoint, release: Release, seen: SeenEndpoint, gr
 
 
 def is_elsewhere(own: WantedEndpoint, seen: SeenEndpoint | None) -> bool:
-    """Whether what was proven here is served by other hosts than those that are wanted, or in other places."""
+    """Return True if the proven release is served by other hosts than those that are wanted, or at other ranks."""
     if seen is None or seen.proven_binding is None or not seen.proven_spec:
         return False
     there = (seen.proven_binding.rank, seen.proven_binding.addresses)
@@ -53,14 +53,14 @@ class Stage(Enum):
 
 
 def stage_of(change: Change) -> Stage:
-    """The stage of a member's change."""
+    """Return the stage of a member's change."""
     if any(isinstance(step, Job) and step.waits for step in change.steps):
         return Stage.AFTER
     return Stage.BACK if any(isinstance(step, HostReturn) for step in change.steps) else Stage.BEFORE
 
 
 def _why_join(own: WantedEndpoint, seen: SeenEndpoint) -> str:
-    """Why it is not waiting at its line as it should."""
+    """Return why it does not wait on its lifeline as it should."""
     if seen.current is None or seen.unit is None:
         return "it has never run here"
     rows = {
@@ -71,7 +71,7 @@ def _why_join(own: WantedEndpoint, seen: SeenEndpoint) -> str:
 
 
 def _put_in_place(own: WantedEndpoint, name: str, seen: SeenEndpoint) -> list[Change]:
-    """What is wrong around a member that is in line with its head; to restart it would restart all of them."""
+    """Return the repair of a member that matches its head, without a restart: that would restart all of them."""
     rows = {"its unit differs": not seen.unit_same, "it is not enabled at boot": not seen.enabled}
     why = ", ".join(text for text, differs in rows.items() if differs)
     if not why or seen.current is None:
@@ -83,12 +83,12 @@ def _put_in_place(own: WantedEndpoint, name: str, seen: SeenEndpoint) -> list[Ch
 
 
 def is_join(change: Change) -> bool:
-    """Whether a member's change makes it join its head anew, so that all of them start anew."""
+    """Return True if a member's change makes it rejoin its head, so that all of them restart."""
     return Owned("unit", unit_name(change.endpoint)) in change.owns if change.endpoint else False
 
 
 def _why_follow(own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> str:
-    """Why it does not serve what is wanted; a release that differs in scripts alone is the head's to adopt."""
+    """Return why it does not serve what is wanted; the head adopts a release that differs in scripts alone."""
     served = seen.proven_spec.get("serving")
     if served == release.spec.serving_hash and seen.has_proven(seen.current or "", own.binding):
         return "" if seen.serving or seen.loading else "it does not serve"

@@ -1,4 +1,4 @@
-"""Whether somebody who is no member gets through to where the members' engines talk to each other. Pure.
+"""Check whether a non-member can connect to where the members' engines talk to each other. Pure.
 
 What comes in there may run code: pickled objects travel between the ranks.
 """
@@ -27,7 +27,7 @@ class Listening:
 
 
 def listening(host: str, lines: Iterable[str], addresses: Sequence[str], clients: int | None) -> Iterator[Listening]:
-    """The places of one member, each once.
+    """Return the listening addresses of one member, each once.
 
     lines: what steps/host/member_listeners.sh printed. addresses: by which the host is reached, for what listens on
     all of them. clients: the port that is meant for others; None on a member that serves none.
@@ -47,7 +47,7 @@ def _places(line: str, addresses: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def in_words(opened: Sequence[tuple[Listening, str]], tried: int, by: Sequence[str]) -> str:
-    """What came of it, for people. opened: places that answered, and to whom; by: who has tried."""
+    """Return the outcome, for people. opened: addresses that answered, and to whom; by: the hosts that tried."""
     if not opened:
         return f"{tried} ports of the members' own, closed to {' and '.join(by)}"
     told = "; ".join(f"{place} answers {who}" for place, who in opened)

@@ -1,4 +1,4 @@
-"""Knock on the ports by which the hosts of one endpoint talk to each other, as somebody who is none of them."""
+"""Probe, as a non-member, the ports by which the hosts of one endpoint talk to each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLOSE = (
 
 
 def refuse_strangers(head: Host, group: Group, port: int) -> None:
-    """Knock from this machine and from one host of the run that is no member.
+    """Probe from this machine and from one host of the run that is not a member.
 
     port: the one for clients, on the head. Raises StepFailedError when one of the other ports answers: rolling back
     would close none of them, so what serves is left as it is.

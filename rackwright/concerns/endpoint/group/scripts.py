@@ -9,7 +9,7 @@ from rackwright.hostside import durable_script, host_script
 from rackwright.paths import UNITS, endpoint_dir, group_dir, held_file, unit_name
 
 ASKING = 20
-"""Seconds in which each member must have said that it has a release: it checks all sums of it meanwhile."""
+"""Seconds in which each member must report that it has a release: it checks all its checksums in this time."""
 
 
 def join_group_script(endpoint: str, release: str, binding: Binding, keep: int) -> str:

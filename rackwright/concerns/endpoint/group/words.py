@@ -1,6 +1,6 @@
-"""How each engine learns of the other hosts: by its own flags, or by mpirun, which the head's container runs. Pure.
+"""Engine arguments for the other hosts: the engine's own flags, or mpirun, which the head's container runs. Pure.
 
-The words are the same on every host; systemd puts each one's rank and addresses in, from its binding.
+The arguments are the same on every host; systemd puts each one's rank and addresses in, from its binding.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ CARRIERS = {
     "rdma": ("--device", "/dev/infiniband", "--cap-add", "IPC_LOCK"),
     "nvlink": ("--env", "NVIDIA_IMEX_CHANNELS=0"),
 }
-"""What a container needs besides, by what carries the traffic: RDMA's devices and locked memory, or an IMEX channel."""
+"""Further needs of a container, by what carries the traffic: RDMA's devices and locked memory, or an IMEX channel."""
 
 
 def launch_words(endpoint: EndpointSettings) -> list[str]:
-    """The words in front of the server's own where mpirun starts it; none elsewhere."""
+    """Return the arguments in front of the server's own where mpirun starts it; otherwise nothing."""
     ports = launch_ports(endpoint)
     if ports is None:
         return []
@@ -48,14 +48,14 @@ def launch_words(endpoint: EndpointSettings) -> list[str]:
 
 
 def member_words(endpoint: EndpointSettings) -> list[str]:
-    """The words for any member of a group; none for an endpoint of one host, nor where mpirun tells the ranks."""
+    """Return the arguments of any member of a group; none for one host, or where mpirun sets the ranks."""
     if endpoint.size == 1 or is_launched(endpoint):
         return []
     return [*_words(endpoint, Expanded("${RANK}"), "${HEAD}"), Expanded("$HEADLESS")]
 
 
 def first_member_words(endpoint: EndpointSettings) -> list[str]:
-    """The same for the head, by itself: for asking an image about its options."""
+    """Return the same for the head alone: for asking an image about its options."""
     meets = endpoint.size > 1 and not is_launched(endpoint)
     return _words(endpoint, "0", "127.0.0.1") if meets else []
 

@@ -53,7 +53,7 @@ for name in $names; do
     started=${reading_started#*" $unit="} started=${started%% *}
     [ ! -r "/proc/$started/cmdline" ] || quote started "$(tr '\000' '\n' <"/proc/$started/cmdline")" ;;
   esac
-  # A member that is not the head answers nobody; its unit is active while its head says that all serve.
+  # A member that is not the head answers no requests; its unit is active while its head says that all serve.
   if [ -f "$groups/$name/ready" ] && [ ! -f "$groups/$name/state" ]; then echo "value health=200"; continue; fi
   have curl || continue
   # What runs may listen elsewhere than what is wanted.

@@ -1,1 +1,1 @@
-"""What an endpoint is asked, and what counts as an answer."""
+"""Questions for an endpoint, and the checks of its answers."""

@@ -1,4 +1,4 @@
-"""How many drafted tokens a server has accepted, in words and beside the release before. Pure.
+"""The rate of drafted tokens that a server accepted, in words and beside the release before. Pure.
 
 One text is asked greedily, so a figure's noise is that of its own verification steps: their spread, not a guess.
 """
@@ -15,12 +15,12 @@ KEEPS, KEEPS_LOOSELY = 0.75, 0.5
 """Part of what drafting gained before that the next release must keep: of the same text, and of another one, which is
 another model's or other clients'."""
 SIGMAS = 2.6
-"""Distance beyond which a difference is none of chance: 99 %."""
+"""Distance beyond which a difference is not chance: 99 %."""
 
 
 @dataclass(frozen=True)
 class Drafted:
-    """What a server says of the drafts of the row's own requests."""
+    """The server's figures for the drafts of the row's own requests."""
 
     accepted: float
     proposed: float | None = None
@@ -56,7 +56,7 @@ class Drafted:
 
 
 def worse(before: Drafted, now: Drafted) -> bool:
-    """True where drafting gains clearly less than with the release before: beyond chance, and by a good part."""
+    """Return True if drafting gains clearly less than with the release before: beyond chance, and by a good part."""
     depth = min(len(before.positions), len(now.positions))
     old, new = _gain(before, depth), _gain(now, depth)
     if old is None or new is None or not before.keeps or not now.keeps:
@@ -77,7 +77,7 @@ def _gain(drafted: Drafted, depth: int) -> tuple[float, float] | None:
 
 
 def _by_depth(shares: Sequence[float], steps: float) -> tuple[float, float]:
-    """The spread of a step's accepted tokens, from how often each place was reached; two steps more soften its ends."""
+    """Return mean and spread of a step's accepted tokens, by position; two more steps soften the ends."""
     soft = [(share * steps + 1) / (steps + 2) for share in shares]
     mean = sum(soft)
     square = sum((2 * place + 1) * share for place, share in enumerate(soft))

@@ -1,6 +1,6 @@
-"""How an endpoint is asked on its host: only its own container, and with the key that its binding names. Pure.
+"""Requests to an endpoint on its host: only to its own container, and with the key that its binding names. Pure.
 
-Any local user may listen on a port that is free for a moment: whatever carries a key knows first who listens.
+Any local user may listen on a port that is free for a moment: before a key is sent, the listener is checked.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ TRANSPORT = "network between the hosts"
 
 
 class Severity(Enum):
-    """What a wrong answer means."""
+    """Meaning of a wrong answer."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -38,14 +38,14 @@ class Severity(Enum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: HTTP status (or exit status of a command), body, seconds."""
+    """The answer: HTTP status (or exit status of a command), body, seconds."""
 
     status: int
     body: str
     seconds: float
 
     def json(self) -> Any:
-        """The body as JSON. Raises ValueError when it is none."""
+        """Return the body as JSON. Raises ValueError when it is not JSON."""
         return json.loads(self.body)
 
 
@@ -56,12 +56,12 @@ class Verdict:
     passed: bool
     seen: str
     figure: float | None = None
-    """What was measured."""
+    """The measurement."""
     measured: bool = True
     warns: bool = False
     """True where an answer that has not passed is worth a warning and refuses nothing, whatever its row's severity."""
     detail: Any = None
-    """What the figure was made of, where the row compares it with the release before's."""
+    """The parts of the figure, where the row compares it with the release before's."""
     stranger: bool = False
     """True where another process listens in the endpoint's place: the host's fault, not the answer's."""
 
@@ -92,7 +92,7 @@ class Question:
 
     @property
     def label(self) -> str:
-        """Its name, told apart from the same question to another endpoint."""
+        """Its name, distinct from the same question to another endpoint."""
         return f"{self.endpoint}: {self.name}" if self.endpoint else self.name
 
 
@@ -121,31 +121,31 @@ def host_rule(build: Callable[Words, Question]) -> Callable[Words, Question]:
 
 
 def is_refused(question: Question, verdict: Verdict) -> bool:
-    """True when a verdict stops the switch by itself, without anything to compare it with."""
+    """Return True if a verdict stops the switch on its own, without anything to compare it with."""
     failed = verdict.measured and not verdict.passed and not verdict.warns
     return failed and question.severity is Severity.REFUSE
 
 
 def mark_of(verdict: Verdict, refusing: bool) -> str:
-    """The word in front of a row: proved, refused, warning or not measured."""
+    """Return the label in front of a row: proved, refused, warning or not measured."""
     if not verdict.measured:
         return "not measured"
     return "proved" if verdict.passed else ("refused" if refusing else "warning")
 
 
 def refusal(rows: Mapping[str, str]) -> str:
-    """The sentence on refused rows, with what was seen of each."""
+    """Return the sentence on refused rows, with what was seen of each."""
     return "the endpoint did not prove itself: " + "; ".join(f"{name}: {seen}" for name, seen in rows.items())
 
 
 def parse_answer(lines: Sequence[str]) -> Answer:
-    """What a question's script printed. Raises ValueError when its last line is missing."""
+    """Return the answer that a question's script printed. Raises ValueError when its last line is missing."""
     status, seconds = lines[-1].split(" ")
     return Answer(int(status), "\n".join(lines[:-1]).strip("\n"), float(seconds))
 
 
 def judge_safely(question: Question, answer: Answer) -> Verdict:
-    """The verdict on an answer; a body of the wrong shape is a failed row, not a crash."""
+    """Return the verdict on an answer; a body of the wrong shape is a failed row, not a crash."""
     unasked = UNASKED.fullmatch(answer.body) or BETWEEN.fullmatch(answer.body.rpartition("\n")[2])
     if answer.status == 0 and unasked:
         return Verdict(False, unasked["why"], stranger=unasked["how"] != "not asked")
@@ -158,14 +158,14 @@ def judge_safely(question: Question, answer: Answer) -> Verdict:
 
 
 UNASKED = re.compile(r"(?P<how>stranger|not asked): (?P<why>.+)")
-"""What a script prints instead of an answer where it is not the endpoint's container that listens (known_curl.sh).
+"""Output of a script instead of an answer where it is not the endpoint's container that listens (known_curl.sh).
 
-Behind anything that a server has sent stands a line of curl's.
+After anything that a server has sent comes a line of curl's.
 """
 BETWEEN = re.compile(r"(?P<how>curl): \(7\) not asked: (?P<why>port \d+ is taken by .+)")
 """The line of one who took the port between two requests, which is the last one only where no server has sent any."""
 LOGIN = '${rackwright_login:+--header "@$rackwright_login"}'
-"""What every request of a row carries: curl reads the header from a file, so that `ps` shows no key."""
+"""Headers of every request of a row: curl reads them from a file, so that `ps` shows no key."""
 
 
 def login_script(home: str) -> str:
@@ -210,7 +210,7 @@ def model_name(base: str, expected: str) -> Question:
 
 @host_rule
 def asks_for_key(base: str) -> Question:
-    """An endpoint that is to ask for a key must refuse who sends none."""
+    """Check that an endpoint that is to ask for a key refuses requests without one."""
 
     def judge(answer: Answer) -> Verdict:
         refused = answer.status in (401, 403)
@@ -235,7 +235,7 @@ def version(base: str, expected: str) -> Question:
 
 @host_rule
 def release_runs(container: str, release: str, binding: str) -> Question:
-    """The other answers count for nothing when they come from another release, or from other GPUs."""
+    """Check the release and the GPUs that answer: answers from others count for nothing."""
 
     def judge(answer: Answer) -> Verdict:
         seen = answer.body.split()
@@ -252,7 +252,7 @@ def release_runs(container: str, release: str, binding: str) -> Question:
 
 @host_rule
 def gpus_inside(container: str, count: int) -> Question:
-    """A daemon-reload can take the GPUs away from a running container: ask in it."""
+    """Ask in the container for its GPUs: a daemon-reload can take them away from a running one."""
 
     def judge(answer: Answer) -> Verdict:
         if answer.status != 0:
@@ -266,7 +266,7 @@ def gpus_inside(container: str, count: int) -> Question:
 
 @host_rule
 def threads(container: str, limit: int) -> Question:
-    """The most processes and threads that the container has had, against its limit: past that nothing new starts."""
+    """Compare the most processes and threads that the container has had with its limit: past it nothing new starts."""
 
     def judge(answer: Answer) -> Verdict:
         found = re.findall(r"^(\d+) (\d+)$", answer.body, re.MULTILINE)
@@ -299,16 +299,16 @@ Others may be the program's own, or its end (45 follows every kill): they are sh
 
 
 FALLEN = "NVRM: .*fallen off the bus"
-"""What the driver says of a GPU that is gone; not always with an Xid (NVIDIA/NVSentinel#155)."""
+"""The driver's messages about a GPU that is gone; not always with an Xid (NVIDIA/NVSentinel#155)."""
 HARDWARE = rf"NVRM: Xid \([^)]*\): ({'|'.join(map(str, sorted(HARDWARE_XIDS)))})([^0-9]|$)|{FALLEN}"
 """Lines of the kernel that tell of broken hardware, as `grep -E` and Python both read it."""
 
 
 @host_rule
 def gpu_errors(home: str) -> Question:
-    """Ask what the kernel said of GPUs since the last switch of the endpoint whose folder is `home` (DECISIONS 29).
+    """Ask for the kernel's messages about GPUs since the last switch of the endpoint with folder `home` (DECISIONS 29).
 
-    home: its `switched-at` has the boot and the time since it, by the clock that nobody steps.
+    home: its `switched-at` has the boot and the time since it, by the monotonic clock.
     """
 
     def judge(answer: Answer) -> Verdict:
@@ -319,7 +319,7 @@ def gpu_errors(home: str) -> Question:
     script = (
         f"at=$(tr '\\n' ' ' <{home}/switched-at 2>/dev/null)\n"
         "read -r boot </proc/sys/kernel/random/boot_id\n"
-        # After a reboot all that this boot has said came later.
+        # After a reboot all messages of this boot came later.
         'case $at in "$boot "*) from=${at#* } ;; *) from=0 ;; esac\n'
         "journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null |"
         " awk -v from=\"$from\" 'substr($0, 2) + 0 >= from' |"
@@ -329,14 +329,14 @@ def gpu_errors(home: str) -> Question:
 
 
 CARRIERS = {"Using network Socket": "plain TCP (Socket)", "MNNVL 1": "NVLink between hosts (MNNVL)"}
-"""What NCCL's words mean, where they do not say it."""
+"""Meanings of NCCL's terms, where NCCL does not explain them."""
 NO_RDMA = r"Failed to open libibverbs[^ ]*|NET/IB : No device found"
 """Why NCCL has not taken RDMA: the image has no library for it, or the container no device."""
 
 
 @host_rule
 def transport(unit: str, container: str, asked: str) -> Question:
-    """Which network NCCL has chosen between the hosts of an endpoint, by its own log: it takes TCP without a word.
+    """Check which network NCCL has chosen between the hosts of an endpoint, by its own log: it takes TCP silently.
 
     unit, container: of the endpoint on this host. asked: `rdma`, `nvlink`, or `any`, which is well with all.
     """
@@ -365,7 +365,7 @@ def transport(unit: str, container: str, asked: str) -> Question:
 
 
 def _carried(chosen: Sequence[tuple[str, str]]) -> str:
-    """Counted words of NCCL's log as a sentence: `plain TCP (Socket): 8 channels via NET/Socket`."""
+    """Return counted phrases of NCCL's log as a sentence: `plain TCP (Socket): 8 channels via NET/Socket`."""
     channels = [
         f"{number} channel{'s' * (number != '1')} {words}" for number, words in chosen if words.startswith("via ")
     ]
@@ -376,7 +376,7 @@ def _carried(chosen: Sequence[tuple[str, str]]) -> str:
 
 @host_rule
 def chat(base: str, model: str) -> Question:
-    """A chat completion with a checkable answer; only chat notices a missing vocabulary.
+    """Ask for a chat completion with a checkable answer; only chat notices a missing vocabulary.
 
     512 tokens, because gpt-oss thinks first and would otherwise end with empty content (DECISIONS 28).
     """
@@ -405,6 +405,6 @@ def chat(base: str, model: str) -> Question:
 
 
 def spoilt_thoughts(message: Mapping[str, Any]) -> str:
-    """Return why the thoughts beside an answer make no sense; empty when they do, or where there are none."""
+    """Return why the thoughts beside an answer make no sense; empty when they do, or when it has none."""
     texts = (str(message.get(key) or "") for key in ("reasoning_content", "reasoning"))
     return next((f"its thoughts make no sense: {why}" for why in map(nonsense, texts) if why), "")

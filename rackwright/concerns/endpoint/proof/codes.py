@@ -30,10 +30,10 @@ OTHER = "RW0400"
 
 
 def code_of(rows: Iterable[str]) -> str:
-    """The code of the first refused row."""
+    """Return the code of the first refused row."""
     return next((CODES.get(row_of(row), OTHER) for row in rows), OTHER)
 
 
 def row_of(label: str) -> str:
-    """The row's name, without the endpoint that stands before it where one job asks several."""
+    """Return the row's name, without the endpoint before it where one job asks several."""
     return label if label in CODES else label.partition(": ")[2] or label

@@ -1,4 +1,4 @@
-"""Whether drafted tokens are accepted, asked of each server in the way in which it says so itself. Pure.
+"""The share of drafted tokens that is accepted, asked of each server by its own interface. Pure.
 
 vLLM counts for Prometheus: what the row's own requests have added is compared. SGLang and TensorRT-LLM say it in the
 answer, of that request alone; TensorRT-LLM's /metrics and /perf_metrics are never read, because reading drains them.
@@ -31,31 +31,31 @@ PROSE = (
 BEGUN = "When the lamp went out, the keeper's daughter"
 FOLLOWS = "climbed the stairs"
 PROMPT = f"{PROSE}\n\n{PROSE}\n\n{BEGUN}"
-"""What every way of drafting can win: prose for a draft model, and words that stand there already for prompt lookup.
+"""What every way of drafting can win: prose for a draft model, and words already in the text for prompt lookup.
 
 No chat: a model that thinks first says words of its own, and TensorRT-LLM's chat answers of gpt-oss do not tell
 (handle_non_streaming_response in tensorrt_llm/serve/harmony_adapter.py, beside serve/postprocess_handlers.py).
 """
 TOKENS = 48
 ASKED = 2
-"""SGLang's NGRAM drafts from what was said, and not from the prompt (_update_ngram_cache in its ngram_worker.py), and
+"""SGLang's NGRAM drafts from the output, and not from the prompt (_update_ngram_cache in its ngram_worker.py), and
 vLLM's suffix decoding from both: the same answer comes twice, so the second one can be drafted."""
 LOOKUPS = frozenset({"ngram", "ngram_gpu", "suffix", "lookahead", "auto"})
 """Ways of drafting that repeat what is there: an answer that repeats nothing leaves them nothing to win."""
 USELESS = f"below {WEAK} tokens a step a draft hardly pays; does it belong to this model?"
 NO_TEXTS = frozenset({400, 404, 405, 501})
-"""What a server answers that does not continue plain text, or not so much of it."""
+"""Answers of a server that does not continue plain text, or not for so long."""
 
 
 @dataclass(frozen=True)
 class DraftProbe:
-    """How one engine is asked, and where it says what became of its drafts."""
+    """The requests for one engine, and where it reports its drafts."""
 
     path: str
     body: Callable[[str], dict[str, Any]]
     """The request, by the model's name."""
     counted: str
-    """Names of counters that are read before and after, as an expression; empty when there are none to read."""
+    """Names of counters that are read before and after, as an expression; empty without counters."""
     drafted: Callable[[Answer, Sequence[TimedReply]], Drafted | None]
     """None where the server does not say."""
     silent: str
@@ -63,7 +63,7 @@ class DraftProbe:
 
 
 def drafts_accepted(base: str, model: str, engine_kind: str, method: str, keeps: float = KEEPS) -> Question:
-    """Refuses drafts of which none is accepted, in requests that their method can win, or clearly fewer than before.
+    """Refuse drafts of which none is accepted, in requests that their method can win, or clearly fewer than before.
 
     keeps: of a release that is asked to be compared with, the part of its gain that the next one must keep.
     """
@@ -109,7 +109,7 @@ def _judged(method: str, drafted: Drafted, found: Sequence[TimedReply]) -> Verdi
 
 
 def _compared(before: Verdict, now: Verdict) -> Verdict:
-    """The verdict beside the release before's, which drafted in the same way."""
+    """Return the verdict beside the release before's, which drafted in the same way."""
     old, new = before.detail, now.detail
     if not isinstance(old, Drafted) or not isinstance(new, Drafted) or new.accepted <= 0:
         return now
@@ -146,7 +146,7 @@ def _vllm_drafts(answer: Answer, found: Sequence[TimedReply]) -> Drafted | None:
 
 
 def _is_shared(counts: Mapping[str, float], found: Sequence[TimedReply]) -> bool:
-    """True where drafts made more tokens than the row's own answers have; a draft may reach past an answer's end."""
+    """Return True if drafts made more tokens than the row's answers have; a draft may reach past an answer's end."""
     own = sum(float((reply.body.get("usage") or {}).get("completion_tokens", math.inf)) for reply in found)
     drafts, proposed = counts.get("drafts", 0.0), counts.get("draft_tokens", 0.0)
     longest = proposed / drafts + 1 if drafts else 0.0
@@ -154,7 +154,7 @@ def _is_shared(counts: Mapping[str, float], found: Sequence[TimedReply]) -> bool
 
 
 def drafted_by_vllm(counts: Mapping[str, float]) -> Drafted | None:
-    """The difference of its counters (vllm/v1/spec_decode/metrics.py); versions without `drafts` have no rate."""
+    """Return the difference of its counters (vllm/v1/spec_decode/metrics.py); versions without `drafts` lack a rate."""
     if "accepted_tokens" not in counts:
         return None
     accepted, drafts = counts["accepted_tokens"], counts.get("drafts")
@@ -173,13 +173,13 @@ def _sglang_drafts(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
 
 
 def _histogram(told: Mapping[str, Any]) -> Sequence[int]:
-    """How many verifications accepted 0, 1, 2, ... tokens (update_spec_acceptance_histogram in schedule_batch.py)."""
+    """Return how many checks accepted 0, 1, 2, ... tokens (update_spec_acceptance_histogram in schedule_batch.py)."""
     found = told.get("spec_correct_drafts_histogram") or told.get("spec_accept_histogram")
     return found if isinstance(found, list) else ()
 
 
 def _places(histograms: Sequence[Sequence[int]], steps: float) -> tuple[float, ...]:
-    """Accepted tokens by place; nothing where the histograms do not count each verification."""
+    """Return accepted tokens by position; nothing where the histograms do not count each verification."""
     if sum(map(sum, histograms)) != steps:
         return ()
     longest = max(map(len, histograms))
@@ -187,7 +187,7 @@ def _places(histograms: Sequence[Sequence[int]], steps: float) -> tuple[float, .
 
 
 def _trtllm_drafts(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
-    """Tokens a step of each answer (serve/postprocess_handlers.py); more than one means that drafts were accepted."""
+    """Return tokens a step of each answer (serve/postprocess_handlers.py); above one, drafts were accepted."""
     told = [(reply.body["choices"][0], reply.body["usage"]["completion_tokens"]) for reply in found]
     rates = [(choice.get("avg_decoded_tokens_per_iter"), tokens) for choice, tokens in told]
     if any(rate is None for rate, _ in rates):

@@ -30,12 +30,12 @@ EXPLAINED = 4
 
 
 def has_number(content: str) -> bool:
-    """True where the answer, and not only the thoughts before it, has the number."""
+    """Return True if the answer, and not only the thoughts before it, has the number."""
     return NUMBER.search(_answer_of(content)) is not None
 
 
 def why_no_answer(content: str) -> str:
-    """Return why a text that has the number is no answer; empty when it is one."""
+    """Return why a text that has the number is not an answer; empty when it is one."""
     why = nonsense(content)
     if why:
         return f"it makes no sense: {why}"
@@ -54,18 +54,18 @@ def why_no_answer(content: str) -> str:
 
 
 def _answer_of(content: str) -> str:
-    """The content without thoughts, unless they are all that there is; digits of any script as ASCII."""
+    """Return the content without thoughts, unless it has nothing else; digits of any script as ASCII."""
     answer = THOUGHTS_END.split(content)[-1]
     return unicodedata.normalize("NFKC", answer if answer.strip() else content)
 
 
 def _explains(text: str) -> bool:
-    """True where a text names both numbers of the sum, in words of a language."""
+    """Return True if a text names both numbers of the sum, in words of a language."""
     words = WORD.findall(text)
     return {"17", "25"} <= set(re.findall(r"\d+", text)) and (len(words) <= FEW or reads_as_language(words))
 
 
 def _babbles(text: str) -> bool:
-    """Return True where a few words have no small word of a language among them and make no sentence."""
+    """Return True if a few words have no small word of a language among them and make no sentence."""
     words = WORD.findall(text)
     return len(words) >= FEWEST and not SENTENCE_END.search(text) and not reads_as_language(words, few=FEWEST - 1)

@@ -1,4 +1,4 @@
-"""The full gate: what a release must do besides answering, as rows of data. Pure; `proof` has the basic rows.
+"""The full gate: what a release must do beyond answering, as rows of data. Pure; `proof` has the basic rows.
 
 DECISIONS 28 and 29: a row names what it needs, and what cannot be measured is shown as such and never passed.
 """
@@ -55,7 +55,7 @@ def _message(answer: Answer) -> dict[str, Any]:
 
 
 def calls_a_tool(base: str, model: str) -> Question:
-    """A tool call must come back as one; a draft model may drop them by itself, so the release before is asked too."""
+    """Check that a tool call comes back as one; a draft model alone may drop it, so the release before is asked too."""
     city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     tool = {"name": "get_weather", "description": "The weather of a city now.", "parameters": city}
 
@@ -74,7 +74,7 @@ def calls_a_tool(base: str, model: str) -> Question:
 
 
 def no_tools(engine_kind: str, missing: list[str]) -> Question:
-    """The row of a model that can call tools behind a server that was not told to make calls of them."""
+    """Return the row of a model that can call tools behind a server that was not set up to parse them."""
     text = f"not measurable on this {engine_kind}: it makes no tool calls without {' and '.join(missing)}"
     return Question("a tool call", "echo; echo 0 0", lambda _: Verdict(False, text, measured=False))
 
@@ -94,7 +94,7 @@ def channels(base: str, model: str) -> Question:
 
 
 def no_loop(base: str, model: str) -> Question:
-    """A longer answer, read for an endless run of one token, and for nonsense."""
+    """Ask for a longer answer, read for an endless run of one token, and for nonsense."""
 
     def judge(answer: Answer) -> Verdict:
         message = _message(answer)
@@ -111,7 +111,7 @@ def no_loop(base: str, model: str) -> Question:
 
 
 def streams(base: str, model: str) -> Question:
-    """A streamed answer must come in several pieces, end as one, and say what it used."""
+    """Check that a streamed answer comes in several pieces, ends as one, and reports its usage."""
 
     def judge(answer: Answer) -> Verdict:
         lines = [line.removeprefix("data: ") for line in answer.body.split("\n") if line.startswith("data: ")]
@@ -149,10 +149,10 @@ def gpu_counters() -> Question:
 
 
 COUNTERS = "ecc.errors.uncorrected.volatile.total,remapped_rows.uncorrectable,remapped_rows.pending"
-"""What nvidia-smi counts of errors that no other release cures."""
+"""nvidia-smi's counts of errors that no other release cures."""
 GPU_COUNTERS = "GPU error counters"
 HOST_ROWS = frozenset({GPU_ERRORS, GPUS_INSIDE, GPU_COUNTERS})
-"""Rows that look at the host's GPUs: when one of them is refused, the others' refusals are no news of the release."""
+"""Rows that look at the host's GPUs: when one of them is refused, the others' refusals do not blame the release."""
 
 
 def _no_more(before: Verdict, now: Verdict) -> Verdict:
@@ -164,14 +164,14 @@ def _no_more(before: Verdict, now: Verdict) -> Verdict:
 
 
 def compared(question: Question, before: Verdict | None, now: Verdict) -> Verdict:
-    """The verdict beside that of the release before: what failed there too, or is no worse, is no reason to refuse."""
+    """Return the verdict beside the release before's: a row that failed there too, or is not worse, does not refuse."""
     if question.compare is None or before is None or not before.measured or not now.measured:
         return now
     return question.compare(before, now)
 
 
 def refuses(question: Question, before: Verdict | None, now: Verdict) -> bool:
-    """True when a verdict, already compared, stops the switch."""
+    """Return True if a verdict, already compared, stops the switch."""
     if question.severity is Severity.NO_WORSE:
         return now.measured and not now.passed and before is not None and before.passed
     return is_refused(question, now)

@@ -1,4 +1,4 @@
-"""Whether sampled answers make sense while drafting: one text, asked greedily and as users ask. Pure.
+"""Checks that sampled answers make sense while drafting: one text, asked greedily and as users ask. Pure.
 
 With drafts a server samples in another way than without. A real vLLM 0.32.0 (CPU) passed every row that a greedy or a
 short answer can pass, and answered nonsense at any temperature but 0: github.com/vllm-project/vllm/issues/55005.
@@ -16,19 +16,19 @@ from rackwright.concerns.endpoint.proof.drafts import BEGUN, NO_TEXTS, PROMPT, P
 from rackwright.concerns.endpoint.proof.several import TimedReply, post_each, replies, row_script
 
 SECONDS = 40
-"""How long one of the short answers may take."""
+"""Seconds that one of the short answers may take."""
 OWN, MILD = 3, 2
-"""How often the text is asked at the model's own temperature, as by a user who names none, and at a mild one."""
+"""Requests for the text at the model's own temperature, as by a user who sets none, and at a mild one."""
 MILD_TEMPERATURE = 0.3
-"""Here even a model whose own temperature is high stays with a text that stands there twice."""
+"""Here even a model whose own temperature is high stays with a text that is in the prompt twice."""
 REST = frozenset(pairwise(PROSE.removeprefix(BEGUN).split()))
-"""How the text goes on, as pairs of neighbouring words; what is said after its end does not count."""
+"""How the text continues, as pairs of neighbouring words; output after its end does not count."""
 PART = 0.9
-"""How much of it an answer must have: one word may be another one. Of the real nonsense the best answer had 0.4."""
+"""Share of it that an answer must have: one word may be another one. Of the real nonsense the best answer had 0.4."""
 
 
 def sampled_answers(base: str, model: str, method: str) -> Question:
-    """Refuses a server whose greedy answer follows a text while its sampled ones do not, even at a mild temperature."""
+    """Refuse a server whose greedy answer follows a text while its sampled ones do not, even at a mild temperature."""
 
     def judge(answer: Answer) -> Verdict:
         found = replies(answer)
@@ -48,7 +48,7 @@ def sampled_answers(base: str, model: str, method: str) -> Question:
 
 
 def part_followed(text: str) -> float:
-    """How much of the rest of the text an answer has."""
+    """Return the share of the rest of the text that an answer has."""
     return len(REST & set(pairwise(text.split()))) / len(REST)
 
 

@@ -39,18 +39,18 @@ och är att det som på av för den ett med og er på af til ikke en et ja on ei
 w z na i się nie to jest że do o a v s je se ve bir bu ile da için olan çok
 yang dan di itu adalah dengan untuk dari ini pada là và của có không được các một trong những
 """
-"""What a sentence is hardly made without: English, German, French, Spanish, Italian, Portuguese, Dutch, Nordic, Polish,
+"""Words that nearly every sentence has: English, German, French, Spanish, Italian, Portuguese, Dutch, Nordic, Polish,
 Czech, Turkish, Indonesian, Vietnamese."""
 COMMON = frozenset(SMALL_WORDS.split())
 
 
 def repeats_itself(text: str) -> bool:
-    """True for an endless run of one short token, such as "!!!!!!!!!!!!" (TensorRT-LLM#8615)."""
+    """Return True for an endless run of one short token, such as "!!!!!!!!!!!!" (TensorRT-LLM#8615)."""
     return RUN.search(text) is not None
 
 
 def loops(text: str) -> bool:
-    """True for an endless run of a token, a word or a phrase."""
+    """Return True for an endless run of a token, a word or a phrase."""
     read = text[:MOST]
     return any(pattern.search(read) for pattern in (RUN, WORDS_AGAIN, PHRASE_AGAIN))
 
@@ -68,7 +68,7 @@ def nonsense(text: str) -> str:
 
 
 def reads_as_language(words: list[str], few: int = FEW) -> bool:
-    """True where words are few, in another script than Latin, or have the small words of a language among them."""
+    """Return True if words are few, in another script than Latin, or have the small words of a language among them."""
     latin = [word for word in words if _script(word) in LATIN]
     if len(latin) <= few or len(latin) < len(words) * 0.8:
         return True
@@ -80,7 +80,7 @@ def _has_sentences(text: str, words: list[str]) -> bool:
 
 
 def _mixed(words: list[str]) -> bool:
-    """True where three scripts and more alternate, as in tokens drawn by lot; a quoted foreign name does not."""
+    """Return True if three scripts and more alternate, as in random tokens; a quoted foreign name does not."""
     scripts = [_script(word) for word in words]
     changes = sum(one != other for one, other in pairwise(scripts))
     return len(set(scripts)) > 2 and changes * 5 > len(scripts)

@@ -26,7 +26,7 @@ def post_several(url: str, times: int, seconds: int, within: int = 0) -> str:
 
 
 def post_each(url: str, seconds: int) -> str:
-    """Shell line that sends each line of $body by itself, for at most `seconds` each, and tells as `post_several`."""
+    """Shell line that sends each line of $body separately, for at most `seconds` each, and prints as `post_several`."""
     each = f"while IFS= read -r line; do printf '%s' \"$line\" | {_curl(url, seconds)}; done"
     return f"printf '%s\\n' \"$body\" | {each}"
 
@@ -46,13 +46,13 @@ def counters(base: str, names: str, when: str) -> str:
 
 
 def row_script(*lines: str) -> str:
-    """The lines of a row that asks more than once: the body is read first, and a status of its own stands last."""
+    """Return the lines of a row that asks more than once: the body is read first, and a status of its own is last."""
     return "\n".join(("body=$(cat)", *lines, "printf '\\n200 0'"))
 
 
 @dataclass(frozen=True)
 class TimedReply:
-    """One answer of several: its HTTP status (0: none came), its seconds and its body, {} where that is no JSON."""
+    """One answer of several: its HTTP status (0: none came), its seconds and its body, {} where that is not JSON."""
 
     status: int
     seconds: float
@@ -60,7 +60,7 @@ class TimedReply:
 
 
 def replies(answer: Answer) -> list[TimedReply]:
-    """The answers of `post_several`, in their order."""
+    """Return the answers of `post_several`, in their order."""
     found, body = list[TimedReply](), ""
     for line in answer.body.split("\n"):
         if ends := re.fullmatch(r"(\d{3}) ([\d.]+)", line):

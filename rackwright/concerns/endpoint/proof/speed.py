@@ -1,4 +1,4 @@
-"""How long a token takes, beside the release before: both asked warm, greedily, and often enough to know noise. Pure.
+"""Time of a token, beside the release before: both asked warm, greedily, and often enough to measure noise. Pure.
 
 One release on a real H200 gave 2.6 to 4.3 ms in different minutes, while the first answer was asked cold and with
 drafts that sampling accepted by lot.
@@ -43,7 +43,7 @@ class Pace:
 
 
 def speed(base: str, model: str) -> Question:
-    """Seconds a token, the median of several greedy answers after an unmeasured one: no worse than before."""
+    """Measure seconds a token, the median of several greedy answers after an unmeasured one: no worse than before."""
     request = {
         "model": model,
         "messages": [{"role": "user", "content": "Tell a short story about a lighthouse."}],

@@ -1,8 +1,8 @@
-"""Whether an engine hangs: a token that comes back while the engine's own count of steps moves. Pure.
+"""Detect an engine that hangs: a token that comes back while the engine's own count of steps moves. Pure.
 
 /health and the gauges of running requests prove nothing: a real vLLM whose core was stopped answered 200 and 0 while a
-request hung. No answer alone is no proof either, because a request may stand behind a full batch: an engine hangs when
-neither a token comes nor its own count moves.
+request hung. A missing answer alone proves nothing either, because a request may wait behind a full batch: an engine
+hangs when neither a token comes nor its own count moves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rackwright.concerns.endpoint.proof.basic import LOGIN, Answer, Question, Ve
 from rackwright.concerns.endpoint.proof.several import counters, grown, post_several, replies, row_script
 
 SECONDS = 60
-"""How long a token may take. The request is short, and has no company after a switch."""
+"""Seconds that a token may take. The request is short, and has no company after a switch."""
 COUNTED = {
     "vllm": "vllm:iteration_tokens_total_count|vllm:generation_tokens_total",
     "sglang": "sglang:generation_tokens_total",
@@ -28,7 +28,7 @@ INFO = re.compile(r"^info (\d{3})$", re.MULTILINE)
 
 
 def engine_steps(base: str, model: str, engine_kind: str) -> Question:
-    """Refuses an engine that gives no token and takes no step."""
+    """Refuse an engine that gives no token and takes no step."""
 
     def judge(answer: Answer) -> Verdict:
         found = replies(answer)
@@ -59,7 +59,7 @@ def _info(base: str) -> str:
 
 
 def _steps_made(answer: Answer) -> str | None:
-    """What moved, in words; empty when nothing did; None when the server has nothing that could."""
+    """Return what moved, as text; empty when nothing did; None when the server has nothing that could."""
     counts = grown(answer)
     moved = {name: by for name, by in counts.items() if by > 0}
     if moved:

@@ -30,7 +30,7 @@ from rackwright.settings.sections import Hardware, ModelSource
 
 @dataclass(frozen=True)
 class Unresolved:
-    """What is still unknown of an endpoint before its image and models are staged."""
+    """The parts of an endpoint that are unknown before its image and models are staged."""
 
     missing: tuple[str, ...]
 
@@ -52,7 +52,7 @@ class WantedReleases:
 
 
 def wanted_releases(settings: HostSettings, reading: HostReading) -> dict[str, Release | Unresolved]:
-    """The release of each endpoint, as far as the host's reading resolves it."""
+    """Return the release of each endpoint, as far as the host's reading resolves it."""
     return {
         name: wanted_release(name, endpoint, settings, reading) for name, endpoint in settings.all_endpoints.items()
     }
@@ -82,7 +82,7 @@ def wanted_release(
 
 
 def release_of(name: str, endpoint: EndpointSettings, settings: HostSettings, resolved: Resolved) -> Release:
-    """An endpoint's release; rendered once for all hosts that ask for the same by the same templates."""
+    """Return an endpoint's release; rendered once for all hosts that ask for the same by the same templates."""
     site, encodings = settings.site, settings.encodings.folder
     key = (name, endpoint.model_dump_json(), settings.hardware, encodings, site, _templates(site), resolved)
     if key not in _rendered:
@@ -101,18 +101,18 @@ _rendered: dict[tuple[object, ...], Release] = {}
 
 
 def _templates(site: Path) -> tuple[tuple[str, int, int], ...]:
-    """The site's own templates as they lie there now: name, time and size."""
+    """Return the site's own templates as they are now: name, time and size."""
     files = [(file.name, file.stat()) for file in (site / "templates").glob("*") if file.exists()]
     return tuple(sorted((name, seen.st_mtime_ns, seen.st_size) for name, seen in files))
 
 
 def binding_of(endpoint: EndpointSettings, reading: HostReading, settings: HostSettings) -> Binding:
-    """The endpoint's own values on this host, by the GPUs that it has today and its place among other hosts."""
+    """Return the endpoint's own values on this host, by today's GPUs and its rank among other hosts."""
     return bound_to(endpoint, {gpu.index: gpu.uuid for gpu in reading[GPUS].gpus}, settings.group)
 
 
 def bound_to(endpoint: EndpointSettings, there: Mapping[int, str], group: Group | None = None) -> Binding:
-    """The binding with a host's GPUs, UUIDs by index; with none of them when one is missing."""
+    """Return the binding with a host's GPUs, UUIDs by index; with none of them when one is missing."""
     chosen = sorted(there if endpoint.gpus == "all" else set(endpoint.gpus))
     gpus = tuple(there[index] for index in chosen) if there.keys() >= set(chosen) else ()
     return _placed(gpus, endpoint, group)
@@ -231,7 +231,7 @@ def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
 
 
 def wanted_files(settings: HostSettings, reading: HostReading) -> WantedReleases:
-    """What of each endpoint lies on the host: its release, and the key that its clients send."""
+    """Return each endpoint's state on the host: its release, and the key that its clients send."""
     keys = {name: own.api_key for name, own in settings.all_endpoints.items() if own.api_key}
     return WantedReleases(wanted_releases(settings, reading), keys)
 

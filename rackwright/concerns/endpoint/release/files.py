@@ -58,13 +58,13 @@ class UnitLimits:
 
     @property
     def interval(self) -> int:
-        """systemd's default of 10 s never trips on an engine that dies after eight minutes (DECISIONS 8)."""
+        """With systemd's default of 10 s it never trips on an engine that dies after eight minutes (DECISIONS 8)."""
         return self.starts * (self.load + self.stop + 15 + self.restart_delay)
 
 
 @dataclass(frozen=True)
 class Release:
-    """What is served, and every file of it by name. Other files are another release (DECISIONS 40)."""
+    """The serving part, and every file of it by name. Other files are another release (DECISIONS 40)."""
 
     spec: EndpointSpec
     hash: str
@@ -72,7 +72,7 @@ class Release:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What spec.json says."""
+        """Contents of spec.json."""
         return facts_of(self.spec, self.hash)
 
     @property
@@ -104,7 +104,7 @@ def build_release(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
 
 
 def hash_of(drafted: Mapping[str, str]) -> str:
-    """A release's hash: the first 12 hexadecimal digits of the SHA-256 of its SHA256SUMS, made while SELF stands in."""
+    """Return a release's hash: 12 hexadecimal digits of the SHA-256 of its SHA256SUMS, made with SELF as a stand-in."""
     return _sha256(sums_of(drafted))[:12]
 
 
@@ -114,7 +114,7 @@ def sums_of(files: Mapping[str, str]) -> str:
 
 
 def facts_of(spec: EndpointSpec, release: str) -> dict[str, Any]:
-    """What spec.json says: its format, the release, the serving part, and its hash."""
+    """Return the contents of spec.json: its format, the release, the serving part, and its hash."""
     return {"format": FORMAT, "hash": release, "serving": spec.serving_hash, **spec.as_json()}
 
 
@@ -181,7 +181,7 @@ def _needs(spec: EndpointSpec) -> Iterator[tuple[str, str]]:
 
 
 def limits(endpoint: EndpointSettings) -> UnitLimits:
-    """The unit's time limits from the endpoint's settings."""
+    """Return the unit's time limits from the endpoint's settings."""
     times = (endpoint.load_timeout, endpoint.stop_timeout, endpoint.restart_delay)
     return UnitLimits(endpoint.start_limit, *times, together=endpoint.size > 1)
 

@@ -17,7 +17,7 @@ from rackwright.plan.change import Change, Owned, Shell, WriteFile
 from rackwright.settings.secret import Secret
 
 KEY_LINES = ("key ", "keys_salt ")
-"""What begins the reading's lines about keys."""
+"""Prefix of the reading's lines about keys."""
 _MODE = "600:root"
 
 
@@ -45,7 +45,7 @@ done"""
 
 
 def parse_keys(lines: Iterable[str]) -> SeenKeys:
-    """What of the reading is about keys."""
+    """Return the reading's part about keys."""
     rows = [line.split(" ") for line in lines if line.startswith(KEY_LINES)]
     salt = next((row[1] for row in rows if row[0] == "keys_salt"), "")
     return SeenKeys(salt, {(row[1], row[2]): (row[3], row[4]) for row in rows if row[0] == "key"})
@@ -64,7 +64,7 @@ def key_changes(wanted: Mapping[str, Secret], seen: SeenKeys) -> list[Change]:
 
 
 def header(key: Secret) -> Secret:
-    """The line that a client sends."""
+    """Return the line that a client sends."""
     return Secret(f"Authorization: Bearer {key.unmask()}\n")
 
 

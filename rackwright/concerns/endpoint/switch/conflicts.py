@@ -10,14 +10,14 @@ from rackwright.concerns.endpoint.seen import SeenEndpoint
 
 @dataclass(frozen=True)
 class Room:
-    """What an endpoint has to itself on a host."""
+    """Resources that an endpoint needs exclusively on a host."""
 
     gpus: frozenset[str]
     """UUIDs"""
     port: int
 
     def is_in_the_way_of(self, other: Room) -> bool:
-        """Whether both cannot serve at the same time."""
+        """Return True if both cannot serve at the same time."""
         return self.port == other.port or bool(self.gpus & other.gpus)
 
 
@@ -30,14 +30,14 @@ class Exchange:
 
 
 def room_of(seen: SeenEndpoint) -> Room | None:
-    """What an endpoint holds while it serves; None when it does not."""
+    """Return the resources that an endpoint holds while it serves; None when it does not."""
     if not seen.serving or seen.binding is None or "port" not in seen.spec:
         return None
     return Room(frozenset(seen.binding.gpus), int(seen.spec["port"]))
 
 
 def groups_of(coming: Mapping[str, Room], held: Mapping[str, Room], wanted: Iterable[str]) -> list[Exchange]:
-    """The groups in which at least two endpoints are in each other's way, in the order of `coming`.
+    """Return the groups in which at least two endpoints conflict, in the order of `coming`.
 
     coming: what each endpoint that is to be started will hold. held: what endpoints hold that serve now, whether they
     are wanted or not. wanted: names that the settings have; only those that they lack leave.
@@ -53,7 +53,7 @@ def groups_of(coming: Mapping[str, Room], held: Mapping[str, Room], wanted: Iter
 
 
 def _joined(ties: Iterable[set[str]]) -> list[set[str]]:
-    """Sets that share a member become one."""
+    """Merge sets that share a member."""
     found: list[set[str]] = []
     for tie in ties:
         touching = [one for one in found if one & tie]

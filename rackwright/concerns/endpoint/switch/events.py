@@ -1,6 +1,6 @@
-"""What a switch says while the host carries it out: its events, taken in one by one. Pure.
+"""Events of a switch while the host carries it out, taken in one by one. Pure.
 
-What it prints besides is data: it is shown, and nothing is read from it.
+Its other output is data: it is shown, and nothing is read from it.
 """
 
 from __future__ import annotations
@@ -50,35 +50,35 @@ class ShownLine:
 
 @dataclass
 class SwitchProgress:
-    """A switch as it has been told so far."""
+    """A switch by its events up to now."""
 
     endpoint: str
     logs: str
     """Folder on the host with the logs of failed tries."""
     tried: str = "release"
-    """What is tried, in a word."""
+    """The kind of trial, as a word."""
     refused: dict[str, str] = field(default_factory=dict)
     """Rows that stopped the release, with what was seen."""
     cause: str = ""
-    """What kind of failure it was, in the host's word; empty when it does not know."""
+    """The kind of failure, in the host's term; empty when it is unknown."""
     taken: bool = False
-    """Whether this machine has met another process at the endpoint's port."""
+    """True if this machine has met another process at the endpoint's port."""
     failure: str | None = None
     """Why the release is not kept; None as long as it may be."""
     lost: str | None = None
     """Why rolling back, or stopping, has failed too."""
     clocks: Clocks | None = None
-    """How long rolling back took; None as long as it has not succeeded."""
+    """Seconds that rolling back took; None as long as it has not succeeded."""
     kept: str | None = None
     """Name of the failed try's last log, in the folder `logs`."""
     not_admitted: str | None = None
     """Why the ready hook has failed."""
     waits: bool = False
-    """Whether the host waits for the control machine's word now."""
+    """True if the host waits for the control machine's message now."""
     waited: bool = False
-    """Whether it ever did."""
+    """True if it ever did."""
     row: ProofRow | None = None
-    """The row that the last line told."""
+    """The row of the last event."""
 
     def hear(self, heard: Heard) -> ShownLine:
         """Take in an event, or a line that only is shown; returns what to show of it."""
@@ -118,13 +118,13 @@ def _hear_back(progress: SwitchProgress, rest: str) -> ShownLine:
 
 
 def in_words(clocks: Clocks) -> str:
-    """The two clocks of rolling back (DECISIONS 33)."""
+    """Return the two clocks of rolling back (DECISIONS 33)."""
     return f"pointing back took {clocks.pointed:.1f} s, serving again after {clocks.serving:.1f} s"
 
 
 def _hear_kept(progress: SwitchProgress, rest: str) -> ShownLine:
     folder, _, name = rest.rpartition("/")
-    # The control machine reads it as root: only a plain name, and only in the folder that it knows by itself.
+    # The control machine reads it as root: only a plain name, and only in the folder that it expects.
     if folder == progress.logs and PLAIN_LOG.fullmatch(name):
         progress.kept = name
     return ShownLine(f"the log of the failed try is kept on the host: {rest}")
@@ -165,7 +165,7 @@ _TOLD = {
 
 
 def parse_row(text: str) -> ProofRow:
-    """Parse a row as the host's judge prints it. Raises ReadingError when it is none."""
+    """Parse a row as the host's judge prints it. Raises ReadingError when it is not one."""
     try:
         told: dict[str, Any] = json.loads(text)
         row, mark, seen = (printable(str(told[key])) for key in ("row", "mark", "seen"))
@@ -175,7 +175,7 @@ def parse_row(text: str) -> ProofRow:
 
 
 def _figure(told: Any) -> float | None:
-    """A measured number. Raises ValueError for NaN and infinity, which JSON does not have."""
+    """Return a measured number. Raises ValueError for NaN and infinity, which JSON does not have."""
     if told is None:
         return None
     if not math.isfinite(figure := float(told)):
@@ -189,7 +189,7 @@ CUT = "cut"
 
 @dataclass(frozen=True)
 class LastSwitch:
-    """How the last switch of an endpoint ended, as the host remembers it."""
+    """How the last switch of an endpoint ended, by the host's record."""
 
     release: str
     outcome: str
@@ -199,7 +199,7 @@ class LastSwitch:
     reason: str
 
     def against(self, release: str) -> str:
-        """A remark on another try of a release that has failed here; empty when there is nothing to say."""
+        """Return a remark on another try of a release that has failed here; empty without a remark."""
         if release != self.release or not self.reason:
             return ""
         return f"; it was tried here at {self.time}: {self.reason}"

@@ -1,4 +1,4 @@
-"""Danger zone: have a host switch an endpoint and prove it. The host does it alone; here it is followed and told.
+"""Danger zone: have a host switch an endpoint and prove it. The host does it alone; this module follows and reports.
 
 Every way out is a typed error.
 """
@@ -63,13 +63,13 @@ class RolledBackError(StepFailedError):
 
 
 class NothingServesError(StepFailedError):
-    """The new release failed and so did rolling back, or nobody knows: manual action needed."""
+    """The new release failed and so did rolling back, or the state is unknown: manual action needed."""
 
     code = "RW0721"
 
 
 class UnknownEndError(NothingServesError):
-    """The switch's job was ended from outside: the host rolls back on its own, and nobody has seen how that ends."""
+    """The switch's job was ended from outside: the host rolls back on its own, and how that ends is unknown."""
 
     code = "RW0779"
 
@@ -97,7 +97,7 @@ class NotAdmittedError(StepFailedError):
 def switch_and_prove(host: Host, step: Proved, before: Mapping[str, Verdict] | None = None) -> None:
     """Have the host switch, prove and commit. Raises an error for each other way out.
 
-    A lost connection says nothing of how the switch ends: the host goes on by itself, and the next run asks it.
+    A lost connection does not end the switch: the job keeps running on the host, and the next run asks it.
     before: what was answered to its earlier questions, where they had to be asked earlier still.
     """
     before = asked_before(host, step) if before is None else before
@@ -132,12 +132,12 @@ def await_earlier(host: Host, step: Proved | DaemonRestart) -> bool:
 
 
 def asked_before(host: Host, step: Proved) -> dict[str, Verdict]:
-    """What serves now, asked what the next one is compared by."""
+    """Return the figures of what serves now, with which the next release is compared."""
     return {question.name: ask(host, question) for question in step.questions_before}
 
 
 def with_more(error: StepFailedError, more: str) -> StepFailedError:
-    """An error with one more line of text."""
+    """Return an error with one more line of text."""
     if more:
         error.args = (f"{error.text}\n{more}",)
     return error
@@ -176,7 +176,7 @@ def _approve(host: Host, step: Proved, before: Mapping[str, Verdict], progress: 
 
 
 def ending(step: Proved, progress: SwitchProgress, ended: Ended) -> StepFailedError | None:
-    """What a switch that has ended so was; None when all is well. Its cause is chained to it."""
+    """Return the error of a switch that has ended so; None when all is well. Its cause is chained to it."""
     name = step.endpoint
     failure = failure_of(progress)
     error: StepFailedError | None
@@ -213,7 +213,7 @@ def _back(step: Proved) -> str:
 
 
 def failure_of(progress: SwitchProgress) -> StepFailedError:
-    """What made the host stop or roll back: the rows that it refused, or its own words.
+    """Return the cause of a stop or rollback on the host: the rows that it refused, or its own message.
 
     A fault that the host has measured of itself explains whatever else has failed.
     """
@@ -240,7 +240,7 @@ _SAID = {
     "start": Reason(Cause.CHECK, "the start"),
     "check": Reason(Cause.CHECK, "the proof"),
 }
-"""What a host says of its own failure, in a word (concerns/endpoint/switch/host/transaction.sh)."""
+"""The host's term for its own failure (concerns/endpoint/switch/host/transaction.sh)."""
 LACKING = "RW0772"
 WAITS = "RW0782"
 BEFORE = frozenset({LACKING, WAITS, IMMUTABLE, READ_ONLY, QUOTA})
@@ -262,14 +262,14 @@ _CODES = {
 
 
 def clock_of(progress: SwitchProgress) -> str:
-    """How long rolling back took, to follow a sentence; nothing when the host did not say."""
+    """Return the time that rolling back took, to follow a sentence; nothing when the host did not report it."""
     return "" if progress.clocks is None else f": {in_words(progress.clocks)}"
 
 
 def closed(
     error: StepFailedError | None, progress: SwitchProgress, failure: StepFailedError, well: str
 ) -> StepFailedError | None:
-    """An ending with what the ready hooks said, chained to its cause. `well`: what serves when there is no error."""
+    """Return an ending with the ready hooks' output, chained to its cause. `well`: what serves without an error."""
     if progress.not_admitted is not None and not isinstance(error, NothingServesError | StoppedError):
         text = f"{error.text if error is not None else well}\n"
         text += (

@@ -1,4 +1,4 @@
-"""Units and containers of our names that somebody made by hand: told from ours, and kept aside when asked to. Pure."""
+"""Units and containers with Rackwright's names that were made by hand: found, and moved away when asked to. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SETTING = "releases: {foreign_units: aside}"
 
 
 def is_foreign(unit: str, text: str | None, record: Container[Owned]) -> bool:
-    """Whether a unit of our name is somebody else's: it has no mark of ours, and the ownership record not names it."""
+    """Return True if a unit with Rackwright's name was made by hand: it has no mark, and is not in the record."""
     return text is not None and WRITTEN not in text and Owned("unit", unit) not in record
 
 
 def foreigners(unit: str, text: str | None, foreign_container: bool, record: Container[Owned]) -> list[str]:
-    """What has our name without being ours, as sentences for people: the unit, its container."""
+    """Return what has Rackwright's name and was made by hand, as sentences for people: the unit, its container."""
     found = [f"{UNITS}/{unit} was not written by Rackwright"] if is_foreign(unit, text, record) else []
     if foreign_container:
         container = _container(unit)
@@ -26,7 +26,7 @@ def foreigners(unit: str, text: str | None, foreign_container: bool, record: Con
 
 
 def next_step(unit: str) -> str:
-    """The next step for somebody whose unit is in the way."""
+    """Return the next step for the owner of a unit that is in the way."""
     return (
         f"set {SETTING} in group_vars, which stops it and keeps it in {ASIDE} until a teardown puts it back; "
         f"or move it away yourself: systemctl disable --now {unit}"
@@ -34,14 +34,14 @@ def next_step(unit: str) -> str:
 
 
 def refusal(unit: str, found: Sequence[str]) -> Refuse:
-    """Refuses to replace what somebody made by hand."""
+    """Refuse to replace what was made by hand."""
     return Refuse(f"{' and '.join(found)}, and would be replaced; next: {next_step(unit)}", code="RW2405")
 
 
 def kept_aside(unit: str, found: Sequence[str], before: str = "", seconds: int = 0) -> Change:
-    """The change that stops it and keeps it where a teardown finds it.
+    """Return the change that stops it and keeps it where a teardown finds it.
 
-    before: a script that goes first, and may fail, within `seconds` seconds: the drain of what it serves.
+    before: a script that goes first, and may fail, within `seconds` seconds: the drain of its clients.
     """
     script = f"(\n{before}\n) || exit 1\n" if before else ""
     container = _container(unit)

@@ -36,5 +36,5 @@ def _hook(name: str, words: Sequence[str], endpoint: str, own: EndpointSettings,
 
 
 def not_admitted_mark(endpoint: str) -> str:
-    """Return the file that lies on the host until the ready hook has let clients in again."""
+    """Return the file that is on the host until the ready hook has let clients in again."""
     return f"{endpoint_dir(endpoint)}/not-admitted"

@@ -1,6 +1,6 @@
 """Danger zone: have a host drain itself and restart, wait until it is back, and have its endpoints proven.
 
-The host does all of it but the proof by itself: what was cut from here on comes back and serves what it served.
+The host does all of it but the proof alone: a host that was cut from here on comes back with its previous release.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 class NotBackError(NothingServesError):
-    """The host was restarted, and cannot be reached: nobody knows what serves there."""
+    """The host was restarted, and cannot be reached: the state of its endpoints is unknown."""
 
     code = "RW0742"
     reasons = (Reason(Cause.CONNECTION, "the restart"),)
@@ -41,7 +41,7 @@ class NotBackError(NothingServesError):
 
 @dataclass
 class Restarted:
-    """What this run's restarted hosts answered before, by host and endpoint."""
+    """Earlier answers of this run's restarted hosts, by host and endpoint."""
 
     answers: dict[str, dict[str, dict[str, Verdict]]] = field(default_factory=dict)
 
@@ -53,7 +53,7 @@ def restart_host(host: Host, step: HostRestart) -> None:
         part_of(host.state, Restarted).answers[host.name] = answers
         _restart(host, step.job)
     except (*LOST, ConnectionLostError, LeaseLostError):
-        # An earlier run that was killed may have told it to restart, and it does so as late as now.
+        # An earlier run that was killed may have ordered a restart, which takes place as late as now.
         if not _is_in_another(host, step.boot):
             raise
         say(host, "  it has restarted meanwhile, as an earlier run had told it to")
@@ -75,7 +75,7 @@ def return_and_prove(host: Host, step: HostReturn) -> None:
 
 
 def _not_the_releases(error: StepFailedError) -> StepFailedError:
-    """What fails after a restart was proven before it, so that no release is at fault: the run stops and holds."""
+    """Stop the run and hold: what fails after a restart was proven before it, so the release is not at fault."""
     reasons = tuple(
         Reason(Cause.OTHER, reason.check) if reason.cause is Cause.CHECK else reason for reason in _reasons(error)
     )
@@ -104,7 +104,7 @@ def _restart(host: Host, job: Job) -> None:
     try:
         ended = follow_job(host, job, heed)
     except ConnectionLostError:
-        return  # it goes on by itself, and the restart may have been what cut the line
+        return  # the job keeps running; the restart may have cut the connection
     except StepFailedError:
         if going:
             return
@@ -139,7 +139,7 @@ def _is_in_another(host: Host, boot: str) -> bool:
 
 
 def _boot(host: Host) -> str:
-    """The host's boot now, by a login of its own; empty when it cannot be read."""
+    """Return the host's boot now, by a login of its own; empty when it cannot be read."""
     close(host)
     connect(host)
     ok, output = remote(host, command("cat", script=BOOT), timeout=PAUSE * 10, quiet=True)

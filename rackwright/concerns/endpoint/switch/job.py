@@ -28,12 +28,12 @@ CONTAINERD = "/var/lib/containerd /run/containerd"
 
 
 def in_turn(scripts: Iterable[str]) -> str:
-    """Scripts one after the other, each in a shell of its own that it may leave, up to the first that fails."""
+    """Chain scripts one after the other, each in a shell of its own that it may leave, up to the first that fails."""
     return "".join(f"(\n{script}\n)\n[ $? = 0 ] || exit 1\n" for script in scripts if script)
 
 
 def named(endpoint: str, script: str) -> str:
-    """A script whose reason to fail tells of which endpoint it is."""
+    """Return a script whose reason to fail names its endpoint."""
     if not script:
         return ""
     prefix = f'[ -s "$reason" ] && sed -i "s/^/endpoint {endpoint}: /" "$reason"'
@@ -46,7 +46,7 @@ def can_start_script(
     """Fail before an endpoint is stopped, where what is to start, or to come back, could not be written or start here.
 
     releases: by endpoint. publishes: whether one of them publishes its port. again: after a drain, of what may have
-    gone meanwhile.
+    gone since.
     """
     folders = (release_dir(name, one) for name, one in dict.fromkeys(releases) if one)
     paths = {"unit": unit_name(endpoint), "units": UNITS, "home": endpoint_dir(endpoint)}
@@ -115,7 +115,7 @@ def wait_script(endpoint: str, load_timeout: int) -> str:
 
 
 def started_script(endpoint: str, load_timeout: int) -> str:
-    """The same for one that this job has started itself: what keeps its port from it is put right once."""
+    """Return the same for one that this job has started itself: what keeps its port from it is put right once."""
     shared = host_text("docker_lacks.sh") + host_text("docker_start.sh")
     mend = shared + host_script("free_port", unit=unit_name(endpoint))
     return mend + wait_script(endpoint, load_timeout)
@@ -136,7 +136,7 @@ def halt_script(endpoint: str, forget: bool) -> str:
 
 
 def pointed_at_script(endpoint: str, release: str) -> str:
-    """Fail where what runs already is not meant any more: another run may have rolled back."""
+    """Fail where what runs already is no longer wanted: another run may have rolled back."""
     return host_script("pointed_at", home=endpoint_dir(endpoint), release=release)
 
 

@@ -29,7 +29,7 @@ from rackwright.plan.reach import client_port_of
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 UNKNOWN_DRAIN = 60
-"""Seconds for the clients of an endpoint that the settings do not have any more."""
+"""Seconds for the clients of an endpoint that the settings no longer have."""
 STOPPING = 120
 """Seconds that a stop may take beside its own time-out."""
 UP = ("active", "activating", "reloading")
@@ -49,7 +49,7 @@ def drain_changes(settings: HostSettings, seen: HostReading, mark: Drained) -> l
 
 
 def _up(seen: HostReading) -> list[tuple[str, SeenEndpoint]]:
-    """The endpoints that run, or are about to."""
+    """Return the endpoints that run, or are about to."""
     return [(name, now) for name, now in seen[ENDPOINT].endpoints.items() if now.active in UP]
 
 
@@ -67,7 +67,7 @@ def follow_to_rest(seen: HostReading) -> list[Change]:
 
 
 def left_by_head(head: str) -> str:
-    """Why a host that serves with a head neither rests nor comes back, for people."""
+    """Return why a host that serves with a head neither rests nor comes back, for people."""
     text = f"left as it is, because {head}, the head of its endpoint, failed before it; next: rackwright resume"
     return coded("RW2460", text)
 
@@ -150,7 +150,7 @@ def _returned(proof: Proved, why: str) -> Change:
 
 
 def proofs(settings: HostSettings, seen: HostReading) -> list[Proved]:
-    """How each endpoint that was ever proven comes back: started, unless it runs, and asked by the settings' gate."""
+    """Return how each endpoint that was ever proven comes back: started, unless it runs, and asked by its gate."""
     return [
         _proof(name, settings, now)
         for name, now in seen[ENDPOINT].endpoints.items()
@@ -177,7 +177,7 @@ def _proof(name: str, settings: HostSettings, now: SeenEndpoint) -> Proved:
 
 
 def ask_again(settings: HostSettings, seen: HostReading) -> list[Change]:
-    """Ask a head that has nothing to change itself, when hosts that serve with it come in anew."""
+    """Ask a head that has nothing to change itself, when hosts that serve with it rejoin."""
     why = "hosts that serve with it join it anew"
     return [
         Change(f"ask endpoint {proof.endpoint} at release {proof.release}", why, (proof,), endpoint=proof.endpoint)

@@ -64,7 +64,7 @@ def prove_script(endpoint: str, tried: Tried) -> str:
 
 
 def _asking(row: Question) -> str:
-    """Return a row's script as the host runs it: what stands before all of them lies in a file there."""
+    """Return a row's script as the host runs it: the common part of all is in a file there."""
     return f'. "$JOB/known"\n{row.script}' if row.before else row.script
 
 
@@ -77,5 +77,5 @@ def rows_of(questions: Sequence[Question]) -> list[dict[str, object]]:
 
 
 def proving_time(questions: Sequence[Question]) -> int:
-    """Seconds that a proof on the host may take."""
+    """Return the seconds that a proof on the host may take."""
     return sum(row.timeout for row in questions) + JUDGING + 30

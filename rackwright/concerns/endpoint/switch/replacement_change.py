@@ -22,7 +22,7 @@ from rackwright.settings.model import EndpointSettings
 
 
 def groups_among(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Exchange]:
-    """The endpoints of a host that must switch together."""
+    """Return the endpoints of a host that must switch together."""
     coming = {
         name: Room(frozenset(own.binding.gpus), own.settings.port)
         for name, own in asked.endpoints.items()
@@ -33,7 +33,7 @@ def groups_among(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Exchange]:
 
 
 def _is_due(own: WantedEndpoint, seen: SeenEndpoint) -> bool:
-    """Whether it is to be stopped and started, as far as is known."""
+    """Return True if it is to be stopped and started, as far as is known."""
     if isinstance(own.release, Unresolved):
         return True
     due = why_switch(own.aim(own.release), seen)
@@ -41,7 +41,7 @@ def _is_due(own: WantedEndpoint, seen: SeenEndpoint) -> bool:
 
 
 def replacement(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) -> Change:
-    """The change of a group whose releases are all known."""
+    """Return the change of a group whose releases are all known."""
     first = asked.endpoints[group.coming[0]]
     there = seen.endpoints
     coming = [coming_part(name, asked.endpoints[name], there.get(name, SeenEndpoint())) for name in group.coming]
@@ -90,7 +90,7 @@ def leaving_part(name: str, own: EndpointSettings, seen: SeenEndpoint) -> Part:
 
 
 def previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> Tried | None:
-    """What to roll back to, with the key and the GPUs that it was proven with, as long as the host still has these."""
+    """Return the release to roll back to, with the key and GPUs of its proof, as long as the host still has these."""
     had = seen.proven_binding
     binding = had if had and own.gpus.issuperset(had.gpus) else replace(own.binding, key=had.key if had else "")
     if seen.proven is None or (seen.proven, binding) == (release.hash, own.binding):
@@ -99,7 +99,7 @@ def previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoin
 
 
 def _questions(group: Exchange, asked: WantedEndpoints) -> tuple[Question, ...]:
-    """What the control machine asks of each."""
+    """Return the control machine's questions for each."""
     found: list[Question] = []
     for name in group.coming:
         own = asked.endpoints[name]
@@ -110,7 +110,7 @@ def _questions(group: Exchange, asked: WantedEndpoints) -> tuple[Question, ...]:
 
 
 def _before(group: Exchange, settings: EndpointSettings, seen: SeenEndpoints) -> tuple[Question, ...]:
-    """Only one for one can be compared: what a part of the GPUs answers is no measure for all of them."""
+    """Compare only one for one: the figures of a part of the GPUs do not measure all of them."""
     if len(group.coming) == len(group.leaving) == 1:
         return questions_before(settings, seen.endpoints[group.leaving[0]])
     return ()

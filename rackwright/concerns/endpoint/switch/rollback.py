@@ -1,4 +1,4 @@
-"""Rolling back by hand, or after a rollout that failed: to a proven release that still lies on the host."""
+"""Rolling back by hand, or after a rollout that failed: to a proven release that is still on the host."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def releases_asked(asked: Mapping[str, Mapping[str, str]], host: str, endpoints:
 
 @dataclass(frozen=True)
 class WayBack:
-    """What an endpoint could roll back to."""
+    """A release that an endpoint could roll back to."""
 
     history: tuple[str, ...] = ()
     """Proven releases, the present one last."""
     specs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     gone: Mapping[str, str] = field(default_factory=dict)
-    """What a release would need and is no longer there."""
+    """Needs of a release that are no longer on the host."""
     replaced: frozenset[str] = frozenset()
     """Endpoints that serve in its place; empty for one that serves itself."""
     binding: Binding | None = None
@@ -50,12 +50,12 @@ class WayBack:
 
 
 def read_script() -> str:
-    """Lists the kept releases of every endpoint; changes nothing."""
+    """List the retained releases of every endpoint; changes nothing."""
     return host_script("kept_releases", home=f"{STATE}/endpoints")
 
 
 def parse_kept(lines: list[str]) -> dict[str, WayBack]:
-    """Parse the listing. Raises ValueError for what is none."""
+    """Parse the listing. Raises ValueError when it is malformed."""
     history: dict[str, tuple[str, ...]] = {}
     specs: dict[str, dict[str, Any]] = {}
     gone: dict[str, dict[str, str]] = {}
@@ -88,7 +88,7 @@ def parse_kept(lines: list[str]) -> dict[str, WayBack]:
 
 
 def target_of(seen: SeenEndpoint, kept: WayBack, asked: str) -> str | None:
-    """The release to roll back to, if any."""
+    """Return the release to roll back to, if any."""
     if asked != LAST:
         return asked if asked in kept.specs else None
     earlier = [release for release in kept.history if release != seen.proven and release in kept.specs]
@@ -98,7 +98,7 @@ def target_of(seen: SeenEndpoint, kept: WayBack, asked: str) -> str | None:
 def targets_of(
     seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], asked: Mapping[str, str]
 ) -> dict[str, str]:
-    """The release that each endpoint rolls back to, where there is one."""
+    """Return the release that each endpoint rolls back to, where it has one."""
     found = {
         name: target_of(seen.get(name, SeenEndpoint()), kept.get(name, WayBack()), release)
         for name, release in asked.items()
@@ -113,7 +113,7 @@ def back_changes(
     asked: Mapping[str, str],
     bindings: Mapping[str, Binding],
 ) -> list[Change]:
-    """The changes that bring a host's endpoints back.
+    """Return the changes that bring a host's endpoints back.
 
     asked: release by endpoint, or LAST; endpoints that are not named stay as they are. bindings: today's, by endpoint:
     GPUs that were swapped since block no way back. An endpoint that others took the place of comes back in theirs.
@@ -146,12 +146,12 @@ def back_changes(
 
 
 def _bound(today: Binding, kept: WayBack) -> Binding:
-    """Today's GPUs with the key that lies on the host: one that was only written into the settings does not."""
+    """Return today's GPUs with the key that is on the host: one that is only in the settings does not count."""
     return replace(today, key=kept.binding.key) if kept.binding else today
 
 
 def _replaced(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], asked: Mapping[str, str]) -> Iterator[str]:
-    """Endpoints that come back: asked for by name, or because their successors have nothing earlier to roll back to."""
+    """Return endpoints that come back: asked for by name, or since their successors have nothing to roll back to."""
     for name, own in kept.items():
         if not own.replaced or not all(one in seen and seen[one].serving for one in own.replaced):
             continue
@@ -162,7 +162,7 @@ def _replaced(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], ask
 
 
 def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpoint], kept: WayBack) -> Change:
-    """The switch by which an endpoint takes its place back; it is drained and asked as its successors are."""
+    """Return the switch by which an endpoint returns; it is drained and asked as its successors are."""
     target, others = kept.history[-1], sorted(kept.replaced)
     what = f"replace endpoint {', '.join(others)} by endpoint {name} at release {target}"
     spec = kept.specs.get(target, {})
@@ -210,7 +210,7 @@ def _refused(name: str, asked: str, kept: WayBack) -> Change:
 
 
 def _lacking(name: str, target: str, kept: WayBack) -> Change | None:
-    """Why a kept release cannot start again; None when all that it needs is there."""
+    """Return why a retained release cannot start again; None when all that it needs is present."""
     if missing := kept.gone.get(target):
         text = f"release {target} would need what is gone: {missing}; next: pyinfra INVENTORY deploy.py"
     elif not kept.docker:

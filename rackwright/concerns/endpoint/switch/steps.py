@@ -27,13 +27,13 @@ class Proved(Step):
     restarts: bool = True
     """False when what runs already is only to be proven."""
     questions: tuple[Question, ...] = ()
-    """What the control machine asks after the basic proof; nothing when the host commits alone."""
+    """The control machine's questions after the basic proof; nothing when the host commits alone."""
     questions_before: tuple[Question, ...] = ()
     """Asked before the switch, so that rows of the same name can be compared afterwards."""
     listens: tuple[str, str, int] | None = None
     """Network, address and port of a release that is rolled back to; None where the settings say it."""
     client_port: ClientPort | None = None
-    """Where clients come in; None when the endpoint listens on loopback only."""
+    """The clients' address; None when the endpoint listens on loopback only."""
 
 
 @dataclass(frozen=True)

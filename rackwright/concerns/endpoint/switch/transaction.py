@@ -51,7 +51,7 @@ STAYS = """\
 printf '%s\\n' "it runs what was proven last, and is left to wait for the hosts that serve with it" | tee "$reason"
 exit 1
 """
-"""Instead of a stop, where what was proven comes back by itself once its other hosts do."""
+"""Runs instead of a stop, where the proven release comes back automatically once its other hosts do."""
 POINTED = """cut -d' ' -f1 /proc/uptime >"$JOB/pointed\""""
 """From then on the previous release loads: the clock of a rollback."""
 
@@ -59,7 +59,7 @@ Kind = Literal["restart", "start", "prove", "window"]
 """How a switch reaches its release.
 
 `restart` drains and stops what serves, `start` starts what rests, `prove` asks what runs already, and a `window` drains
-what serves, leaves it running without clients until the word that closes it, and commits nothing.
+what serves, leaves it running without clients until the message that closes it, and commits nothing.
 """
 
 
@@ -87,7 +87,7 @@ class Part:
 
     @property
     def serves_again(self) -> Tried:
-        """What serves when the switch has failed."""
+        """The endpoints that serve when the switch has failed."""
         found = self.old or self.new
         assert found is not None
         return found
@@ -126,7 +126,7 @@ class Switch:
     label: str
     """The release or configuration that it leads to."""
     before: str
-    """What it rolls back to, in words; empty for nothing."""
+    """The release that it rolls back to, as text; empty for nothing."""
     parts: tuple[Part, ...]
     keep: int = 0
     """Proven releases that stay on the host."""
@@ -157,7 +157,7 @@ class Switch:
 
     @property
     def gate(self) -> tuple[str, int]:
-        """How much is asked before the commit, and the seconds within which the control machine must approve."""
+        """The gate before the commit, and the seconds within which the control machine must approve."""
         own = self.parts[0].own.gate if self.step is None else None
         return (own.level, own.commit_deadline) if own else ("basic", 0)
 
@@ -212,12 +212,12 @@ def switch_job(switch: Switch) -> Job:
 
 
 def _each(switch: Switch, scripts: Iterable[tuple[Part, str]]) -> str:
-    """Scripts one after the other, whose reasons to fail name their endpoint where there are several."""
+    """Chain scripts one after the other, whose reasons to fail name their endpoint where there are several."""
     return in_turn(script if switch.is_alone else named(part.name, script) for part, script in scripts)
 
 
 def _is_proven(switch: Switch) -> bool:
-    """True where the release was proven here before, so that it stays without the control machine's approval."""
+    """Return True if the release was proven here before, so that it stays without the control machine's approval."""
     first = switch.parts[0] if switch.is_alone else None
     if first is None or first.new is None or first.proven != first.new.release:
         return False
@@ -303,7 +303,7 @@ done"""
 
 
 def _wait(part: Part, mends: bool) -> str:
-    """The last lines of one that dies are those since its start. mends: whether dockerd may be restarted for it."""
+    """Limit the last lines of a dying one to those since its start. mends: whether dockerd may be restarted for it."""
     since = f"since=$(cat {endpoint_dir(part.name)}/switched)\n"
     return since + (started_script if mends else wait_script)(part.name, part.own.load_timeout)
 
@@ -382,12 +382,12 @@ def _admit(part: Part, release: str) -> str:
 
 
 def start_time(own: EndpointSettings) -> int:
-    """Seconds that a stop and a start may take together."""
+    """Return the seconds that a stop and a start may take together."""
     return own.stop_timeout + own.load_timeout + 300
 
 
 def _seconds(switch: Switch) -> int:
-    """The longest time of the job: what each part takes, forward and back, and the wait for an approval."""
+    """Return the longest time of the job: what each part takes, forward and back, and the wait for an approval."""
     step = switch.step.seconds if switch.step else 0
     return MEASURING + step + switch.gate[1] + sum(map(_part_seconds, switch.parts))
 
@@ -398,10 +398,10 @@ def _part_seconds(part: Part) -> int:
 
 
 def word_script(endpoint: str, word: str) -> str:
-    """Tell the waiting job a word.
+    """Send the waiting job a message.
 
     It is `commit`; `back` and why, of a release that was refused; `over` and why, of a trial that has ended; or `hold`,
-    by which the commit deadline begins anew.
+    by which the commit deadline begins again.
     """
     name = endpoint_job("switch", endpoint)
     return host_script("say_word", unit=job_unit(name), folder=job_folder(name), word=" ".join(word.split()))

@@ -1,7 +1,7 @@
-"""A window in which nobody but us asks what serves: it is drained, left running, and let in again. Pure.
+"""A window in which only Rackwright asks what serves: it is drained, left running, and let in again. Pure.
 
-Nothing is switched: the release is the proven one before, meanwhile and afterwards. It is started anew only where the
-word that closes the window does not come in time.
+Nothing is switched: the release is the proven one all the time. It is restarted only where the
+message that closes the window does not come in time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rackwright.settings.model import EndpointSettings
 
 
 def window(name: str, own: EndpointSettings, seen: SeenEndpoint) -> Proved:
-    """The host's job that opens it, waits for the word, and closes it. seen: serves what it has proven."""
+    """Return the host's job that opens it, waits for the message, and closes it. seen: serves what it has proven."""
     assert seen.proven is not None
     assert seen.proven_binding is not None
     tried = tried_of(name, seen.proven, seen.spec, seen.proven_binding)

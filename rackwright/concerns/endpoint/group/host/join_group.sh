@@ -2,8 +2,8 @@
 # Parameters: home unit units release (its hash) binding (its text) keep (proven releases that stay)
 # held (drop-in that keeps the endpoint from starting).
 set -e
-# A unit that had failed when it was read may have come up by itself since, and serve with its head: then stopping it would
-# end them both.
+# A unit that had failed when it was read may have come up on its own since, and serve with its head: then stopping it
+# would end them both.
 as_asked() {
   [ -f "$home/current/$unit" ] && [ ! -e "$held" ] && cmp -s "$home/current/$unit" "$units/$unit" || return 1
   printf %s "$binding" | cmp -s - "$home/binding" || return 1

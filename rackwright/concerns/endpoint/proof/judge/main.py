@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def verdict_on(question: Question, file: Path) -> Verdict:
-    """The verdict on what a question's script has written; without it, on what went wrong while asking."""
+    """Return the verdict on what a question's script has written; without it, on what went wrong while asking."""
     try:
         answer = parse_answer(file.read_text(errors="replace").removesuffix("\n").split("\n"))
     except OSError:
@@ -66,7 +66,7 @@ def _error(file: Path) -> str:
 
 
 def _endpoint(row: dict[str, Any]) -> dict[str, Any]:
-    """A restart of dockerd proves several endpoints in one job: the answer names the one that was asked."""
+    """Return the endpoint's part of an answer: a restart of dockerd proves several endpoints in one job."""
     return {"endpoint": row["endpoint"]} if "endpoint" in row else {}
 
 

@@ -93,9 +93,9 @@ for release in $releases; do
         told=$(timeout 60 docker image inspect --format . "$name" 2>&1) && continue
         case $told in *[Nn]'o such image'*) lacking needs "release ${release##*/} could not start: its image is not on this host any more; next, on it: docker pull $name" ;; esac ;;
       path)
-        # What lies in the endpoint's own folder is made by the start itself, such as the engine's file with its key.
+        # The files in the endpoint's own folder are made by the start itself, such as the engine's file with its key.
         case $name in "${release%/releases/*}"/*) continue ;; esac
-        # A file system that does not answer says nothing of what lies there.
+        # A file system that does not answer tells nothing about its files.
         timeout 10 stat -L "$name" >/dev/null 2>&1
         [ $? != 1 ] || lacking needs "release ${release##*/} could not start: $name is not on this host any more; next: findmnt --target $name; mount what is missing"
         [ "$by" != boot ] || ! by_hand "$name" ||

@@ -1,5 +1,5 @@
-# Stop a unit of our name that somebody made by hand, and what runs under its container's name, and keep both aside.
-# Parameters: unit units aside (folder) container (or nothing) label (of containers of ours).
+# Stop a hand-made unit with Rackwright's name, and what runs under its container's name, and move both away.
+# Parameters: unit units aside (folder) container (or nothing) label (of Rackwright's containers).
 umask 077
 fail() { printf '%s\n' "$unit could not be kept aside: $*" >&2; exit 1; }
 state() { systemctl "$1" "$unit" 2>/dev/null; }
@@ -14,7 +14,7 @@ if [ -e "$units/$unit" ] || [ -L "$units/$unit" ]; then
   cp -a "$units/$unit" "$aside/$unit" && sync -f "$aside" || exit 1
   systemctl disable --now --quiet --no-reload "$unit" 2>/dev/null
   case "$(state is-active)" in active | activating | deactivating | reloading) fail "it does not stop" ;; esac
-  # Its drop-ins would hold for our unit as well; ours, which the firewall has put there, stay.
+  # Its drop-ins would hold for Rackwright's unit as well; Rackwright's, which the firewall has put there, stay.
   if [ -d "$units/$unit.d" ] && [ ! -e "$aside/$unit.d" ]; then
     mv -T "$units/$unit.d" "$aside/$unit.d" || exit 1
     for own in "$aside/$unit.d"/rackwright-*.conf; do

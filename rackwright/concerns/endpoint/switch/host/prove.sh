@@ -1,10 +1,10 @@
 # Ask what runs now, and judge the answers inside its own image: by the control machine's rules, without its help.
 # Parameters: questions (lines "ask NUMBER SECONDS SCRIPT STDIN") rows (JSON) program (base64) image seconds;
 # and those of remove_helper.sh, container and label.
-# It stands behind stranger.sh. Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
+# It comes after stranger.sh. Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
 taken=$(stranger) theirs=stranger
 if [ -n "$taken" ]; then
-  # Nothing is asked: whoever listens would get the key, and answer.
+  # Nothing is asked: the process that listens would get the key, and answer.
   printf '%s\n' "$theirs" >"$cause"
   printf '%s\n' "$taken" | tee "$reason"
   exit 1
@@ -36,7 +36,7 @@ judge() {
 }
 alone judge
 status=$?
-# The image's own Python has written it: no more of it is taken than a judge of ours writes.
+# The image's own Python has written it: no more of it is taken than Rackwright's judge writes.
 head -c 262144 "$JOB/verdict" | sed -n 's/^row //p' | while IFS= read -r row; do event row "$row"; done
 case $status in
   0) exit 0 ;;

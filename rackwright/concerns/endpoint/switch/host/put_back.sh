@@ -1,4 +1,4 @@
-# Put a unit back that was kept aside, and its container, as they were found. Parameters: unit units aside container.
+# Put a unit back that was moved away, and its container, as they were found. Parameters: unit units aside container.
 fail() { printf '%s\n' "$unit was not put back: $*" >&2; exit 1; }
 was() { sed -n "s/^$2=//p" "$1" 2>/dev/null; }
 if [ -e "$aside/$unit" ] || [ -L "$aside/$unit" ]; then

@@ -1,4 +1,4 @@
-# Restart the host, once its endpoints rest. What it said until now is on its disk, and the control machine has heard of it.
+# Restart the host, once its endpoints rest. Its output up to now is on its disk, and the control machine has it.
 event restarting ""
 sleep 2
 sync

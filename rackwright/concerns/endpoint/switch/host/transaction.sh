@@ -1,9 +1,9 @@
-# Switch an endpoint, prove it, and commit or roll back: all on the host, so that it ends well with nobody watching.
+# Switch an endpoint, prove it, and commit or roll back: all on the host, so that it ends well without supervision.
 # Parameters: release home gate deadline; previous (what to roll back to, in words, or nothing); known ("yes": this release
 # was proven before); and scripts: prepare forward prove commit keep_log back prove_back halt ready ready_back, and faults,
 # which measures the host itself. What `prepare` marks as not admitted, `ready` and `ready_back` let in again.
 # It tells the control machine how it goes by events; what it prints is for people.
-# trial: a file that lies there from before anything moves until this is decided, with `trying`, a script that rolls back:
+# trial: a file that exists from before anything moves until this is decided, with `trying`, a script that rolls back:
 # the host runs it when this is cut. after: a script that follows the commit; what it does not get done, the next run does.
 # Ends 0 committed, 3 rolled back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
 # A part that fails says why in $reason, and in $cause what kind of failure it is, where it knows: check, start, hook.
@@ -39,11 +39,11 @@ approved() { # whether the control machine, which asks the rest of the gate, say
   end=$((seconds + deadline))
   event word "$deadline"
   while clock && [ "$seconds" -lt "$end" ]; do
-    # Taken away before it is read: the next word may come meanwhile.
+    # Taken away before it is read: the next message may come at any moment.
     if [ -f "$JOB/word" ] && mv -f "$JOB/word" "$JOB/heard"; then
       read -r word text <"$JOB/heard"
       [ "$word" = commit ] && return 0
-      # It still asks, and is alive: the time begins anew.
+      # It still asks, and is alive: the time begins again.
       [ "$word" = hold ] && end=$((seconds + deadline)) && continue
       printf '%s\n' "$text" >"$reason"
       # A trial ends as it was meant to, by `over`: no check has refused it.

@@ -1,6 +1,6 @@
 # Wait until an endpoint's unit is active, which means that /health answered 200; tell at once when it died.
-# It stands behind stranger.sh. Parameters: unit load_timeout missing (a file in which the head of a group names whom it waits for); asked (microseconds
-# since boot, or nothing): when start.sh has told it to start.
+# It comes after stranger.sh. Parameters: unit load_timeout missing (a file in which the head of a group
+# lists the members it waits for); asked (microseconds since boot, or nothing): when start.sh has started it.
 # A clock that is put back would hide what was written before: journalctl goes by it, and so does `since`.
 clock_then=$(date +%s) up_then=$(cut -d. -f1 /proc/uptime)
 since_then() { # sets `since` back by as much as the clock was since this began
@@ -9,7 +9,7 @@ since_then() { # sets `since` back by as much as the clock was since this began
 }
 # Together with --since, journalctl's own --lines would count from the beginning.
 last_lines() { since_then; journalctl --unit "$unit" --since "$since" --no-pager --output cat 2>/dev/null | tail -n "$1" | cut -c1-"$2"; }
-# Before it starts a container, the unit removes one of that name; docker says that there is none, which looks like a fault.
+# Before it starts a container, the unit removes one of that name; docker reports it missing, which looks like a fault.
 lacks() { # of several hosts that serve together, who has not come
   if [ -s "$missing" ]; then printf '%s' ": it waits for $(cut -c1-200 "$missing")"; fi
 }
@@ -47,8 +47,8 @@ why_it_died() {
   fi
   printf '%s' "${told#* }" | cut -c1-400
 }
-# What Docker said when it could not start the container at all; nothing when the server itself ended. What the server prints
-# is no word of Docker's, so the status of `docker run` must say so, too.
+# What Docker said when it could not start the container at all; nothing when the server itself ended. What the server
+# prints is not Docker's message, so the status of `docker run` must say so, too.
 refused() {
   case $status in 125 | 126 | 127) ;; *) return ;; esac
   last_lines 60 600 | sed -n '/^docker: /p; /^unknown \(shorthand \)\{0,1\}flag: /p; /^invalid argument .* flag: /p' | tail -n 1
@@ -66,7 +66,7 @@ chains_gone() {
     tr '\n' ',' | sed 's/,$//; s/,/, /g'
 }
 give_up() {
-  # What a dying server said last reaches the journal a little after its end.
+  # The last output of a dying server reaches the journal a little after its end.
   sleep 1
   own=$(why_it_died) held=$(held_by_dockerd) kind=start died=$1
   said=$(refused)
