@@ -34,7 +34,7 @@ class EndpointOfPeers:
 
 
 def place_of(endpoint: str, peers: Mapping[str, HostStatus], mates: Collection[str] = ()) -> EndpointOfPeers:
-    """Return what the peers, by name, have proven and serve under an endpoint's name.
+    """Return the releases that the peers, by name, have proven and serve under an endpoint's name.
 
     mates: peers that serve it together with the host that comes back, so that they wait until it is there.
     """

@@ -147,7 +147,7 @@ def begin(
 
     hosts: those that it is for, in inventory order; their hooks are the run's.
     view: show where each host stands, instead of what pyinfra prints, where this is a terminal.
-    asked: whatever `rackwright resume` must know to go on: `deploy`, `data`, options of the verb.
+    asked: whatever `rackwright resume` needs in order to continue: `deploy`, `data`, options of the verb.
     """
     path = Path(inventory).expanduser().absolute()
     if data := data_given():

@@ -110,7 +110,7 @@ def unnamed(seen: SeenEdits, names: Collection[str]) -> list[DropIn]:
 
 
 def hand_edits(seen: SeenEdits, names: Collection[str], record: frozenset[Owned]) -> Iterator[str]:
-    """Sentences for drift: drop-ins that nobody named or that changed since, and units that systemd reads elsewhere."""
+    """Return sentences for drift: unlisted or changed drop-ins, and units that systemd reads elsewhere."""
     for one in unnamed(seen, names):
         what = ", ".join(one.directives[:MOST_NAMED]) or "nothing"
         yield f"{one.path} is not Rackwright's and sets {what} of {one.unit}; {one.way_out}"
@@ -126,7 +126,7 @@ def hand_edits(seen: SeenEdits, names: Collection[str], record: frozenset[Owned]
 def edit_changes(
     seen: SeenEdits, names: Collection[str], record: frozenset[Owned], endpoints: Iterable[str]
 ) -> list[Change]:
-    """Refusals of what would start in place of a release, and drop-ins to accept into the record."""
+    """Return refusals of what would start in place of a release, and drop-ins to accept into the record."""
     units = {unit_name(name) for name in endpoints}
     found = [
         _refused(one.unit, f"{one.path} is not Rackwright's and sets {', '.join(one.starts)}: {one.way_out}")
@@ -216,7 +216,7 @@ def _pattern(word: str) -> str:
 
 
 def _named(words: Sequence[str]) -> str:
-    """Options and names of variables among some words, never a value."""
+    """Return options and names of variables among some arguments, never a value."""
     names = dict.fromkeys(filter(None, map(_name, words)))
     shown = list(names)[:MOST_NAMED]
     return ", ".join(shown) + (

@@ -165,7 +165,7 @@ _TOLD = {
 
 
 def parse_row(text: str) -> ProofRow:
-    """Parse a row as the host's judge prints it. Raises ReadingError when it is not one."""
+    """Parse a row as the host's judge prints it. Raises ReadingError for other text."""
     try:
         told: dict[str, Any] = json.loads(text)
         row, mark, seen = (printable(str(told[key])) for key in ("row", "mark", "seen"))

@@ -2,7 +2,7 @@
 # program (the first of them, which is all that is shown) seconds endpoint port release. The file $reason, if any, gets what went wrong, and $cause that it was a hook.
 printf '%s\n' "running the $hook: $program"
 export RACKWRIGHT_ENDPOINT="$endpoint" RACKWRIGHT_PORT="$port" RACKWRIGHT_RELEASE="$release"
-# A hook is not told where the job keeps its files: what it says is said by its output, and is data.
+# A hook does not get the path of the job's files: its messages are its output, and are data.
 (unset JOB SECRETS reason cause; eval "exec timeout -k 5 $seconds $words") </dev/null
 status=$?
 # What it printed last may lack its end.
