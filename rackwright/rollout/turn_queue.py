@@ -129,7 +129,7 @@ class TurnQueue:
         return own.turn is Turn.DONE
 
     def _tell_waves(self) -> None:
-        """Compute once, when all hosts are in the queue, which follows which, and how many may be down where."""
+        """Report once, when all hosts are in the queue, which follows which, and how many may be down where."""
         with self.changed:
             first, self.told = not self.told, True
         if first:
