@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def tokens(text: str) -> int:
-    """A count such as 8192, 8k or 128k. Raises ArgumentTypeError for anything else, and for less than 1."""
+    """Return a count such as 8192, 8k or 128k. Raises ArgumentTypeError for anything else, and for less than 1."""
     word = text.lower()
     plain = word.removesuffix("k")
     if not plain.isdigit() or int(plain) < 1:

@@ -1,6 +1,6 @@
 """`rackwright bench INVENTORY --limit HOST`: how fast an endpoint serves, cell by cell, measured by aiperf.
 
-`rackwright bench --compare-runs RUN RUN` says what is better in the second, and what is no difference.
+`rackwright bench --compare-runs RUN RUN` says what is better in the second, and where the two do not differ.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Work:
 
 
 def plain_work(plan: BenchPlan, name: str, limits: Limits) -> Work:
-    """What serves, while it serves."""
+    """Return the work of measuring what serves, while it serves."""
 
     def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
         endpoint = one.entry.settings.all_endpoints[name]
@@ -150,7 +150,7 @@ def plain_work(plan: BenchPlan, name: str, limits: Limits) -> Work:
 def compared_work(
     args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, root: Path, limits: Limits
 ) -> Work:
-    """Variants in turn, on a host that serves nobody else meanwhile. Raises SettingsError for a wrong name."""
+    """Measure variants in turn, on a host without other clients until then. Raises SettingsError for a wrong name."""
     names = names_of(args.compare)
     refuse_groups(entry, name)
     if not args.anyway:
@@ -216,7 +216,7 @@ def begun(
 
 
 def show(root: Path, record: Path, text: str, python: Path) -> None:
-    """Print the table, what the engine was told, and where record and page lie. python: aiperf's."""
+    """Print the table, the engine's settings, and where record and page are. python: aiperf's."""
     found = read_bench(root, record.stem)
     if found.cells:
         print(
@@ -258,14 +258,14 @@ def compare(root: Path, names: Sequence[str]) -> int:
 
 
 def unlike(one: Bench, other: Bench) -> list[str]:
-    """What was not the same in both: no figure says which of these made the difference."""
+    """Return what was not the same in both: no figure says which of these made the difference."""
     keys = ("host", "endpoint", "model", "release", "image", "gpus", "switches", "settings", "aiperf")
     named = [key for key in keys if one.conditions.get(key) != other.conditions.get(key)]
     return [f"not the same in both: {', '.join(named)}"] if named else []
 
 
 def endpoint_of(entry: InventoryHost, asked: str | None) -> str:
-    """The endpoint that is meant. Raises SettingsError with the names that there are."""
+    """Return the endpoint that is meant. Raises SettingsError with the names of all endpoints."""
     known = list(entry.settings.all_endpoints)
     if asked in known or (asked is None and len(known) == 1):
         return asked or known[0]

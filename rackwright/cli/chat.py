@@ -66,7 +66,7 @@ class ChatQuestion(NamedTuple):
 
 
 def ask(one: Connected, name: str, endpoint: EndpointSettings, question: ChatQuestion) -> tuple[str, bool]:
-    """The endpoint's answer as text, and whether it is one."""
+    """Return the endpoint's answer as text, and whether it is one."""
     body = {
         "model": served_name(endpoint),
         "messages": [{"role": "user", "content": question.text}],

@@ -214,7 +214,7 @@ def _place(address: str) -> str:
 
 
 def _notes(hosts: Sequence[InventoryHost]) -> list[str]:
-    """What is no warning, each once."""
+    """Return the notes that are not warnings, each once."""
     shared = {id(host.settings): host.settings for host in hosts}
     told = [f"note: {note}" for settings in shared.values() for note in engine_notes(settings, Level.NOTE)]
     return list(dict.fromkeys(told))

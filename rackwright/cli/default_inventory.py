@@ -1,4 +1,4 @@
-"""Which inventory is meant when none is named: the site's own choice, or the only one that it has."""
+"""Which inventory is meant when the user gives none: the site's own choice, or the only one that it has."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _known(root: Path) -> list[str]:
 
 
 def _in_ansible_cfg(file: Path) -> str:
-    """The inventory of Ansible's own configuration; empty where it names none, or several."""
+    """Return the inventory of Ansible's own configuration; empty where it names none, or several."""
     refuse_no_file(file)
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
@@ -92,6 +92,6 @@ def _candidates(root: Path) -> list[Path]:
 
 
 def _shown(path: Path) -> str:
-    """A path as it is typed from here."""
+    """Return a path as it is typed from here."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -69,7 +69,7 @@ def chosen(args: argparse.Namespace) -> tuple[list[InventoryHost], list[Inventor
 
 
 def new_mark(reason: str, now: datetime) -> Drained:
-    """The mark that this user leaves. Raises RackwrightError for a reason that says nothing."""
+    """Return the mark that this user leaves. Raises RackwrightError for a reason that says nothing."""
     if not reason.strip():
         raise RackwrightError("--reason is empty: say why the host is stopped; nothing was done", code="RW1030")
     return Drained(" ".join(reason.split()), f"{getpass.getuser()}@{socket.gethostname()}", f"{now:%Y-%m-%d %H:%M}")

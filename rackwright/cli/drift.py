@@ -1,4 +1,4 @@
-"""`rackwright drift INVENTORY`: what moved on the hosts by itself since the last deploy."""
+"""`rackwright drift INVENTORY`: what changed on the hosts since the last deploy, other than by a deploy."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _rows(host: HostDrift) -> Iterator[tuple[str, ...]]:
 
 
 def drift_on(one: Surveyed) -> HostDrift:
-    """The drift of one host, or why it is not known."""
+    """Return the drift of one host, or why it is unknown."""
     if one.reading is None:
         return HostDrift(one.name, "unreadable" if one.reached else "unreachable", error=one.trouble)
     return drift_of(one.name, one.settings, one.reading, one.declared)

@@ -136,7 +136,7 @@ def _unused(error: SpoiltSchemaError) -> str:
 
 
 def walked(image: str, digest: str, engine: str, said: str, errors: str = "") -> Walked:
-    """Return the answer of an image, or why there is none. said: what it printed, as a line of JSON."""
+    """Return the answer of an image, or why it is missing. said: what it printed, as a line of JSON."""
     try:
         options = json.loads(said)
         if "why" in options:

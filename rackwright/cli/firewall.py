@@ -1,4 +1,4 @@
-"""`rackwright firewall`: how hosts' rules stand, and letting somebody work on a host's firewall in peace."""
+"""`rackwright firewall`: the state of hosts' rules, and a hold while an operator works on a host's firewall."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _resume(args: argparse.Namespace) -> int:
 
 
 def _script(verb: str, seconds: int = 0) -> Shell:
-    """The script that does it on a host."""
+    """Return the script that does it on a host."""
     paths = {"rules": SCRIPT, "paused": PAUSED, "timer": WATCH_TIMER, "repairs": repairs_file(GUARD)}
     return Shell(host_script("firewall_verbs", verb=verb, seconds=seconds, **paths), timeout=60)
 

@@ -64,7 +64,7 @@ OPTIONS = {
 
 
 def verb_hint(words: Sequence[str], known: Collection[str]) -> str:
-    """What to type instead of a verb that there is not; empty when the first word is one, or an option.
+    """Return what to type instead of an unknown verb; empty when the first word is a verb, or an option.
 
     words: what was typed behind `rackwright`.
     """
@@ -93,7 +93,7 @@ def option_hints(message: str, verb: str = "", options: Collection[str] = ()) ->
 
 
 def _of_verb(text: str, verb: str, options: Collection[str]) -> str:
-    """A pointer to an option, unless the command does not have that one either."""
+    """Return a pointer to an option, unless the command does not have that one either."""
     option = re.match(r"--[a-z-]+", text)
     if not verb or option is None or option[0] in options:
         return text

@@ -56,7 +56,7 @@ def _host(one: Connected, settings: HostSettings) -> Answer:
 
 
 def unresolved(settings: HostSettings, reading: HostReading) -> Iterator[str]:
-    """A line for each endpoint whose image or models are not on the host yet."""
+    """Yield a line for each endpoint whose image or models are not on the host yet."""
     for name, release in wanted_releases(settings, reading).items():
         if isinstance(release, Unresolved):
             yield f"{name}: not checked inside the image: unknown on this host: {', '.join(release.missing)}"
@@ -72,7 +72,7 @@ def _ask(one: Connected, own: WantedOptions) -> Answer:
 
 
 def script_of(own: WantedOptions) -> str:
-    """Ask about a release that need not be on the host: its YAML lies in a folder of its own meanwhile."""
+    """Ask about a release that need not be on the host: its YAML is in a temporary folder until the answer."""
     spec = own.release.spec
     folder = shlex.quote(f"{RUN}/in-image/{spec.name}")
     text = base64.b64encode(spec.engine_yaml.encode()).decode()

@@ -17,7 +17,7 @@ SCHEMA = Path("docs/reference/settings.schema.json")
 """Where the first line of the shipped YAML files looks for it."""
 HOST_VARS = Path("host_vars")
 KEPT = Path(".rackwright/shipped")
-"""The shipped files as they were copied, by which `--update` tells an edit of the site from a change of ours."""
+"""The shipped files as they were copied: they let `--update` distinguish a site's edit from Rackwright's change."""
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (PACKAGE / "site", PACKAGE.parent)
 """Where the shipped site lies: in a wheel, and in a checkout."""
@@ -64,7 +64,7 @@ def make_site(site: Path) -> tuple[list[Path], list[Path]]:
 def update(site: Path) -> int:
     """Bring a site's untouched copies to the installed version; returns 1 when files were changed on both sides.
 
-    Raises RackwrightError when the folder is no site, or cannot be written.
+    Raises RackwrightError when the folder is not a site, or cannot be written.
     """
     if not (site / "deploy.py").exists():
         raise RackwrightError(f"{site} is no site: it has no deploy.py; next: rackwright init {site}", code="RW1006")
@@ -117,7 +117,7 @@ def _write(folder: Path, contents: Mapping[Path, bytes]) -> None:
 
 
 def shipped_files() -> dict[Path, bytes]:
-    """What this installation ships, by path in a site. Raises RackwrightError when it is not complete."""
+    """Return what this installation ships, by path in a site. Raises RackwrightError when it is not complete."""
     source = shipped()
     return {**{path: (source / path).read_bytes() for path in _shipped_files(source)}, SCHEMA: json_text().encode()}
 

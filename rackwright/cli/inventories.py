@@ -107,7 +107,7 @@ def add_data(
 
 
 def data_of(args: argparse.Namespace) -> dict[str, Any]:
-    """What `--data` says. Raises RackwrightError for a word that is no KEY=VALUE."""
+    """Return what `--data` says. Raises RackwrightError for a word that is not KEY=VALUE."""
     return dict(_pair(text) for text in args.data)
 
 

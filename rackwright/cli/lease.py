@@ -111,7 +111,7 @@ def _cells(look: Look) -> tuple[str, str, str]:
 
 
 def lease_lines(looks: Mapping[str, Look], now: datetime) -> list[str]:
-    """A line for each host that is leased, or of which nothing is known; or one that says that none is.
+    """Return a line for each host that is leased, or could not be read; or one that says that no host is leased.
 
     now: this machine's time, with its zone.
     """

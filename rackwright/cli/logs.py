@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def journal(settings: HostSettings, lines: int) -> Shell:
-    """The command that prints them."""
+    """Return the command that prints them."""
     units = [unit_name(name) for name in settings.all_endpoints]
     words = "journalctl --no-pager --quiet --output short-iso"
     return Shell("\n".join(f"{words} --lines {lines} --unit {unit}" for unit in units), timeout=60)

@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(verb: str | None = None) -> Parser:
-    """The command line, of one verb or of all; every verb sets `handler`."""
+    """Return the command line, of one verb or of all; every verb sets `handler`."""
     found = Parser(prog="rackwright", usage="rackwright VERB [INVENTORY] [--limit HOST]")
     found.add_argument(VERSION, action="version", version=f"rackwright {__version__}")
     verbs = found.add_subparsers(dest="command", required=True, metavar="VERB", prog="rackwright")

@@ -53,7 +53,7 @@ def _at_once(hosts: Sequence[Surveyed]) -> int:
 
 
 def plan_of(one: Surveyed) -> HostPlan:
-    """The plan of one host, or why there is none."""
+    """Return the plan of one host, or why it is missing."""
     if one.reading is None:
         return HostPlan(one.name, "unreadable" if one.reached else "unreachable", error=one.trouble)
     return plan_host(one.name, one.settings, one.reading, one.declared)

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def headline(entries: Sequence[InventoryHost]) -> str:
-    """What is going to happen, before it is asked for yes."""
+    """Return what is going to happen, before the operator is asked for yes."""
     served = ", ".join(dict.fromkeys(name for entry in entries for name in entry.settings.all_endpoints))
     limits = ", ".join(dict.fromkeys(entry.settings.rollout.max_unavailable for entry in entries))
     number, names = counted(len(entries), "host"), ", ".join(entry.name for entry in entries)

@@ -77,14 +77,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def served_with(entries: Sequence[InventoryHost], entry: InventoryHost) -> list[InventoryHost]:
-    """The hosts that serve an endpoint together with a host, and the host itself: they are deployed together."""
+    """Return the hosts that serve an endpoint together with a host, and the host itself: they are deployed together."""
     group = entry.settings.group
     names = group.hosts if group else (entry.name,)
     return [one for one in entries if one.name in names]
 
 
 def refuse_drained(host: str, marks: Mapping[str, Drained]) -> None:
-    """A host that has its mark still was not reinstalled, and no run switches its endpoints. Raises RackwrightError."""
+    """Raise RackwrightError for a host that still has its mark: it was not reinstalled, and no run switches it."""
     if mark := marks.get(host):
         raise RackwrightError(
             f"{host} is {mark}; nothing was done; next: rackwright undrain INVENTORY --limit {host}, then the same "
@@ -97,7 +97,7 @@ def refuse_drained(host: str, marks: Mapping[str, Drained]) -> None:
 
 
 def _peers(entries: Sequence[InventoryHost], entry: InventoryHost) -> list[InventoryHost]:
-    """The other hosts of the strongest group that has any."""
+    """Return the other hosts of the strongest group that has any."""
     for group in (*reversed(entry.groups), ALL):
         found = [one for one in entries if (group in one.groups or group == ALL) and one.name != entry.name]
         if found:
@@ -106,7 +106,7 @@ def _peers(entries: Sequence[InventoryHost], entry: InventoryHost) -> list[Inven
 
 
 def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], args: argparse.Namespace) -> Lock | None:
-    """The host's lock with the bytes that its group serves where it named none yet; None when nothing is to be added.
+    """Return the host's lock with its group's bytes where it named none yet; None when there is nothing to add.
 
     Without them a tag or a branch would mean other bytes to this host than it did to its group.
     Raises RackwrightError to hold.
@@ -135,7 +135,7 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], args
 
 
 def _statuses(peers: Sequence[InventoryHost], own: Asked) -> dict[str, HostStatus]:
-    """The peers that can be read."""
+    """Return the status of the peers that can be read."""
     found: dict[str, HostStatus] = {}
     for name, reply in poll(peers, lambda _: own.script).items():
         try:
@@ -162,7 +162,7 @@ def _peer_lines(places: Mapping[str, EndpointOfPeers]) -> Iterator[str]:
 def _new_keys(
     entry: InventoryHost, place: known_hosts.HostKeyPlace, fingerprint: str | None, yes: bool
 ) -> list[HostKey]:
-    """The keys to accept; none when the host still has a known one. Raises RackwrightError for a wrong key."""
+    """Return the keys to accept; none when the host still has a known one. Raises RackwrightError for a wrong key."""
     offered = hostkeys.offered(entry.name, place, lambda: line_to(entry.data, place))
     known = hostkeys.known(place)
     for word, keys in (("known  ", known), ("offered", offered)):

@@ -1,4 +1,4 @@
-"""`rackwright resume [RUN]`: do what is left of a run that was cut, or that left hosts aside."""
+"""`rackwright resume [RUN]`: do what remains of a run that was cut, or that skipped hosts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KINDS = {
 }
 
 ON_HOSTS_IN_SERVICE = (FORWARD, BACKWARD, BY_HAND, REBOOT)
-"""What leaves drained hosts aside."""
+"""The settings that skip drained hosts."""
 STOPS = {DRAIN: "drain", REBOOT: "boot"}
 """What stops endpoints and starts none, or the same ones, and how."""
 KEPT = ("deploy", "data", "plain", "to", "purge", "steps", "skip_offline", "mark", "back_within")
@@ -84,14 +84,14 @@ def run(args: argparse.Namespace) -> int:
         args.run = adopt(args.from_hosts, root, args.run, data_of(args), asks=not args.yes)
     path = chosen_record(root, args.run) if args.run else folder_of(root) / f"{chosen(all_records(root)).id}.jsonl"
     with claimed(path):
-        # Whoever held the claim until now may have resumed it.
+        # Another process that held the claim until now may have resumed it.
         old = effective(_read(path), refused_runs(all_records(root)))
         with given(typed_of(old.begin)):
             return _resume(args, root, path, old)
 
 
 def typed_of(begin: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the run's own `--data`: without what its verb's options say of gate and waves."""
+    """Return the settings of the run's own `--data`: without what its verb's options say of gate and waves."""
     data = begin.get("data", {})
     return {key: value for key, value in data.items() if key not in KEYS.values()}
 
@@ -128,7 +128,7 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
 
 
 def still_there(old: Record, rest: Rest) -> tuple[Rest, list[InventoryHost]]:
-    """What is left, with all hosts that serve together with one of those; and these hosts."""
+    """Return what remains, with all hosts that serve together with one of those; and these hosts."""
     entries = hosts_named(old.begin["inventory"], rest.hosts)
     known = {entry.name for entry in entries}
     mates = mates_of(entries)
@@ -159,7 +159,7 @@ def _doubts(old: Record) -> list[str]:
 
 
 def asked_again(old: Record, rest: Rest) -> dict[str, Any]:
-    """What the new record must say, so that it can be resumed as well."""
+    """Return what the new record must say, so that it can be resumed as well."""
     kept = {key: old.begin[key] for key in KEPT if key in old.begin}
     back = {"back": rest.releases} if rest.kind in (BACKWARD, BY_HAND) else {}
     earlier = {"earlier": rest.releases} if rest.kind == FORWARD and rest.releases else {}

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def own_operations(root: Path, hosts: Sequence[InventoryHost]) -> list[str]:
-    """Operations of the site's own, which no rollback runs. A deploy.py that is broken now stands in nobody's way."""
+    """The site's own operations, which no rollback runs: so a deploy.py that is broken now does not stop a rollback."""
     try:
         declared = declared_by(root, hosts).values()
     except SettingsError:

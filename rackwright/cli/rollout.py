@@ -1,4 +1,4 @@
-"""`rackwright rollout INVENTORY`: stage everywhere, switch in waves; a bad change stops and rolls back by itself."""
+"""`rackwright rollout INVENTORY`: stage everywhere, switch in waves; a bad change stops and is rolled back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KEYS = {
 }
 """Options of the command, and the settings that they stand for."""
 GROUPS = 4
-"""Groups of hosts whose changes stand in the question."""
+"""Groups of hosts whose changes the question shows."""
 PLAN_SECONDS = 300
 """Longest time for reading a whole fleet before it is asked for yes."""
 
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> str:
-    """The headline of a plan and what changes, read by another process: connecting makes the whole one cooperative."""
+    """Return a plan's headline and what changes, read by another process: connecting makes this one cooperative."""
     words = [*module("rackwright"), "plan", args.inventory, "--json"]
     words += [word for host in hosts for word in ("--limit", host)]
     words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
@@ -136,7 +136,7 @@ def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[
 
 
 def _asked_of(plan: Mapping[str, Any]) -> Iterator[str]:
-    """The headline, and below it what changes, a line for hosts that change alike; of many, the first few."""
+    """Yield the headline, and below it what changes, a line for hosts that change alike; of many, the first few."""
     changing = {host["host"] for host in plan["hosts"] if host["state"] != "converged"}
     groups = [one for one in plan["groups"] if changing.intersection(one["hosts"])]
     yield plan["headline"]
@@ -146,7 +146,7 @@ def _asked_of(plan: Mapping[str, Any]) -> Iterator[str]:
 
 
 def agreed(sentence: str) -> bool:
-    """Ask before something is done to a fleet. Raises RackwrightError where nobody can answer."""
+    """Ask before something is done to a fleet. Raises RackwrightError where no operator can answer."""
     print(paragraph(sentence))
     try:
         return answer_to("Type yes to go on: ").strip() == "yes"
@@ -159,14 +159,14 @@ def agreed(sentence: str) -> bool:
 
 
 def given(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings that the command line overrides. Raises RackwrightError for a word that is no KEY=VALUE."""
+    """Return the settings that the command line overrides. Raises RackwrightError for a word that is not KEY=VALUE."""
     return data_of(args) | {
         key: getattr(args, option) for option, key in KEYS.items() if getattr(args, option, None) is not None
     }
 
 
 def quorum(text: str) -> str:
-    """A number of hosts, or a part of them as `5%`."""
+    """Return a number of hosts, or a part of them as `5%`."""
     if not re.fullmatch(r"\d+|100%|\d{1,2}%", text):
         raise argparse.ArgumentTypeError(f"{text} is no number of hosts, and no part of them as 5%")
     return text

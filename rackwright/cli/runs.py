@@ -40,7 +40,7 @@ def add_site(parser: argparse.ArgumentParser) -> None:
 
 
 def root_of(args: argparse.Namespace) -> Path:
-    """The site that `--site` names."""
+    """Return the site that `--site` names."""
     return site_root(Path(args.site) / "site").absolute()
 
 
@@ -93,7 +93,7 @@ def table(
     width: int | None = None,
     columns: Sequence[str] = (),
 ) -> str:
-    """The runs as aligned columns. overtaken: those whose hosts later ones took over. width: the terminal's."""
+    """Return the runs as aligned columns. overtaken: those whose hosts later ones took over. width: the terminal's."""
     ends = [shown_outcome(one, one.id in overtaken) for one in found]
     rows = [
         (one.id, one.begin.get("who", "?"), one.begin.get("what", "?"), one.counts(), end)

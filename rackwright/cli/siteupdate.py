@@ -1,7 +1,7 @@
 """A site's copies of the shipped files against those of the installed version: what is to be done with each. Pure.
 
-Beside the copies lie the shipped files as they were copied (`.rackwright/shipped/`): only by them can an edit of the
-site be told from a change of Rackwright's.
+Beside the copies are the shipped files as they were copied (`.rackwright/shipped/`): they alone distinguish a site's
+edit from a change of Rackwright's.
 """
 
 from __future__ import annotations

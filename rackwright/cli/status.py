@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _pinned(entries: Sequence[InventoryHost], root: Path) -> dict[str, HostSettings]:
-    """The settings of each host, the lock file's pins included; hosts that share their settings still do."""
+    """Return the settings of each host, the lock file's pins included; hosts that share their settings still do."""
     locks = Locks(root)
     distinct = {id(entry.settings): entry.settings for entry in entries}
     made = {key: locks.pin(settings) for key, settings in distinct.items()}

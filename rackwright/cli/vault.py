@@ -1,4 +1,4 @@
-"""Where the vault password comes from, told by the command line: the same for every verb that loads settings."""
+"""Where the vault password comes from, by the command line: the same for every verb that loads settings."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def refuse_no_version(version: str) -> None:
 
 
 def version_changes(hosts: Iterable[InventoryHost], version: str) -> Iterator[str]:
-    """What is refused, warned of, or otherwise there, and what is so no more; hosts with the same lines together."""
+    """Yield what is refused, warned of, or otherwise new, and what no longer is; hosts with the same lines together."""
     told: dict[tuple[str, ...], list[str]] = {}
     for host in hosts:
         told.setdefault(tuple(_host(host, version)), []).append(host.name)
@@ -63,7 +63,7 @@ def _new(name: str, old: EndpointSettings, new: EndpointSettings, hardware: Hard
 
 
 def _less(name: str, one: EndpointSettings, other: EndpointSettings, hardware: Hardware) -> list[Finding]:
-    """What is found of the other and not of the one, whatever version the sentence names."""
+    """Return the findings of the other and not of the one, whatever version the sentence names."""
     known = {_bare(found, one.version) for found in check_endpoint(name, one, hardware)}
     return [found for found in check_endpoint(name, other, hardware) if _bare(found, other.version) not in known]
 

@@ -34,7 +34,7 @@ class Advice:
     profile: str
     gpus: int
     percents: tuple[float, ...]
-    """Its shares of the speed of the GPU's usual profile, the nearest ones; empty when nobody measured it."""
+    """Its shares of the speed of the GPU's usual profile, the nearest ones; empty when it was not measured."""
     reasons: tuple[str, ...]
     at_once: int
     """Requests of those asked for that it works on at once."""
@@ -54,9 +54,9 @@ class Advice:
 
 
 def advise(gpu: str, load: Load) -> list[Advice]:
-    """Profiles for a GPU: the fastest first, then those that nobody measured, and last those that fail.
+    """Return profiles for a GPU: the fastest first, then those without a measurement, and last those that fail.
 
-    Of those that nobody measured, what serves gpt-oss-120b comes before other models, then what a source advises for
+    Of those without a measurement, what serves gpt-oss-120b comes before other models, then what a source advises for
     such a load, then what works on more requests at once. gpu: its name as `GpuType` has it. Empty when no profile
     holds requests of that length.
     """
@@ -70,7 +70,7 @@ def _holds(row: Mapping[str, Any], load: Load) -> bool:
 
 
 def longest(gpu: str) -> int:
-    """The longest context in tokens that a profile for this GPU has; 0 for a GPU without profiles."""
+    """Return the longest context in tokens that a profile for this GPU has; 0 for a GPU without profiles."""
     return max((row["context"] for row in table("measured")["profiles"] if row["gpu"] == gpu), default=0)
 
 
@@ -102,7 +102,7 @@ def _remarks(gpu: str, name: str) -> list[Mapping[str, Any]]:
 
 
 def _nearest(gpu: str, name: str, load: Load) -> list[Mapping[str, Any]]:
-    """The figures that are nearest to the load, all of them when several are equally near."""
+    """Return the figures that are nearest to the load, all of them when several are equally near."""
     own = [row for row in table("measured")["figures"] if (row["gpu"], row["profile"]) == (gpu, name)]
     least = min((_distance(figure, load) for figure in own), default=0.0)
     return [figure for figure in own if _distance(figure, load) <= least + 0.01]
@@ -156,7 +156,7 @@ def _remark(remark: Mapping[str, Any], load: Load) -> str:
 
 
 def _reach(remark: Mapping[str, Any], load: Load) -> str:
-    """What the advice's limit means for this load. On the limit it counts, since nothing better is known there."""
+    """Return what the advice's limit means for this load. At the limit it counts: no better figure exists there."""
     limit = remark.get("context_below")
     if limit is None or load.length < limit:
         return ""

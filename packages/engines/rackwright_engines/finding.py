@@ -52,7 +52,7 @@ class Finding:
     """True where the two differ in digits alone, as `deepseekv4` and `deepseekv41` do."""
 
     def below(self, *above: str | int) -> Finding:
-        """The same finding for the mapping that holds these options under `above`."""
+        """Return the same finding for the mapping that holds these options under `above`."""
         right = self.right and replace(self.right, path=self.right.path and (*above, *self.right.path))
         return replace(self, path=(*above, *self.path), right=right)
 

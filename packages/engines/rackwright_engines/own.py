@@ -71,7 +71,7 @@ class OwnAdvice:
 
 
 def own_advice(gpu: str, load: Load, figures: Iterable[OwnFigure]) -> list[OwnAdvice]:
-    """The releases that were measured on such a GPU: nearest load first, and of equal loads the fastest.
+    """Return the releases that were measured on such a GPU: nearest load first, and of equal loads the fastest.
 
     gpu: its name as `GpuType` has it. A cell that was measured again counts by its newest figure.
     """
@@ -106,7 +106,7 @@ def heading(one: OwnAdvice) -> str:
 
 
 def reasons(one: OwnAdvice) -> Iterator[str]:
-    """A line a figure: the load, and when, with what and on what it was measured."""
+    """Yield a sentence for each figure: the load, and when, with what and on what it was measured."""
     for figure in one.figures:
         load = f"{figure.load.context} tokens in, {figure.load.output} out, {figure.load.concurrency} at once"
         far = "; far from the load asked for" if one.is_far else ""

@@ -30,19 +30,19 @@ def parse_version(text: str) -> Version | None:
 
 
 def bare(text: str) -> str:
-    """The version within an image tag: `v0.14.1-cu130` is 0.14.1; the tag itself when it names none."""
+    """Return the version within an image tag: `v0.14.1-cu130` is 0.14.1; the tag itself when it names none."""
     found = FORM.match(text)
     return found[0].removeprefix("v") if found else text
 
 
 def not_before(version: str, since: str) -> bool:
-    """True when `version` is `since` or later; an unreadable version counts as the newest."""
+    """Return True if `version` is `since` or later; an unreadable version counts as the newest."""
     here, there = parse_version(version), parse_version(since)
     return here is None or there is None or here >= there
 
 
 def nearest_line(version: str, lines: Iterable[str]) -> str:
-    """The latest of `lines` that is not after `version`; else the first. Lines are in their order."""
+    """Return the latest of `lines` that is not after `version`; else the first. Lines are in their order."""
     names = list(lines)
     before = [name for name in names if not_before(version, name)]
     return before[-1] if before else names[0]

@@ -1,7 +1,7 @@
-"""Whether a draft model's config.json fits its model's, before an engine has loaded either. Pure.
+"""Check that a draft model's config.json fits its model's, before an engine has loaded either. Pure.
 
-Refused is what no engine loads: weights of another width, taps of layers that the model does not have, a head that the
-named method cannot read. What cannot be told from two config.json is left to the engine.
+Refused is what an engine cannot load: weights of another width, taps of layers that the model does not have, a head
+that the named method cannot read. What the two config.json do not show is left to the engine.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Misfit:
 
     text: str
     certain: bool = True
-    """False where an engine may load it all the same."""
+    """False where an engine may load it anyway."""
 
 
 def misfits(
     base: Mapping[str, Any], draft: Mapping[str, Any], engine_kind: str, method: str, any_vocabulary: bool = False
 ) -> list[Misfit]:
-    """What does not fit. base, draft: the two config.json. method: how the options draft, in the engine's own word.
+    """Return what does not fit. base, draft: the two config.json. method: how the options draft, in the engine's word.
 
     any_vocabulary: the options let the two have vocabularies of their own.
     """
@@ -74,7 +74,7 @@ def _taps(base: Mapping[str, Any], draft: Mapping[str, Any]) -> Iterator[Misfit]
 
 
 def _method(draft: Mapping[str, Any], engine_kind: str, named: str) -> Iterator[Misfit]:
-    """An Eagle3 head is no Eagle head: vLLM names the class after the method; others load it and accept nothing."""
+    """Refuse an Eagle3 head as Eagle, or the reverse: vLLM names the class by the method; others accept no token."""
     architecture = _architecture(draft)
     kind = "eagle3" if "eagle3" in architecture.casefold() else "eagle" if "eagle" in architecture.casefold() else ""
     # TensorRT-LLM's word for an Eagle3 head is Eagle in some versions.
@@ -101,7 +101,7 @@ def _architecture(config: Mapping[str, Any]) -> str:
 
 
 def _number(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    """The number under the first of these names, where a language model's numbers stand or else at the top."""
+    """Return the number under the first of these names, where a language model's numbers are or else at the top."""
     for path in (*NESTED, ()):
         section = _section(config, path)
         for name in names:

@@ -41,13 +41,13 @@ def drafts() -> list[Draft]:
 
 
 def draft_of(endpoint: Serving) -> Draft | None:
-    """What is known of an endpoint's draft model."""
+    """Return the facts of an endpoint's draft model."""
     name = endpoint.draft.repository if endpoint.draft else None
     return next((draft for draft in drafts() if draft.repository == name), None)
 
 
 def check_draft(endpoint: Serving, plan: EngineOptions) -> list[Finding]:
-    """What does not fit between a known draft model, its target, the engine and the options."""
+    """Return what does not fit between a draft model with facts, its target, the engine and the options."""
     draft = draft_of(endpoint)
     if draft is None:
         return list(_foreign_layers(endpoint, plan))

@@ -25,7 +25,7 @@ class GpuType:
 
 
 def gpu_type(product: str) -> GpuType | None:
-    """The product that a name means (`NVIDIA GB200`, `rtx pro 6000`, `DGX Spark`); None for one that is not known."""
+    """Return the product that a name means (`NVIDIA GB200`, `rtx pro 6000`, `DGX Spark`); None for an unknown one."""
     known = [gpu for gpu in _known() if any(_plain(name) in _plain(product) for name in (gpu.name, *gpu.aliases))]
     return max(known, key=lambda gpu: len(gpu.name), default=None)
 
@@ -49,7 +49,7 @@ def _plain(name: str) -> str:
 
 
 def gpu_types(hardware: GpuHost) -> list[GpuType]:
-    """The products that a host may have, as far as they are known."""
+    """Return the products that a host may have, as far as they are in the data."""
     return [gpu for gpu in map(gpu_type, hardware.gpu_models) if gpu]
 
 

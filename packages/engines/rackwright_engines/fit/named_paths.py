@@ -45,13 +45,13 @@ def named_paths(endpoint: Serving) -> Iterator[Named]:
 
 
 def _options(endpoint: Serving) -> Iterator[tuple[KeyPath, str, Any]]:
-    """The engine's YAML: path in the settings, the engine's own key, value."""
+    """Yield the engine's YAML: path in the settings, the engine's own key, value."""
     for name, value in endpoint.engine.items():
         yield ("engine", name), _key(endpoint, str(name)), value
 
 
 def _arguments(endpoint: Serving) -> Iterator[tuple[KeyPath, str, Any]]:
-    """The same of `--key value`, `--key=value`, and of a list behind a key."""
+    """Yield the same of `--key value`, `--key=value`, and of a list behind a key."""
     words = endpoint.arguments
     for at, word in enumerate(words):
         if not word.startswith("-"):
@@ -66,7 +66,7 @@ def _arguments(endpoint: Serving) -> Iterator[tuple[KeyPath, str, Any]]:
 
 
 def _key(endpoint: Serving, name: str) -> str:
-    """The engine's own key that a name means, whatever alias or beginning of it was written."""
+    """Return the engine's own key that a name means, whatever alias or beginning of it was written."""
     if endpoint.engine_kind == "tensorrt-llm":
         return name.lstrip("-").replace("-", "_")
     meant = spelled(_line(endpoint), name)

@@ -14,7 +14,7 @@ NAMES = {
     "vllm": ("vLLM", re.compile(r"vllm")),
     "sglang": ("SGLang", re.compile(r"sglang|\bsgl\b")),
 }
-"""What people call each engine, and the words by which images of it are named."""
+"""What people call each engine, and the words that mark an image as its own."""
 
 
 def check_engine_of_image(endpoint: Serving) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def _is_own(endpoint: Serving) -> bool:
 
 
 def _backend(words: tuple[str, ...]) -> str:
-    """The value of `--backend VALUE` or `--backend=VALUE`."""
+    """Return the value of `--backend VALUE` or `--backend=VALUE`."""
     for word, follows in zip(words, (*words[1:], ""), strict=bool(words)):
         name, is_, value = word.partition("=")
         if name == "--backend":

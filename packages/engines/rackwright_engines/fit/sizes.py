@@ -77,15 +77,15 @@ class EngineOptions:
     """By the engine's own keys, whatever names the user gave them."""
 
     def path(self, name: str) -> KeyPath:
-        """Where the value stands in the endpoint's settings; `engine` alone for what the engine has not."""
+        """Path of the value in the endpoint's settings; `engine` alone for what the engine does not have."""
         return ("engine", *NAMES[self.engine_kind].get(name, ()))
 
     def has(self, name: str) -> bool:
-        """True when the engine has such an option at all."""
+        """Return True if the engine has such an option at all."""
         return name in NAMES[self.engine_kind]
 
     def value(self, name: str) -> Any:
-        """What is set; None when nothing is."""
+        """Return the configured value; None without one."""
         here: Any = self.options
         for part in NAMES[self.engine_kind].get(name, ("",)):
             here = parsed(here)
@@ -93,7 +93,7 @@ class EngineOptions:
         return here
 
     def effective(self, name: str) -> Any:
-        """What is set, or else the version's default; None when it is not known."""
+        """Return the configured value, or else the version's default; None when that is unknown."""
         if self.value(name) is not None or not self.has(name):
             return self.value(name)
         keys = line_for(self.engine_kind, bare(self.version))[0].all_keys()
@@ -101,7 +101,7 @@ class EngineOptions:
         return None if key is None or key.default is NO_DEFAULT else key.default
 
     def number(self, name: str, otherwise: int = 1) -> int:
-        """A whole number of at least 1; `otherwise` for anything else, which was reported before."""
+        """Return a whole number of at least 1; `otherwise` for anything else, which was reported before."""
         found = number(self.effective(name))
         return found if found is not None and found >= 1 else otherwise
 
@@ -135,7 +135,7 @@ class EngineOptions:
 
 
 def plan_of(endpoint: Serving) -> EngineOptions:
-    """The plan of an endpoint."""
+    """Return the plan of an endpoint."""
     ours = {"nnodes": endpoint.size} if endpoint.size > 1 else {}
     if endpoint.engine_kind == "tensorrt-llm":
         return EngineOptions(endpoint.engine_kind, endpoint.version, {**endpoint.engine, **ours})

@@ -28,7 +28,7 @@ class Spelling:
 
 
 def spelled(line: VersionLine, name: str) -> Spelling | None:
-    """The option of `line` that a name means: its own name, an alias, a beginning that only it has, a short flag.
+    """Return the option of `line` that a name means: its name, an alias, a beginning that only it has, a short flag.
 
     vLLM reads underscores as dashes and takes `no-NAME`; SGLang does neither. None for a name that means nothing.
     """
@@ -46,7 +46,7 @@ def spelled(line: VersionLine, name: str) -> Spelling | None:
 
 
 def exactly(line: VersionLine, name: str) -> str | None:
-    """The key that a whole name, alias or short flag means; None for a mere beginning of one."""
+    """Return the key that a whole name, alias or short flag means; None for a mere beginning of one."""
     word = name.lstrip("-")
     found = _long(line).get(word.replace("_", "-"))
     return found[0] if found else _short(line).get(word)
@@ -61,7 +61,7 @@ def _short(line: VersionLine) -> Mapping[str, str]:
 
 
 def _beginning(line: VersionLine, word: str) -> tuple[str, bool] | None:
-    """What a word begins, as argparse lets it be abbreviated: None when it is nothing, or more than one."""
+    """Return what a word begins, as argparse lets it be abbreviated: None when it begins nothing, or more than one."""
     found = {told for name, told in _long(line).items() if word and name.startswith(word)}
     return found.pop() if len(found) == 1 else None
 
@@ -111,7 +111,7 @@ def parsed(value: Any) -> Any:
 
 
 def number(value: Any) -> int | None:
-    """The whole number that a value is for a command line: 8, "8", and `8k` or `8K` (8000, 8192); None for others."""
+    """Return the whole number that a value is on a command line: 8, "8", `8k` or `8K` (8000, 8192); None for others."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
     if isinstance(value, int) or re.fullmatch(r"-?\d+", value):

@@ -14,7 +14,7 @@ from rackwright_engines.version import bare
 
 
 def changed_defaults(options: Mapping[str, Any], old: str, new: str, engine: str) -> Iterator[Finding]:
-    """A note for each key that is not set and that has another default in the new version."""
+    """Yield a note for each key that is not set and that has another default in the new version."""
     here, there = (line_for(engine, bare(version))[0] for version in (old, new))
     for path in here.all_keys():
         before, after = _key(here, options, path), _key(there, options, path)
@@ -23,7 +23,7 @@ def changed_defaults(options: Mapping[str, Any], old: str, new: str, engine: str
 
 
 def _key(line: VersionLine, options: Mapping[str, Any], path: KeyPath) -> Key | None:
-    """The key at a path, of the kind of drafting that the options have."""
+    """Return the key at a path, of the kind of drafting that the options have."""
     section: str | None = line.root
     here: Any = options
     for part in path[:-1]:

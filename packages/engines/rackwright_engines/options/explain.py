@@ -51,7 +51,7 @@ def speaking_of(word: str) -> list[tuple[str, str]]:
 
 
 def _elsewhere() -> dict[str, str]:
-    """The YAML's keys by names that they have in other places, as on the command line."""
+    """Return the YAML's keys by names that they have in other places, as on the command line."""
     return dict(table("tensorrt-llm/misplaced"))
 
 
@@ -112,7 +112,7 @@ def _unsure(engine: str, path: tuple[str, ...], value: str) -> list[str]:
 
 
 def _defaults(engine: str, having: dict[str, Key]) -> Iterator[str]:
-    """The default, and since when it is that one where it has changed."""
+    """Yield the default, and since when it is that one where it has changed."""
     found: dict[str, str] = {}
     for name, key in having.items():
         none = "its section's" if key.type in lines(engine)[name].sections else "none"

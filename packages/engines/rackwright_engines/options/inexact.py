@@ -20,7 +20,7 @@ DECIDES = "the image decides before anything is stopped"
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """What is known of an image besides its version."""
+    """Facts of an image other than its version."""
 
     changed: str = ""
     """Its name, where it is not the engine's own image: it may have options that its version does not have."""
@@ -57,7 +57,7 @@ def _may_be_of(line: VersionLine, version: str) -> Sequence[VersionLine]:
 
 
 def changed_image(found: list[Finding], line: VersionLine, facts: ImageFacts) -> list[Finding]:
-    """What a version's line says of the options of an image that somebody else built of it."""
+    """Return what a version's line says of the options of an image that a third party built of it."""
     reason = f"{facts.changed} is not {PRODUCTS[line.engine]}'s own image"
     head = f"{reason}, so only what is one letter from a known name is refused, and {facts.judge}"
     told = list(softened(found, f"{reason} and may have more"))
@@ -67,10 +67,10 @@ def changed_image(found: list[Finding], line: VersionLine, facts: ImageFacts) ->
 def softened(
     found: list[Finding], reason: str, known: Callable[[KeyPath], bool] = lambda _: False
 ) -> Iterator[Finding]:
-    """Refusals as warnings, except those that are one edit from a known name, with the way out.
+    """Return refusals as warnings, except those that are one edit from a known name, with the way out.
 
     A value that differs from a known one in digits alone is a warning too: the next version's names do.
-    reason: why nothing is sure. known: True for a path that an older version takes as it stands.
+    reason: why nothing is sure. known: True for a path that an older version takes as is.
     """
     for one in found:
         if one.level is Level.REFUSE and one.code == NEAR and one.sibling:
@@ -98,11 +98,11 @@ def _near(one: Finding, reason: str) -> Finding:
 
 
 def takes(found: list[Finding], path: KeyPath) -> bool:
-    """True if a line's findings have no refusal at a key, nor above it."""
+    """Return True if a line's findings have no refusal at a key, nor above it."""
     return not any(one.level is Level.REFUSE and path[: len(one.path)] == one.path for one in found)
 
 
 def nearest_version(line: VersionLine, version: str) -> str:
-    """The version of a line that is nearest to one outside it."""
+    """Return the version of a line that is nearest to one outside it."""
     after = not not_before(bare(version), line.name)
     return line.versions[0 if after else -1] if line.versions else line.name

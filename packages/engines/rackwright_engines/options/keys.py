@@ -33,7 +33,7 @@ class OptionSet:
 def check_section(
     line: VersionLine, section: str, options: Mapping[str, Any], at: KeyPath, place: OptionSet
 ) -> Iterator[Finding]:
-    """What is wrong with the keys of one section, and with everything below them. at: its path."""
+    """Yield what is wrong with the keys of one section, and with everything below them. at: its path."""
     if line.engine != "tensorrt-llm" and section == line.root:
         yield from _words(line, options, place)
         return
@@ -107,7 +107,7 @@ def _word(line: VersionLine, meant: Spelling, value: Any, path: KeyPath, place: 
 
 
 def _dotted(line: VersionLine, meant: Spelling, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
-    """An option's key below, as `compilation-config.pass_config.enable_noop`: one key to the user."""
+    """Check an option's key below, as `compilation-config.pass_config.enable_noop`: one key to the user."""
     nested = value
     for name in reversed(meant.below):
         nested = {name: nested}
@@ -119,7 +119,7 @@ def _dotted(line: VersionLine, meant: Spelling, value: Any, path: KeyPath, place
 
 
 def _json_section(line: VersionLine, key: Key, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
-    """An option whose value is a mapping as JSON text; of `-O` a number is a level."""
+    """Check an option whose value is a mapping as JSON text; of `-O` a number is a level."""
     section = parsed(value)
     if isinstance(value, Mapping) and not line.mappings:
         yield Finding(path, f"must be JSON text in quotes, not {shown(value)}", code="RW0303")
@@ -175,7 +175,7 @@ def _nested(name: str, names: Collection[str]) -> str:
 
 
 def _near_key(line: VersionLine, section: str, path: KeyPath) -> str:
-    """The known name of a section that is one edit from an unknown one."""
+    """Return the known name of a section that is one edit from an unknown one."""
     name = str(path[-1])
     if line.engine != "tensorrt-llm" and section == line.root:
         return one_edit(name.lstrip("-").split(".")[0].replace("_", "-"), line.spellings[0])
@@ -194,7 +194,7 @@ def _value(line: VersionLine, key: Key, value: Any, path: KeyPath, place: Option
 
 
 def _unsure(found: list[Finding], line: VersionLine, place: OptionSet) -> Iterator[Finding]:
-    """Findings below a name that this version was not seen to have: no more is sure of its values."""
+    """Weaken findings below a name that this version was not seen to have: its values are no surer than the name."""
     return softened(found, f"what {_product(line, place)} takes here was not seen; the image decides")
 
 

@@ -44,11 +44,11 @@ class Meaning:
     link: str
 
     def said(self, path: KeyPath, value: Any) -> Form | None:
-        """The form that a user's key and value are."""
+        """Return the form that a user's key and value are."""
         return next((form for form in self.forms if form.key == path and form.value in (ANY, value)), None)
 
     def at(self, version: str) -> Form | None:
-        """The form that holds in a version; None when the version cannot say it."""
+        """Return the form that holds in a version; None when the version has no such form."""
         forms = [form for form in self.forms if not_before(version, form.since)]
         return forms[-1] if forms else None
 
@@ -71,7 +71,7 @@ def meanings(engine: str) -> list[Meaning]:
 
 
 def right_place(line: VersionLine, path: KeyPath, value: Any, options: Mapping[str, Any]) -> Hint | None:
-    """The right key and value for one that `line` does not take; None when nothing is known of it."""
+    """Return the right key and value for one that `line` does not take; None when the data has none."""
     return (
         renamed(line, path, value)
         or _misplaced(line, path, value, options)
@@ -102,7 +102,7 @@ def _hint(meaning: Meaning, said: Form, now: Form | None, value: Any) -> Hint:
 
 
 def _misplaced(line: VersionLine, path: KeyPath, value: Any, options: Mapping[str, Any]) -> Hint | None:
-    """A key at the wrong depth: written by the command line's name, or in text that lost its indentation."""
+    """Return a hint for a key at the wrong depth: by the command line's name, or in text that lost its indentation."""
     raw = table(f"{line.engine}/misplaced") if "misplaced" in files(line.engine) else {}
     if dotted(path) in raw:
         return Hint(": it has another name in the YAML", _free(tuple(raw[dotted(path)].split(".")), value, options))
@@ -119,7 +119,7 @@ def _misplaced(line: VersionLine, path: KeyPath, value: Any, options: Mapping[st
 
 
 def _free(place: tuple[str, ...], value: Any, options: Mapping[str, Any]) -> Move | None:
-    """An edit to `place`, unless something stands there already."""
+    """Return an edit to `place`, unless something is set there already."""
     here: Any = options
     for part in place:
         if not isinstance(here, Mapping):
@@ -131,7 +131,7 @@ def _free(place: tuple[str, ...], value: Any, options: Mapping[str, Any]) -> Mov
 
 
 def _of_another_kind(line: VersionLine, path: KeyPath) -> Hint | None:
-    """A key that this version has where a tag, as `mode` or `decoding_type`, is another one."""
+    """Return a hint for a key that this version has where a tag, as `mode` or `decoding_type`, is another one."""
     if path not in line.all_keys():
         return None
     for union in line.unions.values():
@@ -142,7 +142,7 @@ def _of_another_kind(line: VersionLine, path: KeyPath) -> Hint | None:
 
 
 def _elsewhen(line: VersionLine, path: KeyPath) -> Hint | None:
-    """A key that other versions have."""
+    """Return a hint for a key that other versions have."""
     names = [other.name for other in lines(line.engine).values() if path in other.all_keys()]
     later = [name for name in names if not not_before(line.name, name)]
     if later:

@@ -37,7 +37,7 @@ class Key:
     unsure: bool = False
     """True when this version was not seen to have it, only the ones around it."""
     given: bool = False
-    """True when the command line already gives it, so that it must not stand in the YAML."""
+    """True if the command line already gives it, so that the YAML must not have it."""
     names: tuple[str, ...] = ()
     """Its other names on the command line, with their dashes."""
     unfit: bool = False
@@ -59,7 +59,7 @@ class Union:
     """The section that counts without a tag, where the engine finds the kind by the keys."""
 
     def tagged(self, value: Mapping[str, Any]) -> Any:
-        """The tag of a value."""
+        """Return the tag of a value."""
         return value.get(self.tag, self.otherwise)
 
     def section(self, value: Mapping[str, Any]) -> str | None:
@@ -155,7 +155,7 @@ def _order(name: str) -> Version:
 
 
 def line_for(engine: str, version: str) -> tuple[VersionLine, bool]:
-    """The line of a version, and whether it is known to be that very version's.
+    """Return the line of a version, and whether it is known to be that very version's.
 
     A line's versions begin with its name, so only the nearest is read: reading all takes longer than a login.
     """
@@ -181,7 +181,7 @@ def _line(engine: str, name: str) -> VersionLine:
 
 
 def line_of(engine: str, name: str, raw: Json) -> VersionLine:
-    """A line from its data, whole. Raises KeyError or TypeError for malformed data."""
+    """Return a line from its data, whole. Raises KeyError or TypeError for malformed data."""
     return VersionLine(
         engine=engine,
         name=name,
@@ -210,7 +210,7 @@ def line_of(engine: str, name: str, raw: Json) -> VersionLine:
 
 @cache
 def merged_file(engine: str, name: str) -> Json:
-    """A line's file over its base line's."""
+    """Return a line's file over its base line's."""
     own = _dated(table(f"{engine}/{name}"), name)
     if "base" not in own:
         return own
@@ -229,7 +229,7 @@ def merged_file(engine: str, name: str) -> Json:
 
 
 def _inherited(base: Json) -> Json:
-    """What a line takes over from its base; where the base was read is not where the line was."""
+    """Return what a line takes over from its base, without where the base was read: the line was read elsewhere."""
     return {part: told for part, told in base.items() if part not in ("in", "seen")}
 
 
@@ -244,7 +244,7 @@ def _has_source(told: Any) -> bool:
 
 
 def _dated(own: Json, name: str) -> Json:
-    """A file whose keys, where they or the whole file name their source, have the version that says them beside it."""
+    """Return a file whose keys, where they or the whole file name their source, have the version that says them."""
     if "in" in own:
         added = {section: _sourced(own, keys, name) for section, keys in own["add"].items()}
         return {**own, "add": added}

@@ -55,7 +55,7 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 
 def check_value(line: VersionLine, key: Key, value: Any, path: KeyPath) -> Iterator[Finding]:
-    """What is wrong with a value that is no section: its type, its choices, its bounds."""
+    """Yield what is wrong with a value that is not a section: its type, its choices, its bounds."""
     kind = WORDS.get(key.type, f"a {key.type}".replace("[", " of ").replace("]", ""))
     try:
         plain = _read(line, key, value)
@@ -87,7 +87,7 @@ def _letters(text: str) -> str:
 
 
 def _read(line: VersionLine, key: Key, value: Any) -> Any:
-    """A value as its type. Raises ValueError for one that does not fit, of pydantic or its own."""
+    """Return a value as its type. Raises ValueError for one that does not fit, of pydantic or its own."""
     if key.type == "json":
         return _json(line, value)
     if key.type == "size":
@@ -118,7 +118,7 @@ def _json(line: VersionLine, value: Any) -> Any:
 
 
 def _size(value: Any) -> Any:
-    """A whole number as `8k`, or `auto`."""
+    """Return a whole number as `8k`, or `auto`."""
     if value == "auto":
         return value
     found = number(value)
