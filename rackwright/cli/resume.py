@@ -51,7 +51,7 @@ KINDS = {
 }
 
 ON_HOSTS_IN_SERVICE = (FORWARD, BACKWARD, BY_HAND, REBOOT)
-"""The settings that skip drained hosts."""
+"""Kinds of run that skip drained hosts."""
 STOPS = {DRAIN: "drain", REBOOT: "boot"}
 """What stops endpoints and starts none, or the same ones, and how."""
 KEPT = ("deploy", "data", "plain", "to", "purge", "steps", "skip_offline", "mark", "back_within")

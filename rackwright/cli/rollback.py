@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def own_operations(root: Path, hosts: Sequence[InventoryHost]) -> list[str]:
-    """The site's own operations, which no rollback runs: so a deploy.py that is broken now does not stop a rollback."""
+    """Return the site's own operations, which a rollback skips: a deploy.py that is broken now cannot stop it."""
     try:
         declared = declared_by(root, hosts).values()
     except SettingsError:

@@ -22,7 +22,7 @@ _CLOSED = "give no key, keep `allow_from` narrow, and let a front door ask for k
 
 
 def check_api_key(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """What keeps an endpoint from asking for its key."""
+    """Yield what keeps an endpoint from asking for its key."""
     if endpoint.api_key is None:
         return
     way = table("api_key")[endpoint.engine_kind]
@@ -57,7 +57,7 @@ def quiet_loggers(endpoint: EndpointSettings) -> tuple[str, ...]:
 
 
 def quiet(endpoint: EndpointSettings, folder: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Environment and files by which an engine keeps its key out of its log; nothing where it does so by itself.
+    """Environment and files by which an engine keeps its key out of its log; empty where it does so without them.
 
     folder: where the engine sees the files.
     """
@@ -68,7 +68,7 @@ def quiet(endpoint: EndpointSettings, folder: str) -> tuple[dict[str, str], dict
 
 
 def _logging_config(endpoint: EndpointSettings) -> str:
-    """A configuration of Python's `logging` as the engine's own, but for the loggers that would write the key."""
+    """Return a `logging` configuration as the engine's own, without the loggers that would write the key."""
     level = str(endpoint.engine.get("log-level", "info")).upper()
     speaks = {"handlers": ["plain"], "level": level, "propagate": False}
     spoken = dict.fromkeys(table("api_key")[endpoint.engine_kind]["speaks"], speaks)
@@ -83,5 +83,5 @@ def _logging_config(endpoint: EndpointSettings) -> str:
 
 
 def key_option(endpoint: EndpointSettings) -> str:
-    """The key's name in the engine's YAML; empty where the endpoint asks for none."""
+    """Return the key's name in the engine's YAML; empty where the endpoint asks for none."""
     return str(table("api_key")[endpoint.engine_kind]["option"]) if endpoint.api_key is not None else ""

@@ -49,10 +49,10 @@ def write(site: Path, image: str, digest: str, engine: str, walked: Json) -> Pat
 
 
 def exported(settings: HostSettings, endpoint: EndpointSettings) -> VersionLine | None:
-    """The options of the very image that an endpoint will run, where the site has them; None elsewhere.
+    """Return the options of the very image that an endpoint will run, where the site has them; None elsewhere.
 
     The digest is the settings' own or the lock file's; without either, the last export of the same image counts.
-    Raises SettingsError for a file that is not one of ours.
+    Raises SettingsError for a file that is not an export of Rackwright's.
     """
     folder = settings.site / FOLDER
     if not folder.is_dir():
@@ -94,7 +94,7 @@ def _locked(settings: HostSettings) -> Mapping[str, str]:
 
 @cache
 def _document(path: Path, _: int) -> Json:
-    """A file, read anew when it has another time."""
+    """Return a file's content, read again when its time has changed."""
     try:
         document: Any = load_foreign_yaml(path.read_text(encoding="utf-8"))
         fits = isinstance(document, dict) and {"image", "version", "sections"} <= set(document) and document["sections"]
@@ -109,7 +109,7 @@ def _document(path: Path, _: int) -> Json:
 
 @cache
 def _line(path: Path, changed: int, engine: str) -> VersionLine | None:
-    """The line of one file; what its reader does with a file is that of the nearest version that is known."""
+    """Return the line of one file; how the engine reads a file is taken from the nearest version that is known."""
     document = _document(path, changed)
     if document.get("engine") != engine:
         return None

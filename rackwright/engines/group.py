@@ -40,7 +40,7 @@ DATA_PARALLEL = ("dp", "dp_local", "dp_rank")
 
 
 def check_group(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Finding]:
-    """What keeps several hosts from serving this endpoint together; nothing for an endpoint of one host."""
+    """Yield what keeps several hosts from serving this endpoint together; nothing for an endpoint of one host."""
     if endpoint.size == 1:
         return
     if endpoint.engine_kind == LAUNCHED:
@@ -54,7 +54,7 @@ def check_group(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Fin
 
 
 def _launched(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """What mpirun wants: it starts as many ranks as the engine's options say, as root in the container."""
+    """Check what mpirun wants: it starts as many ranks as the engine's options say, as root in the container."""
     for at, word in enumerate(endpoint.arguments):
         option = word.split("=")[0]
         if option in SIZES:

@@ -61,7 +61,7 @@ def _judged(settings: HostSettings) -> list[Finding]:
 def check_endpoint(
     name: str, endpoint: EndpointSettings, hardware: Hardware, image: VersionLine | None = None
 ) -> list[Finding]:
-    """What is wrong with one endpoint on such hardware, with paths below the endpoint.
+    """Return what is wrong with one endpoint on such hardware, with paths below the endpoint.
 
     name: for messages only; that of the endpoint which a replica comes from. Known-bad combinations are warnings
     with `accept_known_bad`. image: what the endpoint's own image accepts, where it was asked.
@@ -140,7 +140,7 @@ def _sizes(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Finding]
 
 
 def placed(settings: HostSettings, name: str, finding: Finding) -> Finding:
-    """A finding of one endpoint with its path below the host's settings, where that key stands."""
+    """Return a finding of one endpoint with its path below the host's settings, where that key is set."""
     return finding.below(*_above(settings, name, finding.path))
 
 
@@ -156,7 +156,7 @@ def _above(settings: HostSettings, name: str, path: KeyPath) -> KeyPath:
 
 
 def _listed(settings: HostSettings, name: str) -> str:
-    """The name under which an endpoint, or the one that it is a replica of, stands in `endpoints`."""
+    """Return the name in `endpoints` of an endpoint, or of the one that it is a replica of."""
     if not settings.endpoints:
         return settings.endpoint_name
     return name if name in settings.endpoints else name.rpartition("-")[0]

@@ -1,4 +1,4 @@
-"""Secrets that somebody wrote where everybody reads them: in environment, arguments, hooks, or the engine's YAML."""
+"""Secrets in places that everybody reads: in environment, arguments, hooks, or the engine's YAML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = {
     "ready_hook": "in the host's `ps`",
     "rollout": "in this machine's `ps`",
 }
-"""Where what stands in a section is seen."""
+"""Where the values of a section are seen."""
 CODE = "RW0324"
 HOOKS = ("drain_hook", "ready_hook")
 FROM_FILE = "write it into a file (0600) that the hook's program reads"
@@ -40,7 +40,7 @@ def check_secrets(endpoint: EndpointSettings) -> Iterator[Finding]:
 
 
 def check_hooks(settings: HostSettings) -> Iterator[Finding]:
-    """The same of the commands around a rollout, which run on the control machine."""
+    """Check the commands around a rollout in the same way; they run on the control machine."""
     hooks = settings.rollout.hooks
     for event in type(hooks).model_fields:
         for index, hook in enumerate(getattr(hooks, event)):
@@ -48,13 +48,13 @@ def check_hooks(settings: HostSettings) -> Iterator[Finding]:
 
 
 def showable(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings without those that would quote a value in which there is a secret."""
+    """Return the findings without those that would quote a value in which there is a secret."""
     secret = [one.path for one in findings if one.code == CODE]
     return [one for one in findings if one.code == CODE or not any(_meet(one.path, path) for path in secret)]
 
 
 def _meet(one: KeyPath, other: KeyPath) -> bool:
-    """True where one of two paths leads through the other."""
+    """Return True if one of two paths leads through the other."""
     shorter = min(len(one), len(other))
     return one[:shorter] == other[:shorter]
 
@@ -65,12 +65,12 @@ def _finding(path: KeyPath, way_out: str) -> Finding:
 
 
 def _is_one(name: str, value: str) -> bool:
-    """True for a secret, and for a text that holds one: a connection string, or JSON with a password in it."""
+    """Return True for a secret, and for a text that holds one: a connection string, or JSON with a password in it."""
     return looks_secret(value, name) or tells_secret(value)
 
 
 def _hook(words: Sequence[str], path: KeyPath) -> Iterator[Finding]:
-    """A word that an option before it makes a secret is judged with it."""
+    """Check each word, together with an option before it that makes it a secret."""
     for index, (before, word) in enumerate(zip(("", *words), words, strict=False)):
         option = before if before.startswith("-") else ""
         if tells_secret(word, option):
@@ -85,7 +85,7 @@ def _environment(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, str
 
 
 def _arguments(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]:
-    """A word that follows an option is judged with it."""
+    """Yield each word, together with the option that it follows."""
     words = endpoint.arguments
     for index, (before, word, following) in enumerate(zip(("", *words), words, (*words[1:], ""), strict=False)):
         option, _, value = word.partition("=")

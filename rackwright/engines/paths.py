@@ -30,7 +30,7 @@ class InContainer:
     mounts: tuple[str, ...] = field(default=())
 
     def has(self, path: str) -> bool:
-        """True if a mount provides a path."""
+        """Return True if a mount provides a path."""
         return any(path == mount or path.startswith(f"{mount}/") for mount in self.mounts)
 
     @property
@@ -42,7 +42,7 @@ class InContainer:
 
 
 def check_paths(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """What an endpoint names and its container cannot have, or may not have; for gpt-oss, missing encodings too."""
+    """Yield what an endpoint names and its container cannot or may not have; for gpt-oss, missing encodings too."""
     container = InContainer(endpoint, tuple(_plain(mount) for mount in _mounts(endpoint)))
     found = [one for named in named_paths(endpoint) for one in _judged(named, container)]
     yield from found
@@ -101,7 +101,7 @@ def _model(named: Named, value: str, container: InContainer) -> Iterator[Finding
 
 
 def _is_mounted(path: str, container: InContainer) -> bool:
-    """True if images have nothing there: in a folder for mounts, or in one that holds a mount of the release."""
+    """Return True if images have nothing there: in a folder for mounts, or in one that holds a mount of the release."""
     beside = [mount.rpartition("/")[0] for mount in container.mounts]
     # A folder at the top, as /opt or /app, mostly has more of the image's than the mount.
     folders = [*table("paths")["mounted"], *(folder for folder in beside if folder.count("/") > 1)]
@@ -118,7 +118,7 @@ def _refused(named: Named, text: str, container: InContainer, offline: bool = Fa
 
 
 def _next(named: Named, value: str, container: InContainer) -> str:
-    """What to write, with the mount."""
+    """Return what to write, with the mount."""
     endpoint, last = container.endpoint, value.rstrip("/").rpartition("/")[2]
     if named.role == "draft" and endpoint.draft:
         return f"write {endpoint.draft.mount}, where `draft` is mounted"
@@ -136,12 +136,12 @@ def _next(named: Named, value: str, container: InContainer) -> str:
 
 
 def _read_only(endpoint: EndpointSettings) -> Iterable[str]:
-    """The mounts that a user fills."""
+    """Return the mounts that a user fills."""
     return [source.mount for source in (endpoint.model, endpoint.draft) if source]
 
 
 def _plain(path: str) -> str:
-    """A path without dots and double slashes, as the kernel resolves it."""
+    """Return a path without dots and double slashes, as the kernel resolves it."""
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":

@@ -12,7 +12,7 @@ from rackwright_engines.key_path import dotted
 
 
 def engine_problems(host: str, settings: HostSettings, origins: Origins) -> list[Problem]:
-    """What stops a deployment, each where it is written. Secrets are in none of it: `engine` takes none."""
+    """Return what stops a deployment, each where it is written, without secrets: `engine` takes none."""
     found = refused(check_host(settings))
     return [
         Problem(origin_of(origins, one.path), one.path, one.sentence, host, code=one.code, of_host=True)
@@ -21,7 +21,7 @@ def engine_problems(host: str, settings: HostSettings, origins: Origins) -> list
 
 
 def engine_notes(settings: HostSettings, level: Level) -> list[str]:
-    """What is allowed and still worth saying, as sentences."""
+    """Return what is allowed and still worth saying, as sentences."""
     return [_note(found) for found in check_host(settings) if found.level is level]
 
 

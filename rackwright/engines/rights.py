@@ -25,7 +25,7 @@ class Need:
 
 
 def needs(endpoint: EndpointSettings, hardware: Hardware, topology: Topology = "one host") -> list[Need]:
-    """What an endpoint's backend needs beyond the default, each once."""
+    """Return what an endpoint's backend needs beyond the default, each once."""
     found: dict[str, Need] = {}
     for row in table("rights")["needs"]:
         if row["topology"] == topology and _fits(row, endpoint, hardware):
@@ -45,12 +45,12 @@ def _fits(row: Mapping[str, Any], endpoint: EndpointSettings, hardware: Hardware
 
 
 def _option(options: Mapping[str, Any], key: str) -> Any:
-    """An option under either of its names: both engines read `moe_a2a_backend` as `moe-a2a-backend`."""
+    """Return an option under either of its names: both engines read `moe_a2a_backend` as `moe-a2a-backend`."""
     return options.get(key, options.get(key.replace("-", "_")))
 
 
 def rights(endpoint: EndpointSettings, hardware: Hardware, topology: Topology = "one host") -> tuple[str, ...]:
-    """The words of `docker run` that give an endpoint's container its rights."""
+    """Return the words of `docker run` that give an endpoint's container its rights."""
     own, usual = endpoint.container, table("rights")["default"]
     dropped = ["ALL"] if own.capabilities == "none" else usual["drop"]
     given = [need.capability for need in needs(endpoint, hardware, topology)] if own.capabilities == "default" else []
@@ -63,12 +63,12 @@ def rights(endpoint: EndpointSettings, hardware: Hardware, topology: Topology = 
 
 
 def pids_limit(endpoint: EndpointSettings) -> int:
-    """Processes and threads that the container may have."""
+    """Return the number of processes and threads that the container may have."""
     return endpoint.container.pids_limit or int(table("rights")["default"]["pids_limit"])
 
 
 def missing(endpoint: EndpointSettings, hardware: Hardware) -> list[Need]:
-    """What a backend needs and `capabilities: none` takes away; what `group_transport: rdma` gives by itself stays."""
+    """Return a backend's needs that `capabilities: none` removes, without those that `group_transport: rdma` grants."""
     if endpoint.container.capabilities == "default":
         return []
     topology: Topology = "several hosts" if endpoint.size > 1 else "one host"

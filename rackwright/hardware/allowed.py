@@ -37,35 +37,35 @@ SET = "set"
 
 
 def whole(value: Any, most: int = MOST) -> int | None:
-    """A whole number from 0 to `most`."""
+    """Return a whole number from 0 to `most`."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None
 
 
 def number(value: Any) -> float | int | None:
-    """A finite number, with the figures that matter."""
+    """Return a finite number, with the figures that matter."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > MOST:
         return None
     return value if isinstance(value, int) else float(f"{value:.6g}")
 
 
 def switch(value: Any) -> bool | None:
-    """True or false."""
+    """Return True or False."""
     return value if isinstance(value, bool) else None
 
 
 def word(value: Any, allowed: Collection[str]) -> str | None:
-    """A text that is one of a list."""
+    """Return a text that is one of a list."""
     return next((str(known) for known in allowed if known == value), None)
 
 
 def version(text: Any, form: re.Pattern[str] = VERSION) -> str | None:
-    """The version that a text begins with."""
+    """Return the version that a text begins with."""
     found = form.match(text) if isinstance(text, str) else None
     return found[0] if found else None
 
 
 def kernel(text: Any) -> str | None:
-    """A kernel's version, and what is known of its flavours: `6.14.0 nvidia 64k`."""
+    """Return a kernel's version, and the flavours of it that are known: `6.14.0 nvidia 64k`."""
     found = version(text)
     if found is None:
         return None
@@ -73,7 +73,7 @@ def kernel(text: Any) -> str | None:
 
 
 def product(name: Any) -> str:
-    """A GPU's product name, as far as its words are NVIDIA's."""
+    """Return a GPU's product name, as far as its words are NVIDIA's."""
     return " ".join(words_of(str(name).split(), PRODUCT_WORDS)) or "unknown"
 
 
@@ -89,7 +89,7 @@ def repositories() -> frozenset[str]:
 
 
 def profiles() -> frozenset[str]:
-    """Groups that are profiles of ours; all others are a site's own names."""
+    """Return the groups that are Rackwright's profiles; all others are a site's own names."""
     return frozenset(row["name"] for row in table("measured")["profiles"])
 
 

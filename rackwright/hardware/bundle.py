@@ -30,7 +30,7 @@ class BundledHost:
 
 
 def bundle(timeline: Timeline, members: Sequence[BundledHost]) -> Json:
-    """The whole bundle. Hosts have numbers in their inventory's order, and no names."""
+    """Return the whole bundle. Hosts have numbers in their inventory's order, and no names."""
     return {
         "format": FORMAT,
         "rackwright": __version__,
@@ -45,7 +45,7 @@ def bundle(timeline: Timeline, members: Sequence[BundledHost]) -> Json:
 
 
 def day(began: float | None) -> str | None:
-    """The day of the run, UTC."""
+    """Return the day of the run, UTC."""
     return None if began is None else f"{datetime.fromtimestamp(began, UTC):%Y-%m-%d}"
 
 
@@ -62,9 +62,9 @@ def _host(member: BundledHost) -> Json:
 
 
 def gate_of(rows: Iterable[AskedRow], endpoints: Sequence[str]) -> list[Json]:
-    """The gate's rows: which, how it was judged, and its figure; what an engine has answered stays at home.
+    """Return the gate's rows: which, how it was judged, and its figure; an engine's answers are left out.
 
-    endpoints: the host's own. Of several, a row says the number of its own, as they stand in the record.
+    endpoints: the host's own. Of several, a row says the number of its own, in the record's order.
     """
     numbers = {name: number for number, name in enumerate(endpoints, 1)} if len(endpoints) > 1 else {}
     return [

@@ -17,7 +17,7 @@ serial number, no UUID, no answer of a model and no text that a host printed is 
 
 
 def page(bundle: Json) -> str:
-    """The whole page, in Markdown."""
+    """Return the whole page, in Markdown."""
     run = bundle["run"]
     when = f"{run.get('day', 'unknown day')}, exit {run.get('status', '-')}, {run.get('seconds', '-')} s"
     lines = [
@@ -36,7 +36,7 @@ def page(bundle: Json) -> str:
 
 
 def values(text: str) -> Json:
-    """The values of a page. Raises ValueError for a malformed text."""
+    """Return the values of a page. Raises ValueError for a malformed text."""
     _, fence, rest = text.partition(f"{FENCE}json\n")
     if not fence:
         raise ValueError("no bundle: it has no JSON")

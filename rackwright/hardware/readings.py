@@ -1,6 +1,6 @@
 """What the record says of a host: its machine, its GPUs, preflight's rows and its endpoints, field by field. Pure.
 
-Fields are named one by one: what a later version reads of a host stays at home until it is named here.
+Fields are listed one by one: a reading's new fields of a later version are left out until they are listed here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ACTIVITY = ("active", "inactive", "failed", "activating")
 
 
 def host_record(reading: HostReading, settings: HostSettings) -> Json:
-    """What the record says of a reading, and of preflight's verdict on it."""
+    """Return what the record says of a reading, and of preflight's verdict on it."""
     gpus, docker, machine = reading[GPUS], reading[DOCKER], reading[PREFLIGHT]
     return {
         "machine": machine_of(machine, docker, gpus),
@@ -92,7 +92,7 @@ def _gpu(gpu: Gpu) -> Json:
 
 
 def endpoints_of(settings: HostSettings) -> list[Json]:
-    """What the endpoints are, without the names that a site gave them."""
+    """Return what the endpoints are, without the names that a site gave them."""
     return [_endpoint(own) for own in settings.all_endpoints.values()]
 
 
@@ -119,6 +119,6 @@ def known(**values: Any) -> Json:
 
 
 def profile_of(groups: Iterable[str]) -> Mapping[str, str]:
-    """The shipped profile that a host's groups name, the narrowest one."""
+    """Return the shipped profile that a host's groups name, the narrowest one."""
     found = allowed.words_of(groups, allowed.profiles())
     return {"profile": found[-1]} if found else {}

@@ -21,7 +21,7 @@ from rackwright.record.view.timeline_events import timeline_of
 
 
 def newest_with_rows(root: Path) -> Path:
-    """The record of the newest run that asked an endpoint anything. Raises RackwrightError when there is none."""
+    """Return the record of the newest run that asked an endpoint anything. Raises RackwrightError without one."""
     for path in reversed(records(root)):
         if any(event["kind"] == "row" for event in read_record(path)):
             return path
@@ -46,7 +46,7 @@ def write_bundle(record: Path, out: Path | None = None) -> Path:
 
 
 def said_of(begin: Event) -> dict[str, Any]:
-    """What `--data` of the run said, which its gate was asked by; secrets, which a record masks, are left out."""
+    """Return the run's `--data`, by which its gate was asked; secrets, which a record masks, are left out."""
     return {key: value for key, value in begin.get("data", {}).items() if MASK not in json.dumps(value)}
 
 
@@ -55,7 +55,7 @@ def _begin(events: Sequence[Event]) -> Event:
 
 
 def members(timeline: Timeline, begin: dict[str, Any], run: str) -> list[BundledHost]:
-    """The hosts of a run that the gate asked and its inventory still has, each with a fresh reading."""
+    """Return the hosts of a run that the gate asked and its inventory still has, each with a fresh reading."""
     inventory, asked = str(begin.get("inventory", "")), [host.name for host in timeline.hosts.values() if host.rows]
     if not asked:
         raise RackwrightError(f"run {run} asked no endpoint anything; next: rackwright runs", code="RW0825")

@@ -34,7 +34,7 @@ DEPLOY = "deploy.py"
 
 
 def site_root(inventory: Path) -> Path:
-    """The folder that holds deploy.py, group_vars/ and host_vars/, an absolute path.
+    """Return the folder that holds deploy.py, group_vars/ and host_vars/, an absolute path.
 
     `$RACKWRIGHT_SITE` if set; else the nearest folder with a deploy.py, from the inventory's own upward; else the one
     above a folder named `inventory`, or the inventory's own. Where the user stands does not matter.
@@ -50,7 +50,7 @@ def site_root(inventory: Path) -> Path:
 
 
 def is_python(inventory: Path) -> bool:
-    """True for an inventory in Python, which pyinfra reads itself; False for one that Ansible reads.
+    """Return True for an inventory in Python, which pyinfra reads itself; False for one that Ansible reads.
 
     An executable without rackwright in it is a dynamic inventory of Ansible's, whatever its ending.
     """
@@ -60,7 +60,7 @@ def is_python(inventory: Path) -> bool:
 
 
 def refuse_no_file(path: Path) -> None:
-    """Raises SettingsError for a file of a site that is a pipe, a socket or a device: none ever ends."""
+    """Raise SettingsError for a file of a site that is a pipe, a socket or a device: none ever ends."""
     if path.exists() and not path.is_file() and not (path.is_dir() and path.suffix != ".py"):
         raise SettingsError(f"{path} {NO_FILE}; next: ls -l {path}", code="RW0226")
 
@@ -110,7 +110,7 @@ class Site:
         return list(dict.fromkeys([_folder(self.inventory), self.root.resolve()]))
 
     def display(self, path: Path) -> str:
-        """A path as the user knows it: relative to the site where it lies in it."""
+        """Return a path as the user knows it: relative to the site where the site contains it."""
         resolved = path.parent.resolve() / path.name
         return str(resolved.relative_to(self.root)) if resolved.is_relative_to(self.root) else str(resolved)
 
@@ -153,7 +153,7 @@ class Site:
         ]
 
     def unused_files(self, kind: str, names: Collection[str]) -> list[str]:
-        """The line on those that belong to no group or host of any inventory here; empty when there are none."""
+        """Return the line on files without a group or host in any inventory here; empty when every file has one."""
         found = [
             f"{path.name}{'' if self._is_shipped(path) else nearest(path.stem, names)}"
             for path in self._without_an_owner(kind, names)
@@ -176,11 +176,11 @@ class Site:
         return not (kind == "group_vars" and self._is_shipped(path)) and any(is_slip(_name(path), own) for own in names)
 
     def _is_shipped(self, path: Path) -> bool:
-        """True for the file of a profile: b200 and gb200 are two, and none is the other's misspelling."""
+        """Return True for the file of a profile: b200 and gb200 are two, and none is the other's misspelling."""
         return _name(path) in _profiles() or (self.root / SHIPPED / path.parent.name / path.name).exists()
 
     def unusable(self, kind: str) -> list[tuple[str, Problem]]:
-        """What lies in group_vars or host_vars and is no file to read, each with the group or host that it is for."""
+        """Return entries of group_vars or host_vars that are not readable files, each with its group or host."""
         places = [folder / kind for folder in self._judged]
         found = {place: ("", _why_no_folder(place)) for place in places}
         found |= {
@@ -222,7 +222,7 @@ class Site:
 
 
 def is_slip(word: str, name: str) -> bool:
-    """True when one letter is too many, missing, wrong or exchanged with its neighbour; another number is no slip."""
+    """Return True if one letter is too many, missing, wrong or exchanged with its neighbour, and no number differs."""
     one, other = sorted((word.casefold(), name.casefold()), key=len)
     if len(other) - len(one) == 1:
         return any(other[:at] + other[at + 1 :] == one for at in range(len(other)))
@@ -273,7 +273,7 @@ def _why_no_folder(path: Path) -> str:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """What stands for a group or host in a folder, in the order in which Ansible prefers it."""
+    """Return what stands for a group or host in a folder, in the order in which Ansible prefers it."""
     if not folder.is_dir():
         return []
     known = [path for path in folder.iterdir() if path.is_dir() or path.suffix in EXTENSIONS]
@@ -290,7 +290,7 @@ def _extension(path: Path) -> str:
 
 
 def _within(entry: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
-    """An entry, and what Ansible would read of a folder. above: where it lies, since a link may lead back there."""
+    """Yield an entry, and what Ansible would read of a folder. above: its path, since a link may lead back there."""
     yield entry
     if not entry.is_dir() or entry.resolve() in above or entry.suffix in EXTENSIONS[1:]:
         return

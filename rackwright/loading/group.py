@@ -104,7 +104,7 @@ def _seat(host: InventoryHost) -> _Seat:
 
 
 def _shared(host: InventoryHost) -> tuple[str, EndpointSettings] | None:
-    """The endpoint that a host serves with others, if there is one."""
+    """Return the endpoint that a host serves with others, if there is one."""
     return next(((name, own) for name, own in host.settings.all_endpoints.items() if own.size > 1), None)
 
 
@@ -126,7 +126,7 @@ def _path(host: InventoryHost, key: str) -> KeyPath:
 
 
 def _alone(host: InventoryHost, names: Sequence[str]) -> Iterator[Problem]:
-    """What is wrong with one host's own settings. names: all hosts of the inventory."""
+    """Yield what is wrong with one host's own settings. names: all hosts of the inventory."""
     name, own = _asked(host)
     others = [other for other in host.settings.all_endpoints if other != name]
     if others:
@@ -155,7 +155,7 @@ def _in_another(host: InventoryHost, hosts: Hosts) -> Iterator[tuple[str, Proble
 
 
 def _sets(seats: Sequence[_Seat], unjudged: Sequence[Unjudged], order: Sequence[str]) -> Iterator[list[str]]:
-    """The hosts of each endpoint, in the inventory's order; a number takes neighbours of the same groups.
+    """Yield the hosts of each endpoint, in the inventory's order; a number takes neighbours of the same groups.
 
     A host that is not right and says nothing of others may be a member of any such endpoint of its groups.
     """
@@ -177,7 +177,7 @@ def _sets(seats: Sequence[_Seat], unjudged: Sequence[Unjudged], order: Sequence[
 
 
 def _between(members: Hosts) -> Iterator[Problem]:
-    """What is wrong between the members of one endpoint."""
+    """Yield what is wrong between the members of one endpoint."""
     first, (name, own) = members[0], _asked(members[0])
     if len(members) < own.size:
         verb = "is" if len(members) == 1 else "are"
@@ -195,7 +195,7 @@ def _between(members: Hosts) -> Iterator[Problem]:
 
 
 def _unlike(first: InventoryHost, other: InventoryHost) -> Iterator[Problem]:
-    """What must be the same on all of them, and is not: one release serves them all."""
+    """Yield what must be the same on all of them, and is not: one release serves them all."""
     name, own = _asked(first)
     theirs = _asked(other)[1]
     for key in (key for key in EndpointSettings.model_fields if getattr(own, key) != getattr(theirs, key)):
@@ -222,13 +222,13 @@ def _lost(members: Hosts) -> Iterator[Problem]:
 
 
 def address_of(host: InventoryHost) -> str:
-    """The address by which the other members reach a host: the setting, or what SSH goes to; empty when unknown."""
+    """Return the address by which other members reach a host: the setting, or what SSH goes to; empty when unknown."""
     return host.settings.fabric_address or _resolved(place_of(host.name, host.data).address)
 
 
 @cache
 def _resolved(name: str) -> str:
-    """A name's first IPv4 address that is not this machine's own; empty when there is none."""
+    """Return a name's first IPv4 address that is not this machine's own; empty when it has no such address."""
     try:
         found = [str(entry[4][0]) for entry in socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)]
     except OSError:
@@ -244,7 +244,7 @@ def _placed(members: Hosts) -> Iterator[InventoryHost]:
 
 
 def kept_in_group(host: InventoryHost, settings: HostSettings, next_command: str) -> HostSettings:
-    """A host's settings with arguments of its deploy file in them, in the group that the inventory gave it.
+    """Return a host's settings with arguments of its deploy file in them, in the group that the inventory gave it.
 
     Raises InvalidSettingsError when these arguments themselves ask for other hosts: they say so of one host alone.
     """
@@ -266,7 +266,7 @@ def mates_of(hosts: Iterable[InventoryHost]) -> dict[str, tuple[str, ...]]:
 
 
 def left_out(hosts: Hosts, chosen: Iterable[str]) -> Mapping[Group, tuple[str, ...]]:
-    """The groups of which some members are chosen and others are not, with those that are missing."""
+    """Return the groups of which some members are chosen and others are not, with those that are missing."""
     named = set(chosen)
     groups = {host.settings.group.hosts: host.settings.group for host in hosts if host.settings.group}
     return {

@@ -79,7 +79,7 @@ class Loaded:
     """Hosts that were not chosen and whose settings are not valid."""
 
     def remarks(self, inventory: str) -> list[str]:
-        """What was left out, line by line."""
+        """Return what was left out, line by line."""
         return [*self.unused, *self.foreign.lines(inventory), *refused_line(list(self.refused), inventory)]
 
 
@@ -146,7 +146,7 @@ def _of_chosen(
 def _look_up(hosts: Mapping[str, Mapping[str, Any]]) -> None:
     """Ask ssh at once about all hosts whose login only its configuration knows: the answers are remembered."""
     wanted = {name: own for name, own in hosts.items() if "_sudo" not in own and not own.get("ssh_user")}
-    with suppress(SettingsError, ValueError, OSError):  # found again, and told, host by host
+    with suppress(SettingsError, ValueError, OSError):  # found again, and reported, host by host
         not_followed((name, {**own, **jump_of(name, own)}) for name, own in wanted.items())
 
 
@@ -209,7 +209,7 @@ def _validated(
 def overlaid(
     host: InventoryHost, arguments: Mapping[str, Any], origin: Origin, known: Known | None = None
 ) -> InventoryHost:
-    """A host with what its deploy file says as arguments: stronger than the settings, weaker than `--data`.
+    """Return a host with what its deploy file says as arguments: stronger than the settings, weaker than `--data`.
 
     arguments: settings by section, or by key at the top level. origin: the deploy file. known: those of other hosts.
     Raises InvalidSettingsError with every problem at once.
@@ -227,7 +227,7 @@ def overlaid(
 
 
 def standalone(name: str, arguments: Mapping[str, Any], origin: Origin, root: Path) -> InventoryHost:
-    """A host of somebody else's inventory: arguments and defaults, and nothing of its host data.
+    """Return a host of a foreign inventory: arguments and defaults, and nothing of its host data.
 
     root: where relative files and templates are looked for. Raises InvalidSettingsError with every problem at once.
     """
@@ -324,7 +324,7 @@ class _Reader:
         return [replace(problem, host=host) for problem in found]
 
     def _said(self) -> Iterator[Mapping[str, Any]]:
-        """What each file and each entry of the inventory says."""
+        """Yield what each file and each entry of the inventory says."""
         yield from (document.values for document in self._documents.values())
         yield from (self.listing.groups.values(name) for name in self.listing.groups.names)
         yield from self.listing.hosts.values()
@@ -357,7 +357,7 @@ class _Reader:
             yield from self._read(folder, "host_vars", host)
 
     def _of_groups(self, groups: Sequence[str]) -> Iterator[Said]:
-        """What groups and their files say, the weakest first: Ansible's order of precedence."""
+        """Yield what groups and their files say, the weakest first: Ansible's order of precedence."""
         yield self.listing.everywhere, False
         yield from (self._group_values(name) for name in (ALL, *groups) if name in self.listing.groups.names)
         for folder in self.site.folders:
@@ -380,7 +380,7 @@ class _Reader:
             yield Layer(document.values, document.origins), ours
 
     def _ours(self, layer: Layer, ours: bool) -> Layer:
-        """A layer in our words, without what an Ansible inventory has for others."""
+        """Return a layer in our words, without what an Ansible inventory has for others."""
         return _renamed(self.foreign.without(layer, ours) if self.listing.is_ansible else layer)
 
 
@@ -391,7 +391,7 @@ def _at_origin(problem: Problem, layer: Layer) -> Problem:
 
 
 def _renamed(layer: Layer) -> Layer:
-    """A layer with pyinfra's names in place of Ansible's connection variables, and secrets in clear as such.
+    """Return a layer with pyinfra's names for Ansible's connection variables, and secrets in clear as such.
 
     That is done before layers are merged: hosts of one group then share what its files say, object by object.
     """
@@ -400,7 +400,7 @@ def _renamed(layer: Layer) -> Layer:
 
 
 def _renamed_origin(path: KeyPath, origin: Origin) -> tuple[KeyPath, Origin]:
-    """The origin of a value under its new name, with the one that was written."""
+    """Return the origin of a value under its new name, with the one that was written."""
     new = rename(str(path[0]), None)[0]
     return (new, *path[1:]), origin if new == path[0] else replace(origin, word=str(path[0]))
 
@@ -425,7 +425,7 @@ def _whole(plain: Plaintext, file: str) -> Document:
 
 
 def _texts(paths: set[Path], site: Site) -> tuple[dict[Path, str], dict[Path, Document]]:
-    """What stands in the files, and for those that cannot be read a document that says why."""
+    """Return the files' texts, and for those that cannot be read a document that says why."""
     texts, broken = dict[Path, str](), dict[Path, Document]()
     for path in sorted(paths):
         try:

@@ -46,7 +46,7 @@ def merge(layers: Iterable[Layer]) -> Layer:
 
 
 def _combine(path: KeyPath, below: Layer, above: Layer, old: Any, new: Any, origins: Origins) -> Any:
-    """`new` over `old` at `path`; `origins` receives the origin of everything that is kept."""
+    """Return `new` over `old` at `path`; `origins` receives the origin of everything that is kept."""
     if not (isinstance(old, Mapping) and isinstance(new, Mapping) and _is_looked_into(path)):
         _keep(path, above, origins)
         return new
@@ -70,12 +70,12 @@ def _keep(path: KeyPath, layer: Layer, origins: Origins) -> None:
 
 
 def _is_united(path: KeyPath) -> bool:
-    """True where keys of both layers stay: at the top, in a section, and anywhere in `engine`."""
+    """Return True where keys of both layers stay: at the top, in a section, and anywhere in `engine`."""
     if path[:1] == (ENDPOINTS,):
         return path[2:3] == (ENGINE,) or path[2:] == (GATE,)
     return not path or path[0] == ENGINE or (len(path) == 1 and path[0] in SECTIONS)
 
 
 def _is_looked_into(path: KeyPath) -> bool:
-    """True where a mapping is merged key by key, or may hold an `engine` that is."""
+    """Return True where a mapping is merged key by key, or may hold an `engine` that is."""
     return _is_united(path) or (path[0] == ENDPOINTS and len(path) <= 2)

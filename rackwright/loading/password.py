@@ -1,4 +1,4 @@
-"""A vault password that was typed, handed to ansible-vault: it lies in no file, argument or environment."""
+"""A typed vault password, handed to ansible-vault without a file, an argument or the environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VARIABLE = "ANSIBLE_VAULT_PASSWORD_FILE"
 
 
 def hand_out(password: str) -> Path:
-    """A named pipe, for its owner only, that gives the password to one reader after another until this process ends."""
+    """Return a pipe, for its owner only, that gives the password to one reader after another until the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="rackwright-password-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     pipe = folder / "password"
@@ -26,7 +26,7 @@ def hand_out(password: str) -> Path:
 
 
 def open_password_file(site: Path) -> list[str]:
-    """Return a warning for a file with a vault's password that others can read; a program that prints it is none."""
+    """Return a warning for a file with a vault's password that others can read; not for a program that prints it."""
     named = os.environ.get(VARIABLE) or _configured(site)
     path = site / Path(named).expanduser() if named else None
     try:
@@ -39,7 +39,7 @@ def open_password_file(site: Path) -> list[str]:
 
 
 def _configured(site: Path) -> str:
-    """The file that the site's ansible.cfg names; empty without one."""
+    """Return the file that the site's ansible.cfg names; empty without one."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         parser.read(site / "ansible.cfg")

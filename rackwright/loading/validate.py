@@ -49,7 +49,7 @@ class Known:
         """By their text, in which secrets are masks: else a host whose settings are its own is compared with all."""
 
     def find(self, values: Mapping[str, Any]) -> HostSettings | None:
-        """The settings of these values, if they were checked before."""
+        """Return the settings of these values, if they were checked before."""
         return next((settings for seen, settings in self._pairs.get(repr(values), ()) if _same(seen, values)), None)
 
     def add(self, values: Mapping[str, Any], settings: HostSettings) -> None:
@@ -93,12 +93,12 @@ def validate(
 
 
 def _is_hosts(key: str) -> bool:
-    """Whether a key is looked at for each host: connection data, and what is no setting."""
+    """Return True if a key is looked at for each host: connection data, and keys other than settings."""
     return key not in HostSettings.model_fields or key in connection.KEYS
 
 
 def settings_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of host data that is settings; the rest is connection data and keys of the site's own."""
+    """Return the part of host data that is settings; the rest is connection data and keys of the site's own."""
     return {key: value for key, value in values.items() if key in HostSettings.model_fields}
 
 
@@ -117,7 +117,7 @@ def _problem(host: str, origin: Origin | None, one: Found) -> Problem:
 
 
 def _invalid(path: KeyPath, model: type[BaseModel], detail: ErrorDetails) -> Found:
-    """What pydantic says of a value, in our words."""
+    """Return what pydantic says of a value, in our words."""
     return Found(path, explain(model, detail), _code(detail))
 
 
@@ -131,7 +131,7 @@ def _code(detail: ErrorDetails) -> str:
 
 
 def _unless(told: list[Found], more: list[Found]) -> list[Found]:
-    """Problems at places that no earlier check has told of."""
+    """Problems at places that no earlier check has reported."""
     return [one for one in more if not any(one.path[: len(seen.path)] == seen.path for seen in told)]
 
 
@@ -154,7 +154,7 @@ def _other_methods(values: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def _ssh_words(values: Mapping[str, Any]) -> Iterator[Found]:
-    """Words for ssh that say more than how a host is reached, or that nobody has tried here."""
+    """Arguments for ssh that say more than how a host is reached, or that were never tried here."""
     for key in (key for key in ssh_args.KEYS if key in values):
         try:
             ssh_args.options({name: value for name, value in values.items() if name in (key, "ssh_config_file")})
@@ -194,7 +194,7 @@ def _settings(values: Mapping[str, Any], site: Path) -> tuple[HostSettings | Non
 
 
 def _endpoints(values: Mapping[str, Any]) -> list[Found]:
-    """Problems within `endpoints.NAME`, told at their own lines rather than at the host's."""
+    """Problems within `endpoints.NAME`, reported at their own lines rather than at the host's."""
     endpoints = values.get(ENDPOINTS)
     if not isinstance(endpoints, Mapping):
         return []
@@ -216,7 +216,7 @@ def _endpoint(base: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Found
 
 
 def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """`own` over `base`, also when an `engine` that is no mapping cannot be merged."""
+    """`own` over `base`, also when an `engine` that is not a mapping cannot be merged."""
     mergeable = all(isinstance(values.get("engine", {}), dict) for values in (base, own))
     return overlay(dict(base), dict(own)) if mergeable else {**base, **own}
 
@@ -229,7 +229,7 @@ def _jinja(values: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def _odd_numbers(values: Mapping[str, Any]) -> Iterator[Found]:
-    """Numbers of ours that YAML reads as other ones than people do."""
+    """Numbers of the settings that YAML reads as other ones than people do."""
     for key, value in values.items():
         for path, leaf in leaves(value, (key,)) if not _is_own(key, values) else ():
             if isinstance(leaf, OddNumber):
@@ -290,7 +290,7 @@ def leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def masked(value: Any) -> Any:
-    """The same value with every secret shown as a mask."""
+    """Return the same value with every secret shown as a mask."""
     if isinstance(value, Mapping):
         return {key: masked(below) for key, below in value.items()}
     if isinstance(value, list | tuple):

@@ -26,7 +26,7 @@ from rackwright.messages import SettingsError
 from rackwright.settings.secret import Secret
 
 PATIENCE = 300
-"""Seconds for each value where no terminal asks: the program that prints the password may itself ask somebody."""
+"""Seconds for each value where no terminal asks: the program that prints the password may itself ask a user."""
 PRINTED = 4 << 20
 """Bytes of one plaintext at most; a file of settings has a quarter of it."""
 POLL = 0.002
@@ -236,7 +236,7 @@ def reason_of(printed: str) -> str:
 
 
 def _open(pipe: Path) -> int | None:
-    """Open a named pipe for writing; None while nobody reads it."""
+    """Open a named pipe for writing; None without a reader."""
     try:
         return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:

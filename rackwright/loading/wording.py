@@ -122,7 +122,7 @@ FEW = 12
 
 
 def _instead(key: str, above: KeyPath, known: Sequence[str]) -> str:
-    """The key that was meant; where none is near, those that a small section takes."""
+    """Return the key that was meant; where none is near, those that a small section takes."""
     taken = f": {dotted(above)} takes {', '.join(known)}" if above and 0 < len(known) <= FEW else ""
     return nearest(key, known) or taken
 
@@ -156,7 +156,7 @@ def _read_as(key: Any) -> str:
 
 
 def _asked(detail: ErrorDetails) -> str:
-    """What the value must be."""
+    """Return what the value must be."""
     kind, limits = detail["type"], detail.get("ctx", {})
     if kind in KINDS:
         return f"must be {KINDS[kind]}"
@@ -169,7 +169,7 @@ def _asked(detail: ErrorDetails) -> str:
 
 
 def _shown(path: KeyPath, value: Any) -> str:
-    """The wrong value, unless it is long, or a secret by where it stands or by how it looks."""
+    """Return the wrong value, unless it is long, or a secret by its path or by how it looks."""
     if isinstance(value, Mapping | list | tuple | Secret) or value is None or _may_be_secret(path, value):
         return ""
     text = repr(value)
@@ -177,7 +177,7 @@ def _shown(path: KeyPath, value: Any) -> str:
 
 
 def _may_be_secret(path: KeyPath, value: Any) -> bool:
-    """True for a secret's path, a section that takes one, and a value that looks like one."""
+    """Return True for a secret's path, a section that takes one, and a value that looks like one."""
     takes_one = is_secret(path) or path in SECTIONS
     return takes_one or shown_value(str(value), str(path[-1])) != str(value)
 
@@ -193,7 +193,7 @@ def _fields(model: type[BaseModel], path: KeyPath) -> list[str]:
 
 
 def section(annotation: Any) -> type[BaseModel] | None:
-    """The settings section that a field holds, also behind `| None`; None for plain values."""
+    """Return the settings section that a field holds, also behind `| None`; None for plain values."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for found in map(section, get_args(annotation)) if found), None)
@@ -201,7 +201,7 @@ def section(annotation: Any) -> type[BaseModel] | None:
 
 @lru_cache(4096)
 def is_secret(path: KeyPath) -> bool:
-    """True where the settings take a secret."""
+    """Return True where the settings take a secret."""
     return any(
         len(path) == len(one) and all(word in ("NAME", part) for word, part in zip(one, path, strict=True))
         for one in SECRET_PATHS
@@ -209,6 +209,6 @@ def is_secret(path: KeyPath) -> bool:
 
 
 def misplaced(path: KeyPath) -> str:
-    """What to say of a vault value at a path that shows its value."""
+    """Return what to say of a vault value at a path that shows its value."""
     shown = "`docker inspect`" if "environment" in path else "files and messages"
     return f"a vault value is not taken here, since it would show in {shown}; {SECRET_PLACES}"

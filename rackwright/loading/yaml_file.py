@@ -68,14 +68,14 @@ class OddNumber(int):
 
     @classmethod
     def of(cls, value: int, written: str) -> OddNumber:
-        """The number, with the text that stands in the file."""
+        """Return the number, with its text in the file."""
         number = cls(value)
         number.written = written
         return number
 
 
 class _WrongValueError(yaml.MarkedYAMLError):
-    """A value that is none of its kind, with its node: that says where it stands, and at which key."""
+    """A value of the wrong kind, with its node, which has its line and its key."""
 
     def __init__(self, problem: str, node: yaml.Node) -> None:
         super().__init__(problem=problem, problem_mark=node.start_mark)
@@ -103,7 +103,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of a node. PyYAML's own errors of a date, a number or a switch say neither line nor key."""
+        """Return the value of a node. PyYAML's own errors of a date, a number or a switch say neither line nor key."""
         try:
             return super().construct_object(node, deep)
         except yaml.MarkedYAMLError as error:
@@ -174,7 +174,7 @@ def _checked(values: Any, origins: Origins, problems: list[Problem], file: str) 
 
 
 def _odd_keys(root: yaml.Node | None, file: str) -> Iterator[Problem]:
-    """Keys at the top that are no text; those of merged mappings stand there by now, too."""
+    """Keys at the top that are not text; by now they include those of merged mappings."""
     for key, _ in root.value if isinstance(root, yaml.MappingNode) else ():
         if key.tag not in TEXTS:
             yield Problem(_origin(file, key), (str(key.value),), "a key must be text: put it in quotes", code="RW0217")
@@ -201,7 +201,7 @@ def _line(error: Exception, text: str) -> int:
 
 
 def _path_of(wrong: yaml.Node | None, root: yaml.Node | None) -> KeyPath:
-    """The keys down to a value or a key; none where there is no such node."""
+    """Return the keys down to a value or a key; empty without such a node."""
     if wrong is None:  # what was refused before it was weighed may be a bomb: it is not walked through
         return ()
     return next((path for path, *nodes in _walk(root, (), ()) if any(wrong is node for node in nodes)), ())

@@ -56,7 +56,7 @@ NOT_TAKEN = (
     *("ansible_paramiko_proxy_command", "ansible_paramiko_host_key_checking", "ansible_ssh_private_key"),
     *("ansible_ssh_private_key_passphrase", "ansible_shell_type", "ansible_shell_executable", "ansible_remote_tmp"),
 )
-"""Ansible's variables for the way to a host that are named, and do not count."""
+"""Ansible's variables for the way to a host that are reported, and do not count."""
 
 _PASSWORD = "passwords are refused, since pyinfra prints them at --debug: use an SSH key or an agent"
 _SUDO = "sudo passwords are refused, since they show in the host's process list: allow this user sudo without one"
@@ -123,7 +123,7 @@ class Connection(Frozen):
     shell_executable: Line | None = Field(default=None, alias="_shell_executable")
     """Shell on the host that pyinfra hands its commands to; default: `sh`."""
     accept_new_host_keys: bool = False
-    """True takes the key of a host that is not in known_hosts yet. A changed key is refused all the same."""
+    """True takes the key of a host that is not in known_hosts yet. A changed key is refused anyway."""
     own_keys: tuple[Line, ...] = Field(default=(), max_length=PATTERNS)
     """Names of your own, patterns allowed (`ntp_*`), that pass into host.data unread."""
 
@@ -152,7 +152,7 @@ def rename(key: str, value: Any) -> tuple[str, Any]:
 
 
 def placed(values: Mapping[str, Any], site: Path) -> dict[str, Any]:
-    """The same, with relative file names as paths in the site: pyinfra would look where the user stands."""
+    """Return the same, with relative file names as paths in the site: pyinfra would look in the user's folder."""
     return {
         key: str(site / value) if key in FILES and isinstance(value, str) and not value.startswith("~") else value
         for key, value in values.items()
@@ -160,7 +160,7 @@ def placed(values: Mapping[str, Any], site: Path) -> dict[str, Any]:
 
 
 def defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Connection data that follows from the rest: strict host keys, and sudo unless the login is root."""
+    """Return connection data that follows from the rest: strict host keys, and sudo unless the login is root."""
     found: dict[str, Any] = {}
     if not is_by_ssh(name):
         return found
@@ -172,7 +172,7 @@ def defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def login(name: str, values: Mapping[str, Any]) -> str:
-    """The user that SSH logs in as: stated, or that of the SSH configuration, or the local one."""
+    """Return the user that SSH logs in as: stated, or that of the SSH configuration, or the local one."""
     stated = values.get("ssh_user")
     if isinstance(stated, str):
         return stated

@@ -34,7 +34,7 @@ class Group:
     members: tuple[GroupMember, ...]
     rank: int
     ports: tuple[int, int] | None = None
-    """First and last port that the engine takes on all addresses of a member; None when it is told one."""
+    """First and last port that the engine takes on all addresses of a member; None when its port is configured."""
 
     @property
     def hosts(self) -> tuple[str, ...]:

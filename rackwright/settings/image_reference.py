@@ -8,13 +8,13 @@ HUB_HOST = "registry-1.docker.io"
 
 
 def registry_of(reference: str) -> str:
-    """The registry's host of an image reference, for example `nvcr.io`; Docker Hub when it names none."""
+    """Return the registry's host of an image reference, for example `nvcr.io`; Docker Hub when it names none."""
     first, slash, _ = reference.partition("/")
     return first if slash and ("." in first or ":" in first or first == "localhost") else HUB
 
 
 def repository_of(reference: str) -> str:
-    """The reference without tag and digest, in the form in which Docker lists it."""
+    """Return the reference without tag and digest, in the form in which Docker lists it."""
     bare = reference.split("@", 1)[0]
     head, slash, last = bare.rpartition("/")
     name = f"{head}{slash}{last.split(':', 1)[0]}"
@@ -22,7 +22,7 @@ def repository_of(reference: str) -> str:
 
 
 def tag_of(reference: str) -> str:
-    """The reference's tag. Raises ValueError when it has none."""
+    """Return the reference's tag. Raises ValueError when it has none."""
     last = reference.split("@", 1)[0].rpartition("/")[2]
     _, colon, tag = last.partition(":")
     if not colon:

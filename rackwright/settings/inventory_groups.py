@@ -48,7 +48,7 @@ class InventoryGroups:
         self._depths = {name: self._depth(name, ()) for name in self._groups}
 
     def values(self, name: str) -> dict[str, Any]:
-        """What the inventory itself says of a group."""
+        """Return what the inventory itself says of a group."""
         return self._groups[name].values if name in self._groups else {}
 
     @property
@@ -62,7 +62,7 @@ class InventoryGroups:
         return list(dict.fromkeys(host for group in self._groups.values() for host in group.hosts))
 
     def of(self, host: str) -> list[str]:
-        """Groups of a host without `all`, its groups' parents included, the weakest first."""
+        """Return groups of a host without `all`, its groups' parents included, the weakest first."""
         if host not in self._of:
             self._of[host] = self._find_groups(host)
         return self._of[host]

@@ -95,7 +95,7 @@ class EndpointSettings(Frozen):
     arguments: tuple[Line, ...] = ()
     """More words for the server's command line. Secrets are refused: they would show in `ps`."""
     api_key: Secret | None = None
-    """Key that clients must send as `Authorization: Bearer KEY`; on the host it lies in a file of root's (0600)."""
+    """Key that clients must send as `Authorization: Bearer KEY`; on the host it is in a file of root's (0600)."""
     sizes_on_command_line: bool = False
     """True for TensorRT-LLM 1.1.0rc0, where the command line could override the YAML's three sizes."""
     port: Port = 8000
@@ -166,7 +166,7 @@ class EndpointSettings(Frozen):
     @field_validator("api_key")
     @classmethod
     def _key(cls, value: Secret | None) -> Secret | None:
-        """What a Bearer header carries (RFC 6750), begun as no option is, and long enough not to be guessed."""
+        """Return what a Bearer header carries (RFC 6750), begun as no option is, and long enough not to be guessed."""
         if value is not None and not API_KEY.match(value.unmask()):
             raise ValueError("must be 16 to 512 letters, digits and ._~+/=-, and begin with a letter or a digit")
         return value
@@ -192,7 +192,7 @@ class EndpointSettings(Frozen):
 
     @property
     def is_closed_by_hand(self) -> bool:
-        """Whether the settings themselves ask that somebody is kept out."""
+        """True if the settings themselves ask to keep clients out."""
         return self.allow_from not in (None, "any")
 
     @property
@@ -242,7 +242,7 @@ class HostSettings(EndpointSettings):
     _group: Group | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
-        """Keep the site's folder, which the loader hands over; it is no key of the settings."""
+        """Keep the site's folder, which the loader hands over; it is not a key of the settings."""
         if context:
             self._site = context[SITE]
 
@@ -262,7 +262,7 @@ class HostSettings(EndpointSettings):
         return self._group is not None and not self._group.is_head
 
     def in_group(self, group: Group | None) -> HostSettings:
-        """The same settings, for a host with this place among others."""
+        """Return the same settings, for a host with this place among others."""
         if group is None and self._group is None:
             return self
         found = self.model_copy()
@@ -357,9 +357,9 @@ ENDPOINT_KEYS = frozenset({*EndpointSettings.model_fields, ENDPOINTS, "endpoint_
 
 
 def replicas(name: str, endpoint: EndpointSettings, at: tuple[str, ...]) -> list[tuple[str, EndpointSettings]]:
-    """An endpoint as it is, or its `replicas`: one GPU each, numbered names, ports from its own on.
+    """Return an endpoint as it is, or its `replicas`: one GPU each, numbered names, ports from its own on.
 
-    at: where `replicas` stands, for the error. Raises MisfitError when `gpus` lists fewer GPUs, or when the ports end.
+    at: the path of `replicas`, for the error. Raises MisfitError when `gpus` lists fewer GPUs, or when the ports end.
     """
     count = endpoint.replicas
     if count == 1:

@@ -23,7 +23,7 @@ class Problem:
     code: str = field(kw_only=True)
     """What `rackwright explain` takes."""
     of_host: bool = False
-    """True when more than the one file makes it wrong, such as the host's GPUs: then the hosts are named too."""
+    """True when more than the one file makes it wrong, such as the host's GPUs: then the hosts are reported too."""
 
 
 class InvalidSettingsError(SettingsError):

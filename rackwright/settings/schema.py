@@ -41,12 +41,12 @@ def json_schema() -> Json:
 
 
 def json_text() -> str:
-    """The schema as it is stored."""
+    """Return the schema as it is stored."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def all_definitions() -> dict[str, Json]:
-    """The JSON Schema of each section and model, by the name of its class, with what each key means."""
+    """Return the JSON Schema of each section and model, by the name of its class, with what each key means."""
     models = [(model, "validation") for model in (HostSettings, EndpointSettings, Connection)]
     _, schema = models_json_schema(models, ref_template=REFERENCES + "{model}")  # type: ignore[arg-type]
     definitions: dict[str, Json] = _without_titles(schema["$defs"])
@@ -71,7 +71,7 @@ def _describe(properties: Json, model: type[Frozen]) -> None:
 
 
 def _texts(model: type[Frozen]) -> dict[str, str]:
-    """The text that follows each field in a class."""
+    """Return the text that follows each field in a class."""
     [body] = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(body, ast.ClassDef)
     found: dict[str, str] = {}
@@ -122,7 +122,7 @@ SECTIONS = (
 
 
 def markdown() -> str:
-    """The reference page."""
+    """Return the reference page."""
     definitions = all_definitions()
     own = set(definitions["EndpointSettings"]["properties"])
     definitions["HostSettings"]["properties"] = {
@@ -149,7 +149,7 @@ def _table(definition: Json) -> str:
 
 
 def type_of(field: Mapping[str, Any]) -> str:
-    """A key's type in words; a section is a link on the reference page."""
+    """Return a key's type in words; a section is a link on the reference page."""
     return " or ".join(dict.fromkeys(_types(field))) or "any"
 
 
@@ -173,7 +173,7 @@ def _types(field: Mapping[str, Any]) -> Iterator[str]:
 
 
 def default_of(key: str, field: Mapping[str, Any], required: list[str]) -> str:
-    """A key's default, as a cell of a table; empty where it is nothing, or a section's own."""
+    """Return a key's default, as a cell of a table; empty where it is nothing, or a section's own."""
     if key in required:
         return "required"
     value = field.get("default")
@@ -181,5 +181,5 @@ def default_of(key: str, field: Mapping[str, Any], required: list[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text as a cell of a table."""
+    """Return a text as a cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")

@@ -33,7 +33,7 @@ _LOGIN_OPTION = re.compile(
     rf"(?<!\S)((?:-{_FLAGS}[uU][ \t=]*|--(?:user|proxy-user|auth)[ \t=]+)[\"']?(?!\d+:\d)"
     r"[^\s\"':=/]{1,99}:)(?!//)[^\s\"']+"
 )
-"""A login as curl takes it, also without the space; a user and group by number are none."""
+"""A login as curl takes it, also without the space; a user and group by number do not match."""
 _BY_PROGRAM = re.compile(
     r"(?<![\w-])((?:sshpass[ \t]+-p|(?:ipmitool[ \t][^|;&\n]{0,200}?-P|redis-cli[ \t][^|;&\n]{0,200}?-a)(?=[ \t])"
     r"|mysql\w*[ \t][^|;&\n]{0,200}?(?<=[ \t])-p(?=[^ \t]))[ \t]*[\"']?)(?!\*)[^\s\"']+"
@@ -79,7 +79,7 @@ class Secret(HiddenValue):
 
     @classmethod
     def _parse(cls, value: Any) -> Secret:
-        """The secret, without the line break that `echo KEY >file` and a block of YAML leave at its end."""
+        """Return the secret, without the line break that `echo KEY >file` and a block of YAML leave at its end."""
         text = value.unmask() if isinstance(value, HiddenValue) else value
         if not isinstance(text, str):
             raise ValueError("must be text (put it into ansible-vault)")
@@ -110,7 +110,7 @@ def without_secrets(text: str) -> str:
 
 
 def looks_secret(value: str, name: str = "") -> bool:
-    """Whether a value is one, by itself or by its name; a path that merely holds such a word is none.
+    """Return True if a value is a secret, as such or by its name; a path that merely holds such a word is not.
 
     name: of its key or variable, or its option with the dashes.
     """
@@ -121,7 +121,7 @@ def looks_secret(value: str, name: str = "") -> bool:
 
 
 def tells_secret(text: str, option: str = "") -> bool:
-    """True for a text with a secret in it, as a header, a connection string or JSON has; a template has none.
+    """Return True for a text with a secret in it, as a header, a connection string or JSON has; a template has none.
 
     option: the word before it on a command line.
     """
@@ -138,7 +138,7 @@ def tells_password(words: Sequence[str]) -> bool:
 
 
 def shown_value(value: str, name: str) -> str:
-    """A value as it may be shown beside its key: a mask where the key's name says that it is a secret."""
+    """Return a value as it may be shown beside its key: a mask where the key's name says that it is a secret."""
     return without_secrets(value) if not looks_secret(value, name) or without_secrets(value) != value else MASK
 
 

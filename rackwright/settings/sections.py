@@ -31,7 +31,7 @@ LOCAL = "local"
 COMMIT = re.compile(r"^[0-9a-f]{40}\Z")
 DIGEST = re.compile(r"^sha256:[0-9a-f]{64}\Z")
 NAME = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"
-"""An endpoint's name. A dot parts names of ours on a host, so none is in it."""
+"""An endpoint's name. A dot parts Rackwright's names on a host, so an endpoint's name has none."""
 FOLDER = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
 ABSOLUTE = r"^/[A-Za-z0-9._/@+-]*$"
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/-]*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
@@ -144,7 +144,7 @@ Token = Annotated[Secret, AfterValidator(_token)]
 Digest = Annotated[str, AfterValidator(_digest)]
 AbsolutePath = Annotated[str, Field(pattern=ABSOLUTE), AfterValidator(_plain_path)]
 OwnFolder = Annotated[AbsolutePath, AfterValidator(_own_folder)]
-"""A folder that nothing of the system lies in."""
+"""A folder without files of the system."""
 HostFolder = Annotated[OwnFolder, AfterValidator(_free_on_host)]
 """The same on a host, where Docker and Rackwright have folders too."""
 Line = Annotated[str, AfterValidator(_one_line)]
@@ -171,7 +171,7 @@ def _names_a_server(url: str) -> bool:
 
 
 def _proxy(value: str) -> str:
-    """An address that every client reads alike; its password is hidden wherever this process shows it."""
+    """Return an address that every client reads alike; its password is hidden wherever this process shows it."""
     try:
         found = urlsplit(value)
         if not found.hostname or found.port == 0 or "@" in (found.password or "") + (found.username or ""):
@@ -247,7 +247,7 @@ PRIVATE = (
 
 
 def who(networks: Sequence[str]) -> str:
-    """The networks that may reach a port, in words; none: everybody."""
+    """Return the networks that may reach a port, in words; none: everybody."""
     if tuple(networks) == PRIVATE:
         return "private networks"
     return ", ".join(networks) or "everybody"
@@ -314,7 +314,7 @@ def _folder(value: str) -> str:
 class Frozen(BaseModel):
     """A section of the settings: unknown keys are refused, values never change."""
 
-    # Built where it is used by itself: most sections are only ever looked into as parts of a host's settings. A default
+    # Built where it is used alone: most sections are only ever looked into as parts of a host's settings. A default
     # is made without a check, which would build its section once more, at every start.
     # An error of pydantic's own would quote what was written, secrets among it.
     model_config = ConfigDict(
@@ -345,7 +345,7 @@ class FilePin(Frozen):
 
 
 class ModelSource(Frozen):
-    """A model repository on the hub, and where its files lie on the host and in the container."""
+    """A model repository on the hub, and the folders of its files on the host and in the container."""
 
     repository: str = Field(pattern=REPOSITORY)
     """Hub repository, for example `openai/gpt-oss-120b`."""
@@ -451,7 +451,7 @@ class Firewall(Frozen):
     """How a change of the rules, or of dockerd's configuration, is made; who may reach a port is `allow_from`."""
 
     confirm_timeout: Seconds = 30
-    """Seconds in which a new SSH connection must confirm the change; without, the host takes it back by itself."""
+    """Seconds in which a new SSH connection must confirm the change; without it, the host reverts it on its own."""
 
 
 class Registry(Frozen):
@@ -580,7 +580,7 @@ class Rollout(Frozen):
     max_unavailable: SomeOf = "1"
     """Serving hosts of a group, and of a rack, that may be down at the same time: a number, or a part as `10%`."""
     error_budget: Amount = "0"
-    """Hosts with a fault of their own that may be left aside while the others go on: a number, or a part as `5%`."""
+    """Hosts with a fault of their own that a run may skip while the others continue: a number, or a part as `5%`."""
     adopt: bool = False
     """Restart also for what differs in the unit or its scripts alone, for one run: `rackwright rollout --adopt`."""
     hooks: Hooks = Hooks.model_construct()
@@ -593,7 +593,7 @@ class Releases(Frozen):
     keep: int = Field(default=2, ge=1, le=100)
     """Proven releases that stay on the host."""
     foreign_units: Literal["refuse", "aside"] = "refuse"
-    """What becomes of a unit or container that somebody made by hand under a name of Rackwright's.
+    """What becomes of a unit or container that was made by hand under a name of Rackwright's.
 
     `refuse` stops the deploy before anything is written. `aside` stops it, keeps it in /var/lib/rackwright/aside, and
     a teardown puts it back as it was found.
@@ -602,12 +602,12 @@ class Releases(Frozen):
     """Drop-ins of Rackwright's units that are meant, by file name (`override.conf`) or by path.
 
     All others are drift, and one that changes what is started stops a deploy. A deploy records the SHA-256 of those
-    that are named, so that a later edit is drift, too.
+    in this list, so that a later edit is drift, too.
     """
 
 
 class Container(Frozen):
-    """What an endpoint's container may do; what its engine needs besides is data, and is given to it."""
+    """What an endpoint's container may do; what its engine needs beyond that is data, and is given to it."""
 
     capabilities: Literal["default", "none"] = "default"
     """`default`: Docker's own less NET_RAW, MKNOD, AUDIT_WRITE and SETFCAP, with what the engine's backend needs.
@@ -636,5 +636,5 @@ class Gate(Frozen):
     commit_deadline: Seconds = 300
     """Seconds after the basic proof in which the control machine must approve a release by the rest of the full gate.
 
-    Otherwise the host rolls back by itself.
+    Otherwise the host rolls back automatically.
     """

@@ -8,7 +8,7 @@ class SourceError(RackwrightError):
 
 
 class NotThereError(SourceError):
-    """The server has no such thing, or shows it to nobody without another key."""
+    """The server has no such thing, or shows it only with another key."""
 
 
 class UnreachableError(SourceError):

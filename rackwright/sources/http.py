@@ -41,7 +41,7 @@ class HttpAnswer:
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON. Raises SourceError when it is none: then something else than the server has answered."""
+        """Return the body as JSON. Raises SourceError for another body: then another server has answered."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -65,7 +65,7 @@ class Client:
     def get(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> HttpAnswer:
         """Ask. `login`: the Authorization header, which stays with this server when it sends us elsewhere.
 
-        Raises UnreachableError when there is no answer at all.
+        Raises UnreachableError when the server does not answer at all.
         """
         if login and not _IN_A_HEADER.fullmatch(login.unmask()):
             raise SourceError(
@@ -107,7 +107,7 @@ class Client:
 
 
 def _body(url: str, found: Any, deadline: float) -> bytes:
-    """Raises SourceError past the bound, TimeoutError past the deadline, IncompleteRead where the end is missing."""
+    """Return the body. Raises SourceError past the bound, TimeoutError past the deadline, IncompleteRead when cut."""
     body = bytearray()
     while chunk := found.read1(1 << 16):
         body += chunk

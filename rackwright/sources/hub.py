@@ -42,7 +42,7 @@ def model_at_revision(client: Client, hub: str, source: ModelSource, token: Secr
 
 
 def commit_at_revision(client: Client, hub: str, source: ModelSource, token: Secret | None) -> str:
-    """The commit that a model's revision is now. `hub`: its address. Raises SourceError with what to do."""
+    """Return the commit that a model's revision is now. `hub`: its address. Raises SourceError with what to do."""
     asked = f"{_base(hub, source)}/revision/{quote(source.revision, safe='')}"
     commit = shaped(Revision, _answer(client, asked, source, _login(token)).json(), host_of(hub)).sha
     if not COMMIT.match(commit):
@@ -81,8 +81,10 @@ def _rows(client: Client, url: str, source: ModelSource, login: Secret | None) -
 
 
 def _next_page(url: str, link: str) -> str:
-    """The next page at the server that was asked: a link that names another one is never followed, with or without a
-    token. A mirror behind TLS names itself by http; then the scheme and port that were asked count.
+    """Return the next page at the server that was asked.
+
+    A link that names another server is never followed, with or without a token. A mirror behind TLS names itself by
+    http; then the scheme and port that were asked count.
     """
     following = _joined(url, link)
     if host_of(following) != host_of(url):
@@ -102,7 +104,7 @@ def _joined(url: str, link: str) -> str:
 
 
 def _plain(file: TreeFile, hub: str) -> bool:
-    """True for a name that a model's folder can hold. Raises SourceError for any other."""
+    """Return True for a name that a model's folder can hold. Raises SourceError for any other."""
     if is_plain(file.path):
         return True
     raise SourceError(

@@ -73,7 +73,7 @@ class Lock:
     models: Mapping[str, LockedModel] = field(default_factory=dict)
 
     def commit(self, source: ModelSource) -> str | None:
-        """The commit that a model is locked to."""
+        """Return the commit that a model is locked to."""
         locked = self.models.get(name_of(source))
         return locked.commit if locked else None
 
@@ -86,19 +86,19 @@ class Locks:
         self._read: dict[str, Lock] = {}
 
     def of(self, settings: HostSettings) -> Lock:
-        """The lock that counts for a host. Raises SettingsError saying what is wrong with its file."""
+        """Return the lock that counts for a host. Raises SettingsError saying what is wrong with its file."""
         name = settings.paths.lock_file
         if name not in self._read:
             self._read[name] = load_lock(self._root, name)
         return self._read[name]
 
     def pin(self, settings: HostSettings) -> HostSettings:
-        """A host's settings with the digests and commits of its lock."""
+        """Return a host's settings with the digests and commits of its lock."""
         return pinned(settings, self.of(settings))
 
 
 def load_lock(root: Path, name: str = FILE) -> Lock:
-    """A lock of a site; an empty one when there is no file. Raises SettingsError saying what is wrong with it."""
+    """Return a lock of a site; an empty one without a file. Raises SettingsError saying what is wrong with it."""
     path = root / name
     if not os.path.lexists(path):
         return Lock()
@@ -119,7 +119,7 @@ NEXT = "next: git checkout {0}, or remove the keys in this message and: rackwrig
 
 
 def _plain_values(path: Path) -> Any:
-    """What the file says. Raises ValueError for a key that comes twice, of which YAML takes the last."""
+    """Return what the file says. Raises ValueError for a key that comes twice, of which YAML takes the last."""
     if path.stat().st_size > LARGEST:
         raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
     loader = LOADER(path.read_text())
@@ -141,7 +141,7 @@ def _refuse_twice(node: yaml.Node | None, above: tuple[str, ...], seen: set[int]
 
 
 def _wrong(document: _Document) -> Iterator[str]:
-    """What the types of the values do not say, each with its key."""
+    """Yield what the types of the values do not say, each with its key."""
     wrong = [name for name, digest in document.images.items() if not DIGEST.match(digest)]
     wrong += [name for name, model in document.models.items() if not COMMIT.match(model.commit)]
     if wrong:
@@ -196,7 +196,7 @@ def _plain(model: LockedModel) -> dict[str, Any]:
 
 
 def pinned(settings: HostSettings, lock: Lock) -> HostSettings:
-    """The settings with the lock's digests and commits where they name none themselves."""
+    """Return the settings with the lock's digests and commits where they name none themselves."""
     if not settings.endpoints:
         return settings.model_copy(update=_pins(settings, lock))
     # The overlays are plain values, as in the files; each gets the pins of the endpoint that it makes.
@@ -207,7 +207,7 @@ def pinned(settings: HostSettings, lock: Lock) -> HostSettings:
 
 
 def _pins(endpoint: EndpointSettings, lock: Lock) -> dict[str, Any]:
-    """The keys of an endpoint that the lock decides."""
+    """Return the keys of an endpoint that the lock decides."""
     found: dict[str, Any] = {}
     digest = lock.images.get(endpoint.image)
     if endpoint.image_digest is None and digest:
@@ -229,7 +229,7 @@ def _plain_pins(endpoint: EndpointSettings, lock: Lock) -> dict[str, Any]:
 
 
 def recorded(settings: HostSettings, reading: HostReading) -> Lock:
-    """What one host has, of what its settings ask for. `settings` are those without the lock."""
+    """Return what one host has, of what its settings ask for. `settings` are those without the lock."""
     images = {
         endpoint.image: digest
         for endpoint in settings.all_endpoints.values()

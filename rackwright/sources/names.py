@@ -1,7 +1,7 @@
-"""What a tag or a branch is now, where neither settings, lock nor host say it: asked once a run, for all hosts.
+"""What a tag or a branch is now, where settings, lock and host do not say it: asked once a run, for all hosts.
 
 Each host asking for itself would give two fresh hosts different bytes as soon as a tag moves between them. Where a
-server cannot be asked from this machine (a closed network), its hosts ask by themselves, and every run says so.
+server cannot be asked from this machine (a closed network), its hosts ask on their own, and every run says so.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _PART = re.compile(r'(\w+)="([^"]*)"')
 
 
 def digest_of_tag(client: Client, reference: str, registry: Registry) -> str:
-    """The digest that a reference's tag names: the index's where there is one. Raises SourceError with what to do."""
+    """Return the digest that a reference's tag names: the index's, if any. Raises SourceError with what to do."""
     name = registry_of(reference)
     key = registry.key if name == registry.host else None
     answer = _asked(client, reference, None)
@@ -63,7 +63,7 @@ def _asked(client: Client, reference: str, login: Secret | None) -> HttpAnswer:
 
 
 def _challenges(header: str) -> dict[str, dict[str, str]]:
-    """The ways to log in that a registry offers, `bearer` or `basic`, each with its parts."""
+    """Return the ways to log in that a registry offers, `bearer` or `basic`, each with its parts."""
     return {kind.lower(): dict(_PART.findall(parts)) for kind, parts in _CHALLENGE.findall(header)}
 
 

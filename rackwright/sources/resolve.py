@@ -24,7 +24,7 @@ class Resolver:
     models: dict[object, LockedModel] = field(default_factory=dict)
 
     def lock(self, settings: HostSettings) -> Lock:
-        """The lock of one host. Raises SourceError when a server cannot be asked, or refuses."""
+        """Return the lock of one host. Raises SourceError when a server cannot be asked, or refuses."""
         client = Client(settings)
         asked = [endpoint.image for endpoint in settings.all_endpoints.values() if endpoint.image_digest is None]
         images = {image: self._digest(client, image, settings) for image in asked}

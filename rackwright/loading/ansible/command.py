@@ -15,9 +15,9 @@ CONFIG = "ansible.cfg"
 
 
 def command(name: str) -> str:
-    """Path of an Ansible command: the one that was installed with us first, then PATH's.
+    """Path of an Ansible command: the one that was installed with Rackwright first, then PATH's.
 
-    Raises SettingsError with what to install when there is none.
+    Raises SettingsError with what to install when the command is missing.
     """
     ours = (folder / name for folder in _folders() if (folder / name).is_file())
     found = next(map(str, ours), None) or shutil.which(name)
@@ -34,7 +34,7 @@ def _folders() -> list[Path]:
 
 
 def environment(site: Path) -> dict[str, str]:
-    """The environment for Ansible's commands: the site's ansible.cfg counts, and no log is written.
+    """Return the environment for Ansible's commands: the site's ansible.cfg counts, and no log is written.
 
     Raises SettingsError where that is a pipe or a device: Ansible would wait at it for good.
     """
@@ -46,7 +46,7 @@ def environment(site: Path) -> dict[str, str]:
 
 
 def first_error(text: str) -> str:
-    """The first error line of an Ansible command's error output."""
+    """Return the first error line of an Ansible command's error output."""
     for line in text.splitlines():
         for mark in ("[ERROR]: ", "ERROR! "):
             if line.startswith(mark):

@@ -69,7 +69,7 @@ class AnsibleConfig:
 
 
 def configured(site: Path) -> AnsibleConfig:
-    """What ansible.cfg and the environment say of the way to hosts; it costs nothing where they say none of it.
+    """Return what ansible.cfg and the environment say of the way to hosts; without such settings it costs nothing.
 
     Raises SettingsError when Ansible cannot read it.
     """
@@ -120,7 +120,7 @@ def _entries(loaded: Any) -> Iterator[dict[str, Any]]:
 
 
 def _text(site: Path) -> str:
-    """The file that Ansible reads, as far as it can be read."""
+    """Return the file that Ansible reads, as far as it can be read."""
     named = os.environ.get("ANSIBLE_CONFIG")
     places = [Path(named).expanduser()] if named else []
     for path in [*places, site / CONFIG, *(Path(name).expanduser() for name in USUAL)]:

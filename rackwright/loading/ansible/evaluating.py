@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _made(site: ImmutableSandboxedEnvironment, value: str, context: Mapping[str, Any]) -> str | None:
-    """The text that Jinja makes; None for one that is too long or takes too much memory."""
+    """Return the text that Jinja makes; None for one that is too long or takes too much memory."""
     text = value
     for _ in range(DEPTH):
         if not any(mark in text for mark in MARKS):

@@ -1,4 +1,4 @@
-"""What an Ansible inventory says that is not for us: left out of the layers, counted, and told in one line."""
+"""What an Ansible inventory says to other tools: left out of the layers, counted, and reported in one line."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rackwright.settings.model import HostSettings
 from rackwright.settings.ssh import args as ssh_args
 
 NEAR = 0.8
-"""How alike a name must be to one of ours: at 0.6, as elsewhere, `docker_version` would be meant for `docker`."""
+"""How alike a name must be to a key of Rackwright's: at 0.6, as elsewhere, `docker_version` would match `docker`."""
 SHOWN = 3
-"""Variables and hosts that are named in the line."""
+"""Variables and hosts that the line lists."""
 KEYS = (*HostSettings.model_fields, *connection.KEYS, *connection.RENAMED, *connection.REFUSED, *ssh_args.KEYS)
 MAPPINGS = frozenset(
     key
     for key, known in HostSettings.model_fields.items()
     if section(known.annotation) is not None or get_origin(known.annotation) is dict
 )
-"""Keys of ours whose value is a mapping; elsewhere `environment: production` means something else."""
+"""Keys of Rackwright's whose value is a mapping; elsewhere `environment: production` means something else."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Foreign:
     """Hosts that nothing gives a model."""
 
     def without(self, layer: Layer, ours: bool) -> Layer:
-        """A layer with our keys alone. ours: a file of a site of ours, where a near miss is a mistake, and stays."""
+        """Return a layer with our keys alone. ours: the file is a Rackwright site's, where a near miss stays."""
         kept = {key: value for key, value in layer.values.items() if self._is_kept(key, value, ours)}
         for key in layer.values.keys() - kept.keys():
             self._leave_out(key, layer, ours)
@@ -65,7 +65,7 @@ class Foreign:
             self.ignored[key] = None
 
     def lines(self, inventory: str) -> list[str]:
-        """What may have been meant for us, line by line, and one line on all the rest."""
+        """Return what may have been meant for us, line by line, and one line on all the rest."""
         parts = []
         if self.ignored:
             parts.append(f"{counted(len(self.ignored), 'variable')} of other programs ignored ({_some(self.ignored)})")
@@ -77,7 +77,7 @@ class Foreign:
 
 
 def _meant(key: str) -> str:
-    """Which key of ours a name may have been meant for; empty when none is near."""
+    """Return the key of Rackwright's that a name may have been meant for; empty when none is near."""
     if key in MAPPINGS:
         return f"Rackwright's {key} is a mapping of `key: value` lines"
     found = difflib.get_close_matches(key, [*HostSettings.model_fields, *connection.KEYS], n=1, cutoff=NEAR)
@@ -91,7 +91,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def own_keys_in(layers: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The patterns that any layer of a site lets pass."""
+    """Return the patterns that any layer of a site lets pass."""
     said = [layer.get("own_keys") for layer in layers]
     return [str(pattern) for patterns in said if isinstance(patterns, list | tuple) for pattern in patterns]
 
@@ -99,7 +99,7 @@ def own_keys_in(layers: Iterable[Mapping[str, Any]]) -> list[str]:
 def without_a_model(values: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any]) -> list[str]:
     """Hosts that nothing gives a model while others have one: a management host among GPU hosts.
 
-    Where nobody has one, deploy.py gives it, or does without. values: by host. asked: what `--data` says.
+    Where every host lacks one, deploy.py gives it, or does without. values: by host. asked: what `--data` says.
     """
     with_one = {name for name, own in values.items() if {"model", "endpoints"} & {*own, *asked}}
     return [name for name in values if name not in with_one] if with_one else []

@@ -61,7 +61,7 @@ class HostJinja:
 
 
 def holds_jinja(text: str) -> bool:
-    """True for a text with Jinja in it, or begun as such. Its time grows with the text alone."""
+    """Return True for a text with Jinja in it, or begun as such. Its time grows with the text alone."""
     return text.lstrip().startswith("{{") or any(0 <= text.find(begin) < text.rfind(end) for begin, end in MARKS)
 
 
@@ -124,7 +124,7 @@ def _endless(inventory: Path, host: str, key: str) -> Problem:
 
 
 def _plain(value: Any) -> Any:
-    """A value of YAML's as built-in types, which the other process has too."""
+    """Return a value of YAML's as built-in types, which the other process has too."""
     if isinstance(value, Mapping):
         return {_plain(key): _plain(below) for key, below in value.items() if not isinstance(below, Secret)}
     if isinstance(value, list | tuple | set | frozenset):

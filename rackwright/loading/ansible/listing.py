@@ -69,7 +69,7 @@ def _ask(path: Path, site: Path) -> tuple[dict[str, Any], list[str]]:
     """Return what it printed, and what it warned of.
 
     `--export` keeps a group's values with the group; vars plugins are off, since they would mix group_vars in. Ansible
-    itself goes on without a source that it cannot read; here that is an error, since its hosts would be missing.
+    itself continues without a source that it cannot read; here that is an error, since its hosts would be missing.
     """
     from rackwright.loading.ansible.remarks import remarks  # noqa: PLC0415 - a Python inventory wants none of it
 

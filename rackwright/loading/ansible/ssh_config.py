@@ -15,7 +15,7 @@ from rackwright.settings.ssh.openssh import SYSTEM_FILE, USER_FILE, matters
 
 
 def jump_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The key with the file for `ansible_ssh_common_args` and its kin; none where they ask for nothing.
+    """Return the key with the file for `ansible_ssh_common_args` and its kin; none where they ask for nothing.
 
     What the user's own file says of the host counts behind them. Raises ValueError, with what is not understood.
     """
@@ -33,7 +33,7 @@ def jump_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kept(text: str) -> Path:
-    """The file with this text, named by it, so that whoever runs beside us finds it whole or not at all."""
+    """Return the file with this text, named by it, so that another process finds it whole or not at all."""
     content = text.encode(errors="surrogateescape")
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rackwright" / "ssh"
     path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.conf"

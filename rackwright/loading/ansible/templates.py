@@ -56,12 +56,12 @@ def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str | Secret]]:
 
 
 def _within(path: KeyPath) -> KeyPath:
-    """The path below an endpoint, as it would be at the top."""
+    """Return the path below an endpoint, as it would be at the top."""
     return path[2:] if path[0] == ENDPOINTS else path
 
 
 def _is_meant(path: KeyPath, text: str) -> bool:
-    """True where another program evaluates the template: an engine a chat's, dockerd its log's tag."""
+    """Return True where another program evaluates the template: an engine a chat's, dockerd its log's tag."""
     if path[:1] and path[0] in ENGINES:
         return bool(CHAT.search(text)) and not SITES.search(text)
     return path[: len(LOG_OPTIONS)] == LOG_OPTIONS and "{%" not in text and bool(FIELD.search(text))

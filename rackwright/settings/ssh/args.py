@@ -12,7 +12,7 @@ from typing import Any
 KEYS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 """The variables, in the order in which Ansible puts them before ssh; of two equal options ssh takes the first."""
 CHECKING = "stricthostkeychecking"
-"""An option that is left out: host keys are checked all the same, by `ssh_strict_host_key_checking`."""
+"""An option that is left out: host keys are checked anyway, by `ssh_strict_host_key_checking`."""
 KEY_FILES = ("userknownhostsfile", "globalknownhostsfile")
 NO_FILES = ("/dev/null", "none")
 """Values of these by which no key is checked: left out as well. A file with keys counts, as it does for ssh."""
@@ -33,7 +33,7 @@ Option = tuple[str, str]
 
 
 def options(values: Mapping[str, Any]) -> list[Option]:
-    """What the variables of a host ask for, without what turns the check of host keys off.
+    """Return what the variables of a host ask for, without what turns the check of host keys off.
 
     Raises ValueError, with what is not understood.
     """
@@ -51,11 +51,11 @@ def _is_left_out(name: str, value: str) -> bool:
 
 
 class ConfigFileError(ValueError):
-    """A file is named to ssh that no setting names."""
+    """A file is passed to ssh that no setting has."""
 
 
 def parse(text: str) -> list[Option]:
-    """The words of one variable. Raises ValueError, with what is not understood."""
+    """Return the words of one variable. Raises ValueError, with what is not understood."""
     if not text.isprintable():
         raise ValueError("it has a line break or another character that does not print")
     try:
@@ -87,7 +87,7 @@ def _keyword(text: str) -> Option:
 
 
 def configuration(address: str, asked: Sequence[Option], checking: str, known_hosts: str | None) -> str:
-    """The lines for one host, and for the jump hosts before it, whose keys are checked as its own.
+    """Return the lines for one host, and for the jump hosts before it, whose keys are checked as its own.
 
     checking: `yes` or `accept-new`. known_hosts: the file with the hosts' keys; None: the usual one.
     """
@@ -102,7 +102,7 @@ def _line(name: str, value: str) -> str:
 
 
 def _checked(command: str, keys: Sequence[Option]) -> str:
-    """A ProxyCommand whose own ssh checks the jump host's key as a ProxyJump would; another program stays as it is."""
+    """Return a ProxyCommand whose ssh checks the jump host's key as a ProxyJump would; another program is unchanged."""
     program, _, rest = _UNCHECKED.sub("", f" {command}").strip().partition(" ")
     if PurePath(program).name != "ssh":
         return command

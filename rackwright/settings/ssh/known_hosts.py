@@ -27,7 +27,7 @@ class HostKeyPlace:
     entry: str
     """Its name in known_hosts."""
     files: tuple[str, ...]
-    """The files that are read, as they are named; a new key goes into the first."""
+    """The files that are read, as they were written; a new key goes into the first."""
     shared: tuple[str, ...] = ()
     """Files of the machine that are read, and never written."""
     also: str = ""
@@ -40,7 +40,7 @@ class HostKeyPlace:
 
 
 def question_of(name: str, data: Mapping[str, Any]) -> SshQuestion:
-    """A host as ssh would be given it, from its connection data."""
+    """Return a host as ssh would be given it, from its connection data."""
     user, file = data.get("ssh_user"), data.get("ssh_config_file")
     return SshQuestion(
         str(data.get("ssh_hostname") or name.removeprefix("@ssh/")),
@@ -51,7 +51,7 @@ def question_of(name: str, data: Mapping[str, Any]) -> SshQuestion:
 
 
 def is_by_ssh(name: str) -> bool:
-    """True for a host that is reached by SSH, and not by another connector of pyinfra's."""
+    """Return True for a host that is reached by SSH, and not by another connector of pyinfra's."""
     return not name.startswith("@") or name.startswith("@ssh/")
 
 
@@ -76,7 +76,7 @@ def not_followed(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
 
 
 def refuse_unfit(question: SshQuestion, said: SshAnswer) -> None:
-    """Raises SettingsError for what ssh would do, and cannot be left out here."""
+    """Raise SettingsError for what ssh would do, and cannot be left out here."""
     if said.options:
         from rackwright.settings.ssh.shortfalls import refuse_shortfalls  # noqa: PLC0415 - as above
 
@@ -84,14 +84,14 @@ def refuse_unfit(question: SshQuestion, said: SshAnswer) -> None:
 
 
 def place_of(name: str, data: Mapping[str, Any]) -> HostKeyPlace:
-    """The place of a host, from its connection data and the SSH configuration."""
+    """Return the place of a host, from its connection data and the SSH configuration."""
     question = question_of(name, data)
     file = data.get("ssh_known_hosts_file")
     return place_for(question, ask(question), str(file) if file else None)
 
 
 def place_for(question: SshQuestion, said: SshAnswer, known_hosts: str | None) -> HostKeyPlace:
-    """The same from what ssh has said. known_hosts: the file that the settings name, in place of all others."""
+    """Return the same from ssh's answer. known_hosts: the file that the settings name, in place of all others."""
     address = said.get("hostname", question.host)
     port = question.port or int(said.get("port") or SSH_PORT)
     alias = said.get("hostkeyalias")
@@ -112,7 +112,7 @@ def _files(said: SshAnswer, keyword: str, usual: tuple[str, ...]) -> tuple[str, 
 
 
 def is_unknown(name: str, data: Mapping[str, Any]) -> bool:
-    """True when a host's key is checked strictly and is in none of the files that SSH reads."""
+    """Return True if a host's key is checked strictly and is in none of the files that SSH reads."""
     return is_by_ssh(name) and data.get(STRICT) == "yes" and not place_of(name, data).names.known
 
 

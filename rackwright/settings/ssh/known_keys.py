@@ -40,7 +40,7 @@ class Line:
         return f"{self.file}:{self.number}"
 
     def is_about(self, host: str) -> bool:
-        """True when it names the host: as written, by a pattern, or hashed."""
+        """Return True if it names the host: as written, by a pattern, or hashed."""
         if self.names.startswith("|"):
             return _is_hash_of(self.names, host)
         names = self.names.lower().split(",")
@@ -58,7 +58,7 @@ class Lines:
     """Lines with patterns or hashes."""
 
     def about(self, host: str) -> list[Line]:
-        """The lines about a host, in their order."""
+        """Return the lines about a host, in their order."""
         found = [*self.by_name.get(host, ()), *(line for line in self.others if line.is_about(host))]
         return sorted(found, key=lambda line: line.number)
 
@@ -83,7 +83,7 @@ class HostNames:
     files: tuple[str, ...] = ()
 
     def about(self, name: str) -> list[Line]:
-        """The lines of all files that name the host so."""
+        """Return the lines of all files that name the host so."""
         return [line for file in self.files for line in lines_of(file).about(name.lower())] if name else []
 
     @property
@@ -97,7 +97,7 @@ class HostNames:
         return list(dict.fromkeys(line.kind for line in self.known))
 
     def judge(self, kind: str, key: str) -> tuple[KeyVerdict, str]:
-        """What the files say of a key, and the line that says so, as `FILE:LINE`; empty when there is none.
+        """Return what the files say of a key, and the line that says so, as `FILE:LINE`; empty without such a line.
 
         kind, key: as known_hosts has them.
         """
@@ -122,7 +122,7 @@ class HostNames:
 
 
 def lines_of(file: str) -> Lines:
-    """The lines of a file that are about hosts, those of no use included; none when it cannot be read."""
+    """Return the lines of a file that are about hosts, those of no use included; none when it cannot be read."""
     path = Path(file).expanduser()
     try:
         found = path.stat()
@@ -148,7 +148,7 @@ def unreadable(file: str) -> str:
 
 
 def hashed(host: str, salt: bytes) -> str:
-    """A host's name as `HashKnownHosts` has it."""
+    """Return a host's name as `HashKnownHosts` has it."""
     digest = hmac.new(salt, host.encode(errors="surrogateescape"), hashlib.sha1).digest()
     return f"|1|{b64encode(salt).decode()}|{b64encode(digest).decode()}"
 
@@ -196,7 +196,7 @@ def _trouble(marker: str, kind: str, key: str) -> str:
 
 
 def _kind_within(key: str) -> str | None:
-    """The kind that a key itself says it is; None when it is broken."""
+    """Return the kind that a key itself says it is; None when it is broken."""
     try:
         blob = b64decode(key, validate=True)
     except (binascii.Error, ValueError):

@@ -52,7 +52,7 @@ class SshAnswer:
     """By keyword in lower case."""
 
     def get(self, keyword: str, default: str = "") -> str:
-        """The value of a keyword; the default where nothing is said, or `none`."""
+        """Return the value of a keyword; the default where nothing is said, or `none`."""
         value = next(iter(self.options.get(keyword, ())), default)
         return default if value.lower() == "none" else value
 
@@ -61,7 +61,7 @@ class SshAnswer:
         return list(self.options.get(keyword, ()))
 
     def is_set(self, keyword: str, *values: str) -> bool:
-        """True where a keyword has one of the values."""
+        """Return True where a keyword has one of the values."""
         return self.get(keyword).lower() in values
 
 
@@ -70,12 +70,12 @@ _answers: dict[tuple[object, ...], SshAnswer] = {}
 
 
 def ask(question: SshQuestion) -> SshAnswer:
-    """What ssh would do. Raises SettingsError, with file and line, where it refuses its configuration."""
+    """Return what ssh would do. Raises SettingsError, with file and line, where it refuses its configuration."""
     return ask_all([question])[question]
 
 
 def ask_all(questions: Iterable[SshQuestion]) -> dict[SshQuestion, SshAnswer]:
-    """The same for many hosts at the price of a few: what was asked before is remembered while its files stay."""
+    """Ask for many hosts at the price of a few: what was asked before is remembered while its files stay."""
     keys = {question: _key(question) for question in questions}
     missing = [question for question, key in keys.items() if key is not None and key not in _answers]
     if missing:
@@ -84,7 +84,7 @@ def ask_all(questions: Iterable[SshQuestion]) -> dict[SshQuestion, SshAnswer]:
 
 
 def _key(question: SshQuestion) -> tuple[object, ...] | None:
-    """What an answer is remembered by; None where the files say nothing of how a host is reached."""
+    """Return what an answer is remembered by; None where the files say nothing of how a host is reached."""
     file = _file(question)
     if file == NO_FILE or (file is None and not matters(_usual(), SYSTEM_FILE)):
         return None
@@ -166,7 +166,7 @@ def through_itself(hop: str) -> str:
 
 
 def _file(question: SshQuestion) -> str | None:
-    """The file to name to ssh; None for those that it reads without one."""
+    """Return the file to name to ssh; None for those that it reads without one."""
     if question.file:
         path = Path(question.file).expanduser()
         return str(path) if path.exists() else NO_FILE

@@ -15,7 +15,7 @@ SEVERAL = ("identityfile", "certificatefile")
 
 
 def read_plainly(host: str, file: Path) -> dict[str, tuple[str, ...]]:
-    """What a file says of a host, by keyword in lower case.
+    """Return what a file says of a host, by keyword in lower case.
 
     Raises SettingsError, with file and line, for what only ssh itself can tell: Match, Include, tokens, quotes.
     """

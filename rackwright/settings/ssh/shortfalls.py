@@ -17,7 +17,7 @@ OFF = ("no", "false", "none", "")
 
 
 def refuse_shortfalls(question: SshQuestion, said: SshAnswer) -> None:
-    """Raises SettingsError for what cannot be left out."""
+    """Raise SettingsError for what cannot be left out."""
     for text, instead in _refusals(said):
         file = f" in {question.file}" if question.file else ""
         raise SettingsError(
@@ -43,7 +43,7 @@ def _refusals(said: SshAnswer) -> Iterator[tuple[str, str]]:
 
 
 def not_taken(answers: Mapping[SshQuestion, SshAnswer]) -> list[str]:
-    """A line for each file that says what is left out. Raises SettingsError for what cannot be."""
+    """Return a line for each file that says what is left out. Raises SettingsError for what cannot be."""
     found: dict[str, dict[str, None]] = {}
     for question, said in answers.items():
         refuse_shortfalls(question, said)

@@ -86,7 +86,7 @@ def _take(selector: selectors.BaseSelector, key: selectors.SelectorKey) -> bool:
 
 
 def _drain(selector: selectors.BaseSelector, one: _Running) -> None:
-    """Read the rest of a command that has ended; a child that it left behind keeps nobody waiting."""
+    """Read the rest of a command that has ended; a child that it left behind delays no caller."""
     for fd in list(one.open):
         key = selector.get_key(fd)
         while _take(selector, key):
