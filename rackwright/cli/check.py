@@ -176,7 +176,7 @@ def _engines_data() -> Iterator[str]:
 
 
 def _warnings(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]) -> list[str]:
-    """Each note once, with the hosts that it is about."""
+    """Return each note once, with the hosts that it is about."""
     found: dict[str, list[str]] = {}
     notes_of: dict[tuple[int, bool], list[str]] = {}
     for host in hosts:
@@ -190,7 +190,7 @@ def _warnings(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]) 
 
 
 def _twins(hosts: Sequence[InventoryHost]) -> list[str]:
-    """Names that lead to one address and port, by the same way: each would be deployed as a host of its own."""
+    """Return the names that lead to one address and port, by the same way: each would be deployed as its own host."""
     found: dict[tuple[str, str], list[str]] = {}
     for host in hosts:
         if not host.name.startswith("@") or host.name.startswith("@ssh/"):

@@ -97,7 +97,7 @@ def refuse_too_many(
 
 
 def places_of(everybody: Sequence[InventoryHost], replies: Mapping[str, Reply]) -> dict[str, HostCapacity]:
-    """Where each host counts; one that cannot be read does not serve, as far as anybody knows."""
+    """Return where each host counts; one that cannot be read does not serve, as far as anybody knows."""
     return {
         host.name: HostCapacity(
             domains_of(host.groups, host.settings.hardware.rack),

@@ -149,7 +149,7 @@ def walked(image: str, digest: str, engine: str, said: str, errors: str = "") ->
 
 
 def _host_lines(root: Path, found: Sequence[Walked] | str) -> tuple[list[str], bool]:
-    """Lines for one host, and whether all of its images have answered; what they said is kept."""
+    """Return the lines for one host, and whether all of its images have answered; what they said is kept."""
     if isinstance(found, str):
         return [found], False
     if not found:

@@ -57,7 +57,7 @@ def _script(verb: str, seconds: int = 0) -> Shell:
 
 
 def seconds_of(text: str) -> int:
-    """Seconds of a length as `1h` or `30m`. Raises RackwrightError for anything else."""
+    """Return the seconds of a length as `1h` or `30m`. Raises RackwrightError for anything else."""
     found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text)
     seconds = int(found[1]) * UNITS[found[2]] if found else 0
     if not 0 < seconds <= LONGEST:

@@ -42,5 +42,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def rendered_files(settings: HostSettings) -> dict[str, str]:
-    """Files by path of all concerns that write whole files, as on a bare host."""
+    """Return the files by path of all concerns that write whole files, as on a bare host."""
     return {path: text for concern in ALL if concern.files for path, text in concern.files(settings).items()}

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def values(record: Record) -> dict[str, Any]:
-    """One run for `--json`; docs/reference/run-record.md describes it."""
+    """Return one run for `--json`; docs/reference/run-record.md describes it."""
     begin, end = record.begin, record.end or {}
     return {
         "run": record.id,
@@ -83,7 +83,7 @@ def values(record: Record) -> dict[str, Any]:
 
 
 def all_records(root: Path) -> list[Record]:
-    """Every run of a site, the oldest first."""
+    """Return every run of a site, the oldest first."""
     return [record_of(path.stem, read_record(path)) for path in records(root)]
 
 
@@ -103,7 +103,7 @@ def table(
 
 
 def lines(record: Record, events: Sequence[Event], overtaken: bool = False) -> Iterator[str]:
-    """One run for a person: its head, its events, its end."""
+    """Yield one run for a person: its head, its events, its end."""
     begin = record.begin
     yield f"{record.id}: {begin.get('what', '?')}, by {begin.get('who', '?')}"
     yield f"hosts: {', '.join(record.hosts) or 'none'}"

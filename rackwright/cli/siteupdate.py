@@ -59,7 +59,7 @@ class Copy:
 
 
 def copies(before: Mapping[Path, bytes], mine: Mapping[Path, bytes], now: Mapping[Path, bytes]) -> Iterator[Copy]:
-    """Every file that is, or was, shipped."""
+    """Yield every file that is, or was, shipped."""
     for path in sorted({*before, *now}):
         yield Copy(path, before.get(path), mine.get(path), now.get(path))
 

@@ -48,7 +48,7 @@ def _clashes(endpoint: EndpointSettings, way: Mapping[str, Any]) -> Iterator[Fin
 
 
 def quiet_loggers(endpoint: EndpointSettings) -> tuple[str, ...]:
-    """Loggers that would write the endpoint's key at its start."""
+    """Return the loggers that would write the endpoint's key at its start."""
     way = table("api_key")[endpoint.engine_kind]
     until = way.get("until")
     if endpoint.api_key is None or (until and not_before(bare(endpoint.version), until)):

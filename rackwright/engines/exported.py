@@ -32,7 +32,7 @@ SIZE = 4 << 20
 
 
 def file_of(site: Path, digest: str) -> Path:
-    """Where the site keeps what an image accepts. digest: `sha256:` and 64 hexadecimal digits."""
+    """Return where the site keeps what an image accepts. digest: `sha256:` and 64 hexadecimal digits."""
     return site / FOLDER / f"{digest.replace(':', '-')}.yml"
 
 
@@ -84,7 +84,7 @@ def _unfit(path: Path, why: str) -> SettingsError:
 
 
 def _locked(settings: HostSettings) -> Mapping[str, str]:
-    """Digests of the lock file; what is wrong with it is said where it is read whole."""
+    """Return the digests of the lock file; what is wrong with it is said where it is read whole."""
     path = settings.site / settings.paths.lock_file
     try:
         return dict(load_foreign_yaml(path.read_text())["images"])

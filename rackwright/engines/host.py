@@ -37,7 +37,7 @@ NOT_ASKED = (
 
 
 def check_host(settings: HostSettings) -> list[Finding]:
-    """Everything that is wrong with a host's endpoints, each at the key where it stands; nothing twice.
+    """Return everything that is wrong with a host's endpoints, each at the key where it stands; nothing twice.
 
     Settings are judged once, with what their images have said by then.
     """

@@ -28,7 +28,7 @@ _KEY = re.compile(r"(?i)api[_-]?key")
 
 
 def check_secrets(endpoint: EndpointSettings) -> Iterator[Finding]:
-    """Every word that looks like a secret, with the place where it belongs. The word itself is in no message."""
+    """Yield every word that looks like a secret, with the place where it belongs. The word itself is in no message."""
     for path, name, value in (*_environment(endpoint), *_arguments(endpoint), *_values(endpoint.engine, ("engine",))):
         if _is_one(name, value):
             yield _finding(path, _way_out(f"{name} {value}"))
@@ -96,7 +96,7 @@ def _arguments(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]
 
 
 def _values(value: Any, path: KeyPath, name: str = "") -> Iterator[tuple[KeyPath, str, str]]:
-    """Each text below a value: its path, the nearest key, and the text. An item of a list stands at its key."""
+    """Yield each text below a value: its path, the nearest key, and the text. An item of a list stands at its key."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from _values(below, (*path, str(key)), str(key))

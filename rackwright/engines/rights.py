@@ -77,7 +77,7 @@ def missing(endpoint: EndpointSettings, hardware: Hardware) -> list[Need]:
 
 
 def check_rights(endpoint: EndpointSettings, hardware: Hardware) -> Iterator[Finding]:
-    """Capabilities that the settings take away from a backend that needs them."""
+    """Yield the capabilities that the settings take away from a backend that needs them."""
     for need in missing(endpoint, hardware):
         text = f"leaves out {need.capability}: {need.why}; write add_capabilities: [{need.capability}]"
         yield Finding(("container", "capabilities"), text, Level.WARN, link=need.source, code="RW0325")

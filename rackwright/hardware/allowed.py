@@ -83,7 +83,7 @@ def words_of(texts: Iterable[str], allowed: Collection[str]) -> list[str]:
 
 
 def repositories() -> frozenset[str]:
-    """Models that the product's own data name; others may be somebody's own."""
+    """Return the models that the product's own data name; others may be somebody's own."""
     named = {row["repository"] for name in ("models", "drafts") for row in table(name)}
     return frozenset(named | {row["target"] for row in table("drafts")})
 
@@ -97,7 +97,7 @@ def profiles() -> frozenset[str]:
 
 
 def options(told: Mapping[str, Any], keys: Mapping[tuple[str, ...], Key]) -> dict[str, Any]:
-    """Options that the engine has, by their dotted names, with values that its own data know."""
+    """Return the options that the engine has, by their dotted names, with values that its own data know."""
     return {".".join(path): value for path, value in _options(told, keys, ())}
 
 

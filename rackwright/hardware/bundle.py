@@ -82,7 +82,7 @@ def gate_of(rows: Iterable[AskedRow], endpoints: Sequence[str]) -> list[Json]:
 
 
 def seconds_of(host: HostTimeline) -> Json:
-    """Seconds by phase, and of the whole switch."""
+    """Return the seconds by phase, and of the whole switch."""
     found: dict[str, float] = {}
     for span in host.spans:
         if span.phase in PHASES and span.end is not None:

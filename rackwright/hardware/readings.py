@@ -47,7 +47,7 @@ def host_record(reading: HostReading, settings: HostSettings) -> Json:
 
 
 def machine_of(machine: SeenMachine, docker: SeenDocker, gpus: SeenGpus) -> Json:
-    """Versions and sizes of a machine."""
+    """Return the versions and sizes of a machine."""
     values, memory = machine.values, machine.number("MemTotal")
     return known(
         architecture=allowed.word(values.get("architecture"), ("x86_64", "aarch64")),
@@ -68,7 +68,7 @@ SYSTEM_VERSIONS = ("11", "12", "13", "14", "20.04", "22.04", "24.04", "26.04")
 
 
 def gpus_of(gpus: Iterable[Gpu]) -> list[Json]:
-    """Equal GPUs once, with their count."""
+    """Return equal GPUs once, with their count."""
     counted = Counter(tuple(_gpu(gpu).items()) for gpu in gpus)
     return [{"count": count, **dict(told)} for told, count in counted.items()]
 

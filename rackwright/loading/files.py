@@ -140,7 +140,7 @@ class Site:
         return []
 
     def unknown_files(self, kind: str, names: Collection[str]) -> list[Problem]:
-        """Files in group_vars or host_vars whose name is a group's or host's with a slip of the keyboard."""
+        """Return the files in group_vars or host_vars whose name is a group's or host's with a slip of the keyboard."""
         return [
             Problem(
                 Origin(self.display(path)),
@@ -180,7 +180,7 @@ class Site:
         return _name(path) in _profiles() or (self.root / SHIPPED / path.parent.name / path.name).exists()
 
     def unusable(self, kind: str) -> list[tuple[str, Problem]]:
-        """Return entries of group_vars or host_vars that are not readable files, each with its group or host."""
+        """Return the entries of group_vars or host_vars that are not readable files, each with its group or host."""
         places = [folder / kind for folder in self._judged]
         found = {place: ("", _why_no_folder(place)) for place in places}
         found |= {

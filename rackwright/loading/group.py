@@ -120,7 +120,7 @@ def _problem(host: InventoryHost, key: str, text: str, code: str = MISFIT) -> Pr
 
 
 def _path(host: InventoryHost, key: str) -> KeyPath:
-    """Where a key of the host's endpoint stands: below `endpoints`, or at the top level."""
+    """Return where a key of the host's endpoint stands: below `endpoints`, or at the top level."""
     name, _ = _asked(host)
     return ("endpoints", name, key) if key in host.settings.endpoints.get(name, {}) else (key,)
 
@@ -141,7 +141,7 @@ def _alone(host: InventoryHost, names: Sequence[str]) -> Iterator[Problem]:
 
 
 def _in_another(host: InventoryHost, hosts: Hosts) -> Iterator[tuple[str, Problem]]:
-    """Hosts of this list that have another list: a host serves in one endpoint."""
+    """Yield the hosts of this list that have another list: a host serves in one endpoint."""
     names = _asked(host)[1].hosts
     if isinstance(names, int):
         return

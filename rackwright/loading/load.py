@@ -406,7 +406,7 @@ def _renamed_origin(path: KeyPath, origin: Origin) -> tuple[KeyPath, Origin]:
 
 
 def _documents(paths: set[Path], site: Site) -> dict[Path, Document]:
-    """All files parsed, with every vault value as a Secret; two decryption commands at most."""
+    """Return all files parsed, with every vault value as a Secret; two decryption commands at most."""
     texts, broken = _texts(paths, site)
     whole = [path for path, text in texts.items() if text.startswith(VAULT_HEADER)]
     plain = decrypt([Ciphertext(texts[path].strip(), Origin(site.display(path))) for path in whole], site.root)

@@ -37,7 +37,7 @@ class Layer:
 
 
 def merge(layers: Iterable[Layer]) -> Layer:
-    """All layers as one, the last being the strongest. The layers themselves are left as they are."""
+    """Return all layers as one, the last being the strongest. The layers themselves are left as they are."""
     merged = Layer({}, {})
     for layer in layers:
         origins: Origins = {}

@@ -14,7 +14,7 @@ BEFORE_AUTO = ("1.0", "1.1", "1.2")
 
 
 def notes(settings: HostSettings, closes_ports: bool = True) -> list[str]:
-    """Warnings about one host's settings; endpoints that are warned of alike, as replicas are, in one.
+    """Return warnings about one host's settings; endpoints that are warned of alike, as replicas are, in one.
 
     closes_ports: whether deploy.py calls firewall() for the host; otherwise who may reach a port is not ours to say.
     """

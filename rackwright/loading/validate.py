@@ -73,7 +73,7 @@ def _same(one: Any, other: Any) -> bool:
 def validate(
     host: str, values: Mapping[str, Any], origins: Origins, known: Known | None = None
 ) -> tuple[HostSettings | None, list[Problem]]:
-    """Typed settings of a host, and what is wrong; the settings are None when anything is."""
+    """Return the typed settings of a host, and what is wrong; the settings are None when anything is."""
     known = known or Known()
     asked = settings_values(values)
     judged = {**asked, OWN_KEYS: values.get(OWN_KEYS)}
@@ -131,7 +131,7 @@ def _code(detail: ErrorDetails) -> str:
 
 
 def _unless(told: list[Found], more: list[Found]) -> list[Found]:
-    """Problems at places that no earlier check has reported."""
+    """Return problems at places that no earlier check has reported."""
     return [one for one in more if not any(one.path[: len(seen.path)] == seen.path for seen in told)]
 
 
@@ -147,14 +147,14 @@ def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def _other_methods(values: Mapping[str, Any]) -> Iterator[Found]:
-    """Ways to a host, and to root on it, that Ansible has and we have not."""
+    """Yield the ways to a host, and to root on it, that Ansible has and we have not."""
     for key, known in connection.METHODS.items():
         if values.get(key) is not None and str(values[key]).strip().lower() not in known:
             yield Found((key,), f"{values[key]} {connection.WHY_ELSE[key]}", "RW0211")
 
 
 def _ssh_words(values: Mapping[str, Any]) -> Iterator[Found]:
-    """Arguments for ssh that say more than how a host is reached, or that were never tried here."""
+    """Yield the arguments for ssh that say more than how a host is reached, or that were never tried here."""
     for key in (key for key in ssh_args.KEYS if key in values):
         try:
             ssh_args.options({name: value for name, value in values.items() if name in (key, "ssh_config_file")})
@@ -194,7 +194,7 @@ def _settings(values: Mapping[str, Any], site: Path) -> tuple[HostSettings | Non
 
 
 def _endpoints(values: Mapping[str, Any]) -> list[Found]:
-    """Problems within `endpoints.NAME`, reported at their own lines rather than at the host's."""
+    """Return problems within `endpoints.NAME`, reported at their own lines rather than at the host's."""
     endpoints = values.get(ENDPOINTS)
     if not isinstance(endpoints, Mapping):
         return []
@@ -216,7 +216,7 @@ def _endpoint(base: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Found
 
 
 def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """`own` over `base`, also when an `engine` that is not a mapping cannot be merged."""
+    """Return `own` over `base`, also when an `engine` that is not a mapping cannot be merged."""
     mergeable = all(isinstance(values.get("engine", {}), dict) for values in (base, own))
     return overlay(dict(base), dict(own)) if mergeable else {**base, **own}
 
@@ -229,7 +229,7 @@ def _jinja(values: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def _odd_numbers(values: Mapping[str, Any]) -> Iterator[Found]:
-    """Numbers of the settings that YAML reads as other ones than people do."""
+    """Yield the numbers of the settings that YAML reads as other ones than people do."""
     for key, value in values.items():
         for path, leaf in leaves(value, (key,)) if not _is_own(key, values) else ():
             if isinstance(leaf, OddNumber):
@@ -238,7 +238,7 @@ def _odd_numbers(values: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def _no_json(values: Mapping[str, Any]) -> Iterator[Found]:
-    """Values of engines and of dockerd that YAML has and JSON has not: both are handed on as JSON."""
+    """Yield the values of engines and of dockerd that YAML has and JSON has not: both are handed on as JSON."""
     for key, value in values.items():
         for path, leaf in leaves(value, (key,)) if key in HostSettings.model_fields else ():
             if set(path) & {"engine", "daemon"} and (text := _beyond_json(leaf)):
@@ -246,7 +246,7 @@ def _no_json(values: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def _beyond_json(leaf: Any) -> str:
-    """Why a value cannot be JSON that every program reads; nothing where it can."""
+    """Return why a value cannot be JSON that every program reads; nothing where it can."""
     match leaf:
         case date():
             return f"{leaf} is a date to YAML: put it in quotes"
@@ -262,7 +262,7 @@ def _beyond_json(leaf: Any) -> str:
 
 
 def _secrets(values: Mapping[str, Any]) -> Iterator[Found]:
-    """Vault values where the setting is shown in clear."""
+    """Yield the vault values where the setting is shown in clear."""
     for key, value in values.items():
         if key not in HostSettings.model_fields and key not in connection.KEYS:
             continue
@@ -278,7 +278,7 @@ def _words(*values: Any) -> list[str]:
 
 
 def leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-    """All scalars below a value, with their paths."""
+    """Yield all scalars below a value, with their paths."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from leaves(below, (*path, str(key)))

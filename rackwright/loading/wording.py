@@ -97,7 +97,7 @@ SECRET_PLACES = f"secrets go into {', '.join(_NAMES[:-1])} and {_NAMES[-1]}"
 
 
 def path_of(detail: ErrorDetails) -> KeyPath:
-    """Where a value stands, without pydantic's names for the branches of a union and for mapping keys."""
+    """Return where a value stands, without pydantic's names for the branches of a union and for mapping keys."""
     error = detail.get("ctx", {}).get("error")
     if isinstance(error, MisfitError):
         return error.path
@@ -128,7 +128,7 @@ def _instead(key: str, above: KeyPath, known: Sequence[str]) -> str:
 
 
 def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
-    """One pydantic error as a sentence that never shows a secret."""
+    """Return one pydantic error as a sentence that never shows a secret."""
     path, value, kind = path_of(detail), detail.get("input"), detail["type"]
     if is_odd_key(detail):
         return f"a key must be text: put it in quotes, since YAML reads it as {_read_as(value)}"
@@ -183,7 +183,7 @@ def _may_be_secret(path: KeyPath, value: Any) -> bool:
 
 
 def _fields(model: type[BaseModel], path: KeyPath) -> list[str]:
-    """Keys that are right at a path below `model`."""
+    """Return the keys that are right at a path below `model`."""
     current: type[BaseModel] | None = model
     for part in path:
         if current is None or part not in current.model_fields:

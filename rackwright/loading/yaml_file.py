@@ -154,7 +154,7 @@ def _weigh(root: yaml.Node | None) -> None:
 
 
 def _weight(node: yaml.Node, known: dict[int, int], above: set[int]) -> int:
-    """Values below a node and itself, each counted as often as an alias names it."""
+    """Return the number of values below a node and itself, each counted as often as an alias names it."""
     if id(node) in above:
         raise yaml.MarkedYAMLError(problem="an alias of a value within itself", problem_mark=node.start_mark)
     if id(node) not in known:
@@ -174,7 +174,7 @@ def _checked(values: Any, origins: Origins, problems: list[Problem], file: str) 
 
 
 def _odd_keys(root: yaml.Node | None, file: str) -> Iterator[Problem]:
-    """Keys at the top that are not text; by now they include those of merged mappings."""
+    """Yield the keys at the top that are not text; by now they include those of merged mappings."""
     for key, _ in root.value if isinstance(root, yaml.MappingNode) else ():
         if key.tag not in TEXTS:
             yield Problem(_origin(file, key), (str(key.value),), "a key must be text: put it in quotes", code="RW0217")
@@ -193,7 +193,7 @@ def _unreadable(error: Exception, text: str, root: yaml.Node | None, file: str) 
 
 
 def _line(error: Exception, text: str) -> int:
-    """Where an error stands; a character that YAML does not take is met before there are lines. 0: unknown."""
+    """Return where an error stands; a character that YAML does not take is met before there are lines. 0: unknown."""
     if isinstance(error, yaml.reader.ReaderError):
         return text[: error.position].count("\n") + 1
     mark = getattr(error, "problem_mark", None)
@@ -212,7 +212,7 @@ def _origin(file: str, node: yaml.Node) -> Origin:
 
 
 def _survey(root: yaml.Node | None, file: str) -> tuple[Origins, list[Problem]]:
-    """Lines of all keys, and the keys that come twice, before YAML merge keys are expanded."""
+    """Return the lines of all keys, and the keys that come twice, before YAML merge keys are expanded."""
     origins: Origins = {}
     problems: list[Problem] = []
     for path, node, _ in _walk(root, (), ()):
@@ -226,7 +226,7 @@ def _survey(root: yaml.Node | None, file: str) -> tuple[Origins, list[Problem]]:
 def _walk(
     node: yaml.Node | None, path: KeyPath, above: tuple[yaml.Node, ...]
 ) -> Iterator[tuple[KeyPath, yaml.Node, yaml.Node]]:
-    """Each key and each item of a list: its path, the node that marks its line, and its value."""
+    """Yield each key and each item of a list: its path, the node that marks its line, and its value."""
     if node is None or any(node is ancestor for ancestor in above):
         return
     if isinstance(node, yaml.MappingNode):

@@ -183,7 +183,7 @@ def login(name: str, values: Mapping[str, Any]) -> str:
 
 
 def is_own(key: str, patterns: Sequence[object]) -> bool:
-    """Whether `own_keys` lets a key pass; it lets none where it has more patterns than it may."""
+    """Return True if `own_keys` lets a key pass; it lets none where it has more patterns than it may."""
     return len(patterns) <= PATTERNS and _any_of(tuple(map(str, patterns))).fullmatch(key) is not None
 
 

@@ -14,7 +14,7 @@ RANK_PORTS = 128 + DAEMON_PORTS
 
 
 def rank_ports(group_port: int) -> tuple[int, int]:
-    """First and last of these ports: they lie behind `group_port` and the lifelines' one."""
+    """Return the first and last of these ports: they lie behind `group_port` and the lifelines' one."""
     return group_port + 2, group_port + 1 + RANK_PORTS
 
 

@@ -31,10 +31,10 @@ def tag_of(reference: str) -> str:
 
 
 def login_key(registry: str) -> str:
-    """How Docker's config.json names a registry in `auths`."""
+    """Return how Docker's config.json names a registry in `auths`."""
     return "https://index.docker.io/v1/" if registry == HUB else registry
 
 
 def slug(text: str) -> str:
-    """Text as part of a systemd unit's or a file's name."""
+    """Return the text as part of a systemd unit's or a file's name."""
     return "".join(c if c.isalnum() or c in "._-" else "-" for c in text)

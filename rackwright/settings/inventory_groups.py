@@ -78,7 +78,7 @@ class InventoryGroups:
         return sorted(found - {ALL}, key=self._strength)
 
     def members(self, name: str) -> list[str]:
-        """Hosts of a group and of all groups below it, in the inventory's order."""
+        """Return the hosts of a group and of all groups below it, in the inventory's order."""
         return [host for host in self.hosts if name == ALL or name in self.of(host)]
 
     def _strength(self, name: str) -> tuple[int, int, str]:

@@ -348,7 +348,7 @@ class HostSettings(EndpointSettings):
                 raise MisfitError(text, *at, code="RW0113")
 
     def _replicas_at(self, name: str) -> tuple[str, ...]:
-        """Where an endpoint's `replicas` stands: its own key, or the top-level one."""
+        """Return where an endpoint's `replicas` stands: its own key, or the top-level one."""
         return ("endpoints", name, "replicas") if "replicas" in self.endpoints.get(name, {}) else ("replicas",)
 
 
@@ -380,7 +380,7 @@ def replicas(name: str, endpoint: EndpointSettings, at: tuple[str, ...]) -> list
 
 
 def overlay(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """`own` over `base` key by key.
+    """Return `own` over `base` key by key.
 
     So are the sections `gate` and `container`, and `engine` alone is merged deep (DECISIONS 37).
     """
@@ -396,7 +396,7 @@ def overlay(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def deep_merge(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """`own` over `base`, mappings merged key by key, everything else replaced."""
+    """Return `own` over `base`, mappings merged key by key, everything else replaced."""
     merged = dict(base)
     for key, value in own.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)

@@ -25,7 +25,7 @@ Origins = dict[KeyPath, Origin]
 
 
 def origin_of(origins: Mapping[KeyPath, Origin], path: KeyPath) -> Origin | None:
-    """Origin of the value at `path`, or of the nearest key above it; None when nothing is known of it."""
+    """Return the origin of the value at `path`, or of the nearest key above it; None when nothing is known of it."""
     for length in range(len(path), 0, -1):
         if path[:length] in origins:
             return origins[path[:length]]

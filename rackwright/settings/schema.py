@@ -22,7 +22,7 @@ FILES = "A file of group_vars/ or host_vars/ of a Rackwright site."
 
 
 def json_schema() -> Json:
-    """JSON Schema of one file of group_vars or host_vars: every key, none of them required at top level."""
+    """Return the JSON Schema of one file of group_vars or host_vars: every key, none of them required at top level."""
     definitions = all_definitions()
     host, connection = definitions.pop("HostSettings"), definitions.pop("Connection")
     properties = {**host["properties"], **connection["properties"]}

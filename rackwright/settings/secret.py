@@ -143,7 +143,7 @@ def shown_value(value: str, name: str) -> str:
 
 
 def showable_data(value: Any, name: str = "") -> Any:
-    """Values that another program prints, with a mask in the place of each text that holds a secret."""
+    """Return the values that another program prints, with a mask in the place of each text that holds a secret."""
     if isinstance(value, Mapping):
         return {key: showable_data(below, str(key)) for key, below in value.items()}
     if isinstance(value, list | tuple):

@@ -148,7 +148,7 @@ def goes_direct(host: str, pattern: str) -> bool:
 
 
 def _lower(headers: Any) -> dict[str, str]:
-    """Header names in lower case; a header that comes more than once is joined, as RFC 9110 (5.3) has it."""
+    """Return the header names in lower case; a header that comes more than once is joined, as RFC 9110 (5.3) has it."""
     return {name.lower(): ", ".join(headers.get_all(name)) for name in headers}
 
 

@@ -28,7 +28,7 @@ LISTING = 300
 
 
 def model_at_revision(client: Client, hub: str, source: ModelSource, token: Secret | None) -> LockedModel:
-    """Commit and wanted files of a model. `hub`: its address. Raises SourceError with what to do."""
+    """Return the commit and wanted files of a model. `hub`: its address. Raises SourceError with what to do."""
     login = _login(token)
     base = _base(hub, source)
     commit = commit_at_revision(client, hub, source, token)

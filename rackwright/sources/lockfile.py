@@ -276,7 +276,7 @@ def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
 
 
 def _other_bytes(name: str, one: tuple[str, LockedModel], other: tuple[str, LockedModel]) -> list[str]:
-    """Files of one commit of which two hosts have different bytes, as sentences."""
+    """Return the files of one commit of which two hosts have different bytes, as sentences."""
     (first, known), (host, model) = one, other
     files = ((path, known.files[path], pin) for path, pin in model.files.items() if path in known.files)
     return [

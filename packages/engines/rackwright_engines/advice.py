@@ -65,7 +65,7 @@ def advise(gpu: str, load: Load) -> list[Advice]:
 
 
 def _holds(row: Mapping[str, Any], load: Load) -> bool:
-    """Whether a profile takes such requests: its context holds them, and its steps their prompts."""
+    """Return True if a profile takes such requests: its context holds them, and its steps their prompts."""
     return bool(row["context"] >= load.length and row.get("prompt", row["context"]) >= load.context)
 
 
@@ -114,7 +114,7 @@ def _distance(figure: Mapping[str, Any], load: Load) -> float:
 
 
 def doublings(one: int, other: int) -> float:
-    """How many times one count must be doubled, or halved, to be the other. Both: at least 1."""
+    """Return how many times one count must be doubled, or halved, to be the other. Both: at least 1."""
     return abs(math.log2(one) - math.log2(other))
 
 

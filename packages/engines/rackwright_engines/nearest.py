@@ -30,6 +30,6 @@ def is_one_edit(text: str, name: str) -> bool:
 
 
 def _common(text: str, name: str) -> int:
-    """How many letters both begin with."""
+    """Return how many letters both begin with."""
     pairs = zip(text, name, strict=False)
     return next((index for index, (one, other) in enumerate(pairs) if one != other), min(len(text), len(name)))

@@ -21,7 +21,7 @@ class Ignored:
 
 
 def ignored_parameters(endpoint: Serving) -> list[Ignored]:
-    """Parameters of requests that an endpoint ignores, by its engine, version and way of drafting."""
+    """Return the parameters of requests that an endpoint ignores, by its engine, version and way of drafting."""
     return [
         Ignored(tuple(row["ignored"]), row["text"], row["source"])
         for row in table("requests")

@@ -21,7 +21,7 @@ class Version(NamedTuple):
 
 
 def parse_version(text: str) -> Version | None:
-    """Version that an image tag names (`v0.14.1`, `1.3.0rc1.post1`); None when it names none, as `latest`."""
+    """Return the version that an image tag names (`v0.14.1`, `1.3.0rc1.post1`); None for one without, as `latest`."""
     found = FORM.match(text)
     if not found:
         return None

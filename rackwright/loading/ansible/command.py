@@ -15,7 +15,7 @@ CONFIG = "ansible.cfg"
 
 
 def command(name: str) -> str:
-    """Path of an Ansible command: the one that was installed with Rackwright first, then PATH's.
+    """Return the path of an Ansible command: the one that was installed with Rackwright first, then PATH's.
 
     Raises SettingsError with what to install when the command is missing.
     """
@@ -29,7 +29,7 @@ def command(name: str) -> str:
 
 
 def _folders() -> list[Path]:
-    """Where pip puts commands: beside this Python, or with `--user`."""
+    """Return where pip puts commands: beside this Python, or with `--user`."""
     return [Path(sys.executable).parent, Path(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")))]
 
 

@@ -110,7 +110,7 @@ def _dumped(site: Path, *which: str) -> Iterator[dict[str, Any]]:
 
 
 def _entries(loaded: Any) -> Iterator[dict[str, Any]]:
-    """Entries of a dump, those of a plugin included."""
+    """Yield the entries of a dump, those of a plugin included."""
     for one in loaded if isinstance(loaded, list) else ():
         if {"name", "origin", "value"} <= one.keys():
             yield one

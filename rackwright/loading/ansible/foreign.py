@@ -43,7 +43,7 @@ class Foreign:
     """Hosts that nothing gives a model."""
 
     def without(self, layer: Layer, ours: bool) -> Layer:
-        """Return a layer with our keys alone. ours: the file is a Rackwright site's, where a near miss stays."""
+        """Return a layer with our keys alone. ours: the file is a Rackwright site's, where a near miss, a mistake, stays."""
         kept = {key: value for key, value in layer.values.items() if self._is_kept(key, value, ours)}
         for key in layer.values.keys() - kept.keys():
             self._leave_out(key, layer, ours)
@@ -97,7 +97,7 @@ def own_keys_in(layers: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def without_a_model(values: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any]) -> list[str]:
-    """Hosts that nothing gives a model while others have one: a management host among GPU hosts.
+    """Return the hosts that nothing gives a model while others have one: a management host among GPU hosts.
 
     Where every host lacks one, deploy.py gives it, or does without. values: by host. asked: what `--data` says.
     """

@@ -66,7 +66,7 @@ def holds_jinja(text: str) -> bool:
 
 
 def has_jinja(values: Mapping[str, Any]) -> bool:
-    """Whether a variable for the way to a host holds any."""
+    """Return True if a variable for the way to a host holds any."""
     return any(_holds(values.get(key)) for key in KEYS)
 
 

@@ -14,14 +14,14 @@ DETAILS = ("<<< caused by >>>", "Origin: ")
 
 
 def remarks(errors: str) -> list[str]:
-    """Each warning as one line, in their order, each once."""
+    """Return each warning as one line, in their order, each once."""
     found = list(dict.fromkeys(text for text in _texts(errors) if not any(quiet in text for quiet in QUIET)))
     more = [f"and {len(found) - SHOWN} more warnings of Ansible's"] if len(found) > SHOWN else []
     return [*found[:SHOWN], *more]
 
 
 def _texts(errors: str) -> Iterator[str]:
-    """Paragraphs that begin with a mark, and lines that a program of the user's printed before any of them."""
+    """Yield the paragraphs that begin with a mark, and lines that a user's program printed before any of them."""
     for paragraph in errors.replace("\r", "").split("\n\n"):
         text = ""
         for line in paragraph.splitlines():

@@ -29,7 +29,7 @@ SECRET = f"{PLAIN}, as an inline `!vault` string, or this key with its value in 
 
 
 def templates(key: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
-    """Each value and key below a setting that holds Jinja, wrapped as a secret or not, and what to do instead."""
+    """Yield each value and key below a setting that holds Jinja, wrapped as a secret or not, and what to do instead."""
     for path, text in _texts(value, (key,)):
         if isinstance(text, Secret):
             if is_secret(path) and holds_jinja(text.unmask()):
@@ -39,7 +39,7 @@ def templates(key: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str | Secret]]:
-    """All texts below a value, keys included."""
+    """Yield all texts below a value, keys included."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield (*path, str(key)), str(key)

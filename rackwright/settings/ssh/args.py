@@ -110,7 +110,7 @@ def _checked(command: str, keys: Sequence[Option]) -> str:
 
 
 def _hops(asked: Sequence[Option]) -> list[str]:
-    """Names of the jump hosts, without login and port."""
+    """Return the names of the jump hosts, without login and port."""
     jumps = next((value for name, value in asked if name.lower() == "proxyjump"), "")
     hops = [hop.strip().rpartition("@")[2] for hop in jumps.split(",") if hop.strip() not in ("", "none")]
     return [hop if hop.count(":") > 1 else hop.partition(":")[0] for hop in hops]

@@ -117,7 +117,7 @@ def is_unknown(name: str, data: Mapping[str, Any]) -> bool:
 
 
 def advice(hosts: Mapping[str, Mapping[str, Any]]) -> str:
-    """One warning about all such hosts. hosts: their connection data, by name."""
+    """Return one warning about all such hosts. hosts: their connection data, by name."""
     names = list(hosts)
     some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     remarks = dict.fromkeys(text for name in names[:3] for text in place_of(name, hosts[name]).names.remarks())

@@ -110,7 +110,7 @@ class HostNames:
         return (KeyVerdict.CHANGED, others[0].where) if others else (KeyVerdict.UNKNOWN, "")
 
     def remarks(self) -> list[str]:
-        """Why lines about the host, and files, are of no use for it."""
+        """Return why lines about the host, and files, are of no use for it."""
         every = [*self.about(self.entry), *self.about(self.also)]
         authority = (
             "names a certificate authority, and host certificates are not checked here: add the host's own key "
@@ -132,7 +132,7 @@ def lines_of(file: str) -> Lines:
 
 
 def unreadable(file: str) -> str:
-    """Why a file that is there cannot be read; empty when it can, or is missing."""
+    """Return why a file that is there cannot be read; empty when it can, or is missing."""
     path = Path(file).expanduser()
     try:
         if path == Path("/dev/null"):

@@ -57,7 +57,7 @@ class SshAnswer:
         return default if value.lower() == "none" else value
 
     def every(self, keyword: str) -> list[str]:
-        """All values of a keyword that may stand several times."""
+        """Return all values of a keyword that may stand several times."""
         return list(self.options.get(keyword, ()))
 
     def is_set(self, keyword: str, *values: str) -> bool:
@@ -155,7 +155,7 @@ def _refused(question: SshQuestion, ended: Finished) -> SettingsError:
 
 
 def through_itself(hop: str) -> str:
-    """Why a jump host is never reached, and what to write."""
+    """Return why a jump host is never reached, and what to write."""
     return (
         f"the SSH configuration reaches jump host {hop} through itself; next: before the ProxyJump of the others, "
         f"`Host {hop}` with `ProxyJump none`"
@@ -188,7 +188,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def matters(*files: Path, depth: int = 0) -> bool:
-    """Whether any of these files says how a host is reached, as far as a look tells."""
+    """Return True if any of these files says how a host is reached, as far as a look tells."""
     return any(_says_more(file, _stamp(file), depth) for file in files if file.exists())
 
 

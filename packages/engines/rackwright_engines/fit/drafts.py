@@ -36,7 +36,7 @@ class Draft:
 
 
 def drafts() -> list[Draft]:
-    """All known draft models."""
+    """Return all known draft models."""
     return [Draft(**row) for row in table("drafts")]
 
 

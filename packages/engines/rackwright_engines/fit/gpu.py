@@ -54,5 +54,5 @@ def gpu_types(hardware: GpuHost) -> list[GpuType]:
 
 
 def capabilities(hardware: GpuHost) -> list[str]:
-    """Compute capabilities that a host may have: the stated ones, or else those of its products."""
+    """Return the compute capabilities that a host may have: the stated ones, or else those of its products."""
     return list(hardware.compute_capability or {gpu.compute_capability: None for gpu in gpu_types(hardware)})

@@ -12,7 +12,7 @@ from rackwright_engines.version import bare
 
 
 def check_known_bad(endpoint: Serving, hardware: GpuHost) -> list[Finding]:
-    """Every known-bad row that an endpoint on such a host is."""
+    """Return every known-bad row that an endpoint on such a host is."""
     return [_finding(row) for row in table("known_bad") if _fits(row, endpoint, hardware)]
 
 

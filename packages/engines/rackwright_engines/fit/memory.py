@@ -28,7 +28,7 @@ def check_memory(endpoint: Serving, plan: EngineOptions, hardware: GpuHost) -> l
 
 
 def weights_of(endpoint: Serving) -> int | None:
-    """Bytes of the model and its draft together; None when the model's size is not known."""
+    """Return the bytes of the model and its draft together; None when the model's size is not known."""
     sizes = _sizes()
     if endpoint.model is None or endpoint.model.repository not in sizes:
         return None
@@ -65,7 +65,7 @@ def _room(plan: EngineOptions, memory: float, share: float) -> float:
 
 
 def _token(plan: EngineOptions, model: dict[str, Any] | None) -> float:
-    """Bytes of KV cache a token takes on one GPU; 0 when it is not known."""
+    """Return the bytes of KV cache a token takes on one GPU; 0 when it is not known."""
     if model is None:
         return 0
     narrow = 0.5 if "fp8" in str(plan.effective("kv_dtype")) else 1.0

@@ -80,7 +80,7 @@ def _line(endpoint: Serving) -> VersionLine:
 
 
 def _leaves(rows: Mapping[str, Any], key: str, value: Any) -> Iterator[tuple[KeyPath, str, Any]]:
-    """Values that rows are about, at a key or below it, also within JSON text."""
+    """Yield the values that rows are about, at a key or below it, also within JSON text."""
     if key in rows:
         yield (), key, value
         return
@@ -102,7 +102,7 @@ def _named(path: KeyPath, value: Any, row: Mapping[str, Any], inline: bool) -> I
 
 
 def _adapters(value: Any) -> Iterator[str]:
-    """Folders of adapters: PATH, NAME=PATH, JSON text, mappings, and lists of these."""
+    """Yield the folders of adapters: PATH, NAME=PATH, JSON text, mappings, and lists of these."""
     inner = parsed(value) if isinstance(value, str) else value
     if isinstance(inner, list | tuple):
         for one in inner:

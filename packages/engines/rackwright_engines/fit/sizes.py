@@ -77,7 +77,7 @@ class EngineOptions:
     """By the engine's own keys, whatever names the user gave them."""
 
     def path(self, name: str) -> KeyPath:
-        """Path of the value in the endpoint's settings; `engine` alone for what the engine does not have."""
+        """Return the path of the value in the endpoint's settings; `engine` alone for what the engine does not have."""
         return ("engine", *NAMES[self.engine_kind].get(name, ()))
 
     def has(self, name: str) -> bool:

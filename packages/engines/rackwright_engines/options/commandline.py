@@ -103,7 +103,7 @@ def is_option(argument: str) -> bool:
 
 
 def parsed(value: Any) -> Any:
-    """JSON text as values; None for text that is no JSON, anything else as it is."""
+    """Return JSON text as values; None for text that is no JSON, anything else as it is."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:

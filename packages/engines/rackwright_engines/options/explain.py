@@ -31,7 +31,7 @@ def matching(word: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _other_spellings(word: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Keys of vLLM and SGLang by an alias, a short flag, `no-NAME`, or with underscores."""
+    """Yield the keys of vLLM and SGLang by an alias, a short flag, `no-NAME`, or with underscores."""
     for engine in ("vllm", "sglang"):
         for line in lines(engine).values():
             meant = exactly(line, word)
@@ -40,7 +40,7 @@ def _other_spellings(word: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def speaking_of(word: str) -> list[tuple[str, str]]:
-    """Keys whose text names a word, as those do whose value is JSON: engine and key."""
+    """Return the keys whose text names a word, as those do whose value is JSON: engine and key."""
     named = re.compile(rf"\b{re.escape(word)}\b")
     return [
         (engine, key)
@@ -56,7 +56,7 @@ def _elsewhere() -> dict[str, str]:
 
 
 def all_names() -> list[str]:
-    """Every key of every engine, with dots."""
+    """Return every key of every engine, with dots."""
     return sorted({dotted(path) for engine in PRODUCTS for path in _paths(engine)})
 
 
@@ -65,7 +65,7 @@ def _paths(engine: str) -> list[tuple[str, ...]]:
 
 
 def explain(engine: str, path: tuple[str, ...]) -> list[str]:
-    """Lines about one key, the newest version's type and default first."""
+    """Return the lines about one key, the newest version's type and default first."""
     spoken = table(f"{engine}/keys") if "keys" in files(engine) else {}
     told = spoken.get(dotted(path)) or spoken.get(f"no-{dotted(path)}", {})
     having = {name: line.all_keys()[path] for name, line in lines(engine).items() if path in line.all_keys()}
@@ -93,7 +93,7 @@ _SIGNS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 
 
 def _values(engine: str, path: tuple[str, ...], having: dict[str, Key]) -> Iterator[str]:
-    """Values that not every version with the key takes, or that one is not sure to take."""
+    """Yield the values that not every version with the key takes, or that one is not sure to take."""
     every = dict.fromkeys(value for key in having.values() for value in key.values)
     taking = {value: {name: key for name, key in having.items() if value in key.values} for value in every}
     some = [
@@ -106,7 +106,7 @@ def _values(engine: str, path: tuple[str, ...], having: dict[str, Key]) -> Itera
 
 
 def _unsure(engine: str, path: tuple[str, ...], value: str) -> list[str]:
-    """Versions that are not sure to take a value of a tag."""
+    """Return the versions that are not sure to take a value of a tag."""
     tags = {name: list(line.unions.values()) for name, line in lines(engine).items()}
     return [name for name, all_ in tags.items() if any(one.tag == path[-1] and value in one.unsure for one in all_)]
 

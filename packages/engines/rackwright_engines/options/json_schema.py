@@ -215,7 +215,7 @@ class _Reader:
         return self._union(section, key, {"tag": tag, "kinds": words[tag], "untagged": mixed})
 
     def _words(self, tag: str, names: list[str]) -> dict[str, str]:
-        """Sections by the one value that each of them has for a tag."""
+        """Return the sections by the one value that each of them has for a tag."""
         values = {name: self.sections[name].get(tag, {}).get("values", ()) for name in names}
         return {several[0]: name for name, several in values.items() if len(several) == 1}
 
@@ -236,7 +236,7 @@ class _Reader:
             _spoilt(f"it has more than {MOST_KEYS} keys")
 
     def _paths(self, name: str, counted: dict[str, tuple[int, int]], level: int) -> tuple[int, int]:
-        """How many keys a section has with all below it, and how many levels they are deep."""
+        """Return how many keys a section has with all below it, and how many levels they are deep."""
         if name not in counted and level <= DEPTH:
             kinds = [str(part["type"]).removesuffix("?") for part in self.sections[name].values()]
             below = [self._paths(inner, counted, level + 1) for kind in kinds for inner in self._below(kind)]
@@ -251,7 +251,7 @@ class _Reader:
 
 
 def _together(kinds: list[Json]) -> Json:
-    """One type for several: values add up, whole numbers are numbers, and what has no common type is `any`."""
+    """Return one type for several: values add up, whole numbers are numbers, and what has no common type is `any`."""
     if len(kinds) == 1 or all(one == kinds[0] for one in kinds):
         return kinds[0]
     types = {str(one["type"]) for one in kinds}

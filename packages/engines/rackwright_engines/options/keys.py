@@ -54,7 +54,7 @@ def check_section(
 
 
 def _words(line: VersionLine, options: Mapping[str, Any], place: OptionSet) -> Iterator[Finding]:
-    """Keys that become words of a command line."""
+    """Yield the keys that become words of a command line."""
     before: dict[tuple[str, tuple[str, ...]], str] = {}
     for name, value in options.items():
         path, meant = (str(name),), spelled(line, str(name))
@@ -131,7 +131,7 @@ def _json_section(line: VersionLine, key: Key, value: Any, path: KeyPath, place:
 
 
 def _ignored(line: VersionLine, section: str) -> set[str]:
-    """Keys that do nothing; those of a base section count for every kind of drafting."""
+    """Return the keys that do nothing; those of a base section count for every kind of drafting."""
     shared = line.ignored.get("DecodingBaseConfig", frozenset()) if section.endswith("DecodingConfig") else frozenset()
     return set(line.ignored.get(section, frozenset())) | set(shared)
 
@@ -166,7 +166,7 @@ def _unknown_key(line: VersionLine, section: str, value: Any, path: KeyPath, pla
 
 
 def _nested(name: str, names: Collection[str]) -> str:
-    """How a name with dots is written in a YAML file, where its first part is known; else empty."""
+    """Return how a name with dots is written in a YAML file, where its first part is known; else empty."""
     first, *others = name.split(".")
     if not others or first not in names:
         return ""

@@ -40,7 +40,7 @@ def pairs(schema: VersionLine, version: str, options: Mapping[str, Any], argumen
 
 @cache
 def rules_of(engine: str) -> Mapping[str, Json]:
-    """All rules of an engine by their names."""
+    """Return all rules of an engine by their names."""
     return dict(table(f"{engine}/rules"))
 
 

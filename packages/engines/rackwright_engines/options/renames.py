@@ -54,7 +54,7 @@ class Meaning:
 
 
 def meanings(engine: str) -> list[Meaning]:
-    """All renames of an engine."""
+    """Return all renames of an engine."""
     raw = table(f"{engine}/moves") if "moves" in files(engine) else []
     return [
         Meaning(
@@ -81,7 +81,7 @@ def right_place(line: VersionLine, path: KeyPath, value: Any, options: Mapping[s
 
 
 def renamed(line: VersionLine, path: KeyPath, value: Any) -> Hint | None:
-    """How `line` says what this key and value say elsewhere; None when no rename is known."""
+    """Return how `line` says what this key and value say elsewhere; None when no rename is known."""
     for meaning in meanings(line.engine):
         form = meaning.said(path, value)
         if form:

@@ -62,7 +62,7 @@ def _graphs(line: VersionLine, options: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def generated_sizes(largest: int, padding: bool) -> list[int]:
-    """Batch sizes for which the engine captures graphs on its own, up to and with `largest`."""
+    """Return the batch sizes for which the engine captures graphs on its own, up to and with `largest`."""
     sizes = {1, 2, 4, *range(8, 129, 8)} if padding else {*range(1, 33), 64, 128}
     sizes |= {2**power for power in range(8, math.ceil(math.log2(largest)) if largest > 1 else 0)}
     return sorted({size for size in sizes if size <= largest} | {largest})

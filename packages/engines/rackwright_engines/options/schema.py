@@ -63,7 +63,7 @@ class Union:
         return value.get(self.tag, self.otherwise)
 
     def section(self, value: Mapping[str, Any]) -> str | None:
-        """Name of the section that a value must fit; None for an unknown tag."""
+        """Return the name of the section that a value must fit; None for an unknown tag."""
         tag = self.tagged(value)
         return self.untagged if tag is None else self.kinds.get(tag) if isinstance(tag, str) else None
 
@@ -109,17 +109,17 @@ class VersionLine:
         return long, short
 
     def section(self, key: Key, value: Any) -> str | None:
-        """Name of the section that a value of `key` must fit; None for plain values and unknown tags."""
+        """Return the name of the section that a value of `key` must fit; None for plain values and unknown tags."""
         if key.type in self.unions:
             return self.unions[key.type].section(value) if isinstance(value, dict) else None
         return key.type if key.type in self.sections else None
 
     def tags(self, section: str) -> set[str]:
-        """Keys of a section that only say of which kind it is."""
+        """Return the keys of a section that only say of which kind it is."""
         return {one.tag for one in self.unions.values() if section in (*one.kinds.values(), one.untagged)}
 
     def all_keys(self) -> Mapping[tuple[str, ...], Key]:
-        """Every key with its path; kinds of a union share their path, the first one counts."""
+        """Return every key with its path; kinds of a union share their path, the first one counts."""
         return self._all_keys
 
     @cached_property
@@ -141,7 +141,7 @@ class VersionLine:
 
 
 def lines(engine: str) -> Mapping[str, VersionLine]:
-    """All version lines of an engine by name, the oldest first."""
+    """Return all version lines of an engine by name, the oldest first."""
     return {name: _line(engine, name) for name in _names(engine)}
 
 
@@ -171,7 +171,7 @@ def next_line(line: VersionLine) -> VersionLine | None:
 
 
 def all_versions(engine: str) -> list[str]:
-    """Every version that a line was written for, in order."""
+    """Return every version that a line was written for, in order."""
     return sorted((version for line in lines(engine).values() for version in line.versions), key=_order)
 
 
@@ -234,7 +234,7 @@ def _inherited(base: Json) -> Json:
 
 
 def _sourced(own: Json, keys: Json, name: str) -> Json:
-    """Keys of a class that was read whole, with the file that says them beside those that have none."""
+    """Return the keys of a class that was read whole, with the file that says them beside those that have none."""
     source = {"in": own["in"], "of": name}
     return {key: told if _has_source(told) else {**told, **source} for key, told in keys.items()}
 

@@ -108,7 +108,7 @@ def _is_flag(schema: VersionLine, key: Key) -> bool:
 
 
 def _json(line: VersionLine, value: Any) -> Any:
-    """JSON text, or a mapping where the file's reader makes text of it."""
+    """Return JSON text, or a mapping where the file's reader makes text of it."""
     if isinstance(value, Mapping) and line.mappings:
         return value
     found = parsed(_adapter("str").validate_python(value))
