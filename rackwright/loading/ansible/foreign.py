@@ -43,7 +43,7 @@ class Foreign:
     """Hosts that nothing gives a model."""
 
     def without(self, layer: Layer, ours: bool) -> Layer:
-        """Return a layer with our keys alone. ours: the file is a Rackwright site's, where a near miss, a mistake, stays."""
+        """Return a layer with our keys alone. ours: the file is a Rackwright site's, where a slip stays in."""
         kept = {key: value for key, value in layer.values.items() if self._is_kept(key, value, ours)}
         for key in layer.values.keys() - kept.keys():
             self._leave_out(key, layer, ours)
