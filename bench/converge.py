@@ -60,7 +60,7 @@ def counts(total: int) -> list[int]:
 
 
 def prepare(hosts: Sequence[Host], folder: Path) -> None:
-    """What the others need: Python on the hosts for Ansible's modules, and the state to converge to."""
+    """Prepare what the other tools need: Python on the hosts for Ansible's modules, and the state to converge to."""
     for host in hosts:
         host.run(PYTHON)
     written(hosts[0], folder)
@@ -96,7 +96,7 @@ def seen_unchanged(meter: Meter, tool: Tool, hosts: Sequence[Host]) -> tuple[int
 
 
 def kept() -> list[Sitting]:
-    """The figures that lie in the repository."""
+    """Return the figures that are stored in the repository."""
     return [sitting_of(values) for values in json.loads(KEPT.read_text())] if KEPT.exists() else []
 
 

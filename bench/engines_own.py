@@ -55,13 +55,13 @@ ROWS = (
     ("end to end p50, ms", "latency_p50"),
     ("draft tokens accepted", "accepted"),
 )
-"""What both say: a title, and the name in a record of ours."""
+"""Hold what both report: a title, and the name in a record of Rackwright."""
 THEIRS = {
     "request_rate": "request_throughput",
     "output_rate": "output_throughput",
     "ttft_p50": "p50_ttft_ms",
     "ttft_p99": "p99_ttft_ms",
-    # aiperf's mean pause of a request is what vLLM calls TPOT; its ITL counts every pause by itself.
+    # aiperf's mean pause of a request is what vLLM calls TPOT; its ITL counts each pause separately.
     "itl_p50": "p50_tpot_ms",
     "latency_p50": "p50_e2el_ms",
     "accepted": "spec_decode_acceptance_rate",
@@ -79,7 +79,7 @@ class Cell:
     output: int
 
     def talks(self, seed: int) -> str:
-        """Requests in ShareGPT's form, which both tools read."""
+        """Return requests in ShareGPT's form, which both tools read."""
         chosen = random.Random(seed)
         texts = [" ".join(chosen.choices(WORDS, k=self.words)) for _ in range(self.requests)]
         answer = " ".join(chosen.choices(WORDS, k=self.output))
@@ -88,7 +88,7 @@ class Cell:
 
 
 def ours(cell: Cell, inventory: str, host: str, seed: int) -> Figures:
-    """What `rackwright bench` measures, as its record has it."""
+    """Return what `rackwright bench` measures, as its record has it."""
     with tempfile.TemporaryDirectory(prefix="rackwright-engines-own-") as folder:
         talks, suite = Path(folder) / "talks.json", Path(folder) / "cell.yml"
         talks.write_text(cell.talks(seed))
@@ -108,7 +108,7 @@ def ours(cell: Cell, inventory: str, host: str, seed: int) -> Figures:
 
 
 def theirs(cell: Cell, one: Connected, seed: int) -> Figures:
-    """What `vllm bench serve` measures, inside the endpoint's container."""
+    """Return what `vllm bench serve` measures, inside the endpoint's container."""
     ((name, endpoint),) = one.entry.settings.all_endpoints.items()
     assert endpoint.model is not None
     inside = f"docker exec -i {container_name(name)}"
@@ -130,7 +130,7 @@ def theirs(cell: Cell, one: Connected, seed: int) -> Figures:
 
 
 def asked(one: Connected, script: str) -> str:
-    """What a command of the host prints. Raises RackwrightError when it fails."""
+    """Return what a command of the host prints. Raises RackwrightError when it fails."""
     shell = command_of(Shell(script, timeout=SECONDS))
     ok, output = remote(one.host, shell, timeout=SECONDS + 10, quiet=True)
     if not ok:
@@ -140,7 +140,7 @@ def asked(one: Connected, script: str) -> str:
 
 @contextmanager
 def lock_as_it_was(lock: Path) -> Iterator[None]:
-    """The site's lock has no lines for files that are made up here."""
+    """Restore the site's lock afterwards: it has no entries for files that are made up here."""
     before = lock.read_bytes() if lock.exists() else None
     try:
         yield
@@ -150,7 +150,7 @@ def lock_as_it_was(lock: Path) -> Iterator[None]:
 
 @contextmanager
 def on_host(inventory: str, host: str) -> Iterator[Connected]:
-    """The one host."""
+    """Connect to the host."""
     with connected(chosen_hosts(inventory, [host])) as (one,):
         yield one
 

@@ -63,7 +63,7 @@ def measured(hosts: Sequence[Host], seconds: float, rounds: int) -> dict[str, fl
 
 
 def far_tools(hosts: Sequence[Host], ports: Mapping[str, int], folder: Path) -> list[Tool]:
-    """The tools, with an inventory in which each host is at its relay, under its own key."""
+    """Return the tools, with an inventory in which each host is at its relay, under its own key."""
     known = folder / "known_hosts"
     known.write_text("".join(f"[127.0.0.1]:{ports[host.name]} {host.public_host_key()}\n" for host in hosts))
     inventory = folder / "far.py"
@@ -86,7 +86,7 @@ def table(hosts: int, found: Mapping[int, Mapping[str, float]]) -> Iterator[str]
 
 @contextmanager
 def relays(hosts: Sequence[Host], seconds: float) -> Iterator[dict[str, int]]:
-    """A relay for each host on this machine; the ports of all, by host."""
+    """Start a relay for each host on this machine; yield the ports of all, by host."""
     loop, ports = asyncio.new_event_loop(), dict[str, int]()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -86,7 +86,7 @@ class Groups(threading.Thread):
 
 
 def own_parts(used: Mapping[str, float]) -> dict[str, float]:
-    """What each group has used itself: less what those right below it have."""
+    """Return what each group has used itself: less what the groups directly below it have."""
     below: defaultdict[str, float] = defaultdict(float)
     for name, seconds in used.items():
         if name != ".":
@@ -95,7 +95,7 @@ def own_parts(used: Mapping[str, float]) -> dict[str, float]:
 
 
 def kind_of(group: str) -> str:
-    """What runs in a group of that name."""
+    """Return what runs in a group of that name."""
     return next((kind for kind, pattern in KINDS if re.search(pattern, f"/{group}")), OTHER)
 
 

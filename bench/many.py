@@ -84,14 +84,14 @@ def seen_once(tool: Tool, names: Sequence[str], meter: Meter) -> tuple[int, int]
 
 
 def spent(tool: Tool, names: Sequence[str], meter: Meter) -> Spent:
-    """What one run of a tool takes. Raises ChangedError."""
+    """Return what one run of a tool takes. Raises ChangedError."""
     outcome, found = meter.spend(tool.command)
     tool.unchanged(outcome, names)
     return found
 
 
 def table(title: str, seen: Mapping[str, tuple[int, int]], rounds: Sequence[Mapping[str, Spent]]) -> list[str]:
-    """A row a tool: medians of the rounds, and of its share of the bare client's clock and CPU in the same round."""
+    """Return a row a tool: medians of the rounds, and of its share of the bare client's clock and CPU in each round."""
     heads = (title, "clock, s", "CPU, s", "of it client", "memory, MiB", "open files", "x clock", "x CPU")
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, (memory, files) in seen.items():
@@ -103,7 +103,7 @@ def table(title: str, seen: Mapping[str, tuple[int, int]], rounds: Sequence[Mapp
 
 
 def _shares(name: str, rounds: Sequence[Mapping[str, Spent]], of: str) -> str:
-    """The median of the rounds' ratios to the bare client, and the least and the most."""
+    """Return the median of the rounds' ratios to the bare client, and the least and the most."""
     if any(BARE not in one for one in rounds):
         return ""
     found = sorted(getattr(one[name], of) / getattr(one[BARE], of) for one in rounds)
@@ -113,7 +113,7 @@ def _shares(name: str, rounds: Sequence[Mapping[str, Spent]], of: str) -> str:
 def many_tools(
     hosts: Sequence[Host], bastion: Host | None, ports: Sequence[int], names: int, folder: Path
 ) -> list[tuple[Tool, list[str]]]:
-    """The tools, and the names that each goes to. A bare client goes through no bastion."""
+    """Return the tools, and the names that each goes to. A bare client goes through no bastion."""
     known = folder / "known_hosts"
     keys = [f"[{host.address}]:{port} {host.public_host_key()}\n" for port in ports for host in hosts]
     known.write_text("".join([*keys, *([f"{bastion.address} {bastion.public_host_key()}\n"] if bastion else [])]))
@@ -136,7 +136,7 @@ def many_tools(
 def inventory_data(
     own: Mapping[str, Any], hosts: Sequence[Host], ports: Sequence[int], names: int, more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the inventory goes by: names with SSH data, and the lab's own settings, their secrets as texts."""
+    """Return the inventory's data: names with SSH data, and the lab's own settings, their secrets as texts."""
     many = [(f"{host.name}-{port}", {**ssh_data(host), **more, "ssh_port": port}) for port in ports for host in hosts]
     secrets = {"key": own["registry"]["key"].unmask(), "token": own["models"]["hub_token"].unmask()}
     plain = {key: value for key, value in own.items() if key not in ("registry", "models")}
@@ -145,8 +145,7 @@ def inventory_data(
 
 @contextmanager
 def led(bastion: Host | None, hosts: Sequence[Host], ports: Sequence[int]) -> Iterator[None]:
-    """Within it the ports lead to sshd, from this machine or from the bastion."""
-
+    """Lead the ports to sshd within the block, from this machine or from the bastion."""
     inside = ["nsenter", "--net", "--target", str(bastion.machine.leader())] if bastion else []
 
     def rule(verb: str) -> None:

@@ -46,7 +46,7 @@ class Meter:
         self._empty = self._seconds("true")
 
     def cost(self, script: str) -> Cost:
-        """What a script costs more than entering the host does."""
+        """Return what a script costs more than entering the host does."""
         cpu, wall = self._seconds(script)
         programs, forks = self._counts(script)
         empty_cpu, empty_wall = self._empty
@@ -90,7 +90,7 @@ def _quietly(words: Sequence[str]) -> None:
 
 
 def costs(meter: Meter, settings: HostSettings) -> dict[str, Cost]:
-    """What the whole reading costs, what all sections share, and what each adds to that."""
+    """Return what the whole reading costs, what all sections share, and what each adds to that."""
     shared = meter.cost(composite([], settings))
     found = {"all": meter.cost(composite(ALL, settings)), "shared": shared}
     for concern in ALL:

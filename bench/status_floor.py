@@ -66,7 +66,7 @@ def ssh_words(data: Mapping[str, Any], name: str) -> list[str]:
 
 
 def login(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A host's connection data for the bare client."""
+    """Return a host's connection data for the bare client."""
     return {
         "address": data.get("ssh_hostname", name),
         "port": data.get("ssh_port", 22),
@@ -83,19 +83,19 @@ def openssh(commands: list[list[str]]) -> None:
 
 
 def bare(hosts: str) -> None:
-    """The same by paramiko alone; its start counts, as that of `status` does."""
+    """Run the same with paramiko alone; its start counts, as that of `status` does."""
     subprocess.run([sys.executable, "-c", BARE], input=hosts, text=True, check=True)
 
 
 def status(inventory: Path, site: Path) -> None:
-    """The verb as users type it."""
+    """Run the verb as users type it."""
     rackwright = str(Path(sys.executable).parent / "rackwright")
     known = {**os.environ, "RACKWRIGHT_SITE": str(site)}
     subprocess.run([rackwright, "status", str(inventory)], check=True, stdout=subprocess.DEVNULL, env=known)
 
 
 def as_users_write_it(entries: Sequence[InventoryHost], folder: Path) -> Path:
-    """The same hosts and groups as plain values: loading the lab's own code is not what is measured."""
+    """Return the same hosts and groups as plain values: loading the lab's own code is not what is measured."""
     groups: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for entry in entries:
         data = {key: value for key, value in entry.data.items() if key.startswith("ssh_")}

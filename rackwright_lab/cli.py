@@ -121,7 +121,7 @@ def _down(args: argparse.Namespace) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The lab's own entry point. Returns the exit code; a user's error is printed without a traceback."""
+    """Run the lab's own entry point. Returns the exit code; a user's error is printed without a traceback."""
     parser = argparse.ArgumentParser(prog="rackwright lab", description="Real hosts on this machine.")
     add_verbs(parser)
     args = parser.parse_args(argv)

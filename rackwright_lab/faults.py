@@ -113,7 +113,7 @@ def read_faults(state: Path) -> list[Fault]:
 
 
 def requests(state: Path) -> list[dict[str, Any]]:
-    """Return every request answered so far: method, host, path, range, status, bytes, token (seen or not)."""
+    """Return every answered request: method, host, path, range, status, bytes, token (seen or not)."""
     file = state / REQUESTS_FILE
     if not file.is_file():
         return []

@@ -23,7 +23,7 @@ def hosts(lab_id: str | None = None) -> list[tuple[str, dict[str, Any]]]:
 
 
 def endpoint(lab_id: str | None = None) -> dict[str, Any]:
-    """Settings of an endpoint that serves the lab's real vLLM, of the version that the lab offers, on a CPU.
+    """Return settings of an endpoint that serves the lab's real vLLM, of the version that the lab offers, on a CPU.
 
     Raises LabError when no lab is up, or it offers none.
     """
@@ -36,7 +36,7 @@ def endpoint(lab_id: str | None = None) -> dict[str, Any]:
 
 
 def settings(lab: Lab) -> dict[str, Any]:
-    """What a host must know to use the lab's servers: settings keys, and secrets that print as a mask."""
+    """Return what a host needs to use the lab's servers: settings keys, and secrets that print as a mask."""
     found = lab.secrets()
     return {
         # The same names lead to the lab here: its digests and commits must not become the site's, nor another lab's.
@@ -50,7 +50,7 @@ def settings(lab: Lab) -> dict[str, Any]:
 
 
 def ssh_data(host: Host) -> dict[str, Any]:
-    """What pyinfra's SSH connector needs to reach one host."""
+    """Return what pyinfra's SSH connector needs to reach one host."""
     return {
         "ssh_hostname": host.address,
         "ssh_port": host.port,

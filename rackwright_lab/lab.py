@@ -1,4 +1,4 @@
-"""A lab: hosts on a bridge, with the servers they need. Several can be up at once, told apart by their id."""
+"""A lab: hosts on a bridge, with the servers they need. Several can be up at once; each has its id."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Lab:
 
     @classmethod
     def open(cls, lab_id: str | None = None, progress: Progress | None = None) -> Lab:
-        """The lab of that id (default: RACKWRIGHT_LAB_ID or "demo"), up or not; silent by default."""
+        """Return the lab of that id (default: RACKWRIGHT_LAB_ID or "demo"), up or not; silent by default."""
         return cls(Paths(lab_id or default_id()), progress)
 
     @property
@@ -56,7 +56,7 @@ class Lab:
         return self.paths.record.exists()
 
     def record(self) -> dict[str, Any]:
-        """What the lab wrote down of itself. Raises LabError when no such lab is up."""
+        """Return what the lab wrote down of itself. Raises LabError when no such lab is up."""
         try:
             found: dict[str, Any] = json.loads(self.paths.record.read_text())
         except FileNotFoundError:
@@ -76,7 +76,7 @@ class Lab:
         return found
 
     def host(self, name: str) -> Host:
-        """One host by its name, or by the end of it ("bare1"). Raises LabError when there is none."""
+        """Return one host by its name, or by the end of it ("bare1"). Raises LabError when it is missing."""
         for host in self.hosts:
             if name in (host.name, host.name.removeprefix(f"{self.paths.id}-")):
                 return host
@@ -84,7 +84,7 @@ class Lab:
         raise LabError(f"the lab {self.paths.id} has no host {name}; it has: {names}")
 
     def secrets(self) -> dict[str, str]:
-        """The secrets that the lab made: "registry-key" (for $oauthtoken at nvcr.io) and "hub-token"."""
+        """Return the secrets that the lab made: "registry-key" (for $oauthtoken at nvcr.io) and "hub-token"."""
         return {path.name: path.read_text() for path in sorted(self.paths.secrets.iterdir())}
 
     def _host(self, row: dict[str, Any], record: dict[str, Any]) -> Host:
@@ -119,7 +119,7 @@ class Lab:
         a real model. With `gpus` HOST_GPUS its hosts share this machine's own GPUs evenly, the real vLLM is a build for
         them, and the stand-ins of engines are left out. `offline`: they install packages from what the cache holds.
         `short_lists`: they know the packages that lab hosts install, and no others, so that apt is quick. `in_memory`:
-        their disks lie in this machine's memory, where it has some to spare; a lab that is up keeps its own.
+        their disks are in this machine's memory, where it has some to spare; a lab that is up keeps its own.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
@@ -187,12 +187,12 @@ class Lab:
         return record
 
     def servers(self) -> tuple[str, str, str, str]:
-        """The addresses of the registry, of the web stand-ins, of Docker Hub and of the proxy."""
+        """Return the addresses of the registry, of the web stand-ins, of Docker Hub and of the proxy."""
         subnet = ipaddress.IPv4Network(self.record()["subnet"])
         return str(subnet[2]), str(subnet[3]), str(subnet[4]), str(subnet[5])
 
     def names(self) -> dict[str, str]:
-        """The public names that the lab answers for, and the address that each leads to."""
+        """Return the public names that the lab answers for, and the address that each leads to."""
         registry, web, hub, _ = self.servers()
         return {HOST: registry, MIRROR: registry, **dict.fromkeys(WEB_HOSTS, web), **dict.fromkeys(DOCKER_HUB, hub)}
 
@@ -376,7 +376,7 @@ class Lab:
 
 
 def _maker(version: str, on_gpus: bool) -> Callable[[Path, Progress], Path]:
-    """What makes the image of a real vLLM. Raises LabError when there is none of that version."""
+    """Return what makes the image of a real vLLM. Raises LabError where that version has no build."""
     if not on_gpus:
         return partial(vllm.ensure, builds.named(version))
     if version != gpu.VERSION:

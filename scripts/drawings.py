@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def drawn(text: str) -> str:
-    """The page with both pictures as they must be. Raises ValueError when it lacks a picture's markers."""
+    """Return the page with both pictures as they must be. Raises ValueError when it lacks a picture's markers."""
     for name, lines in (("floor plan", floor_plan()), ("one run", one_run())):
         begin, end = f"<!-- {name}: made by scripts/drawings.py -->\n", f"<!-- end of {name} -->"
         before, found, rest = text.partition(begin)
@@ -63,13 +63,13 @@ def floor_plan() -> Iterator[str]:
 
 
 def contract() -> dict[str, list[str]]:
-    """The contract that `make lint` holds the product's imports to. Raises KeyError when it has another name."""
+    """Return the contract that `make lint` holds the product's imports to. Raises KeyError when it has another name."""
     found = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     return {one["name"]: one for one in found}[CONTRACT]
 
 
 def imports(floors: list[list[str]], excused: set[tuple[int, int]]) -> Edges:
-    """What each floor imports of the others, without the contract's exceptions."""
+    """Return what each floor imports of the others, without the contract's exceptions."""
     graph = grimp.build_graph(*PACKAGES)
     found: dict[int, set[int]] = {number: set() for number in range(len(floors))}
     for module in graph.modules:
@@ -88,7 +88,7 @@ def exceptions(floors: list[list[str]]) -> set[tuple[int, int]]:
 
 
 def direct(edges: Edges, floor: int) -> set[int]:
-    """What a floor imports and reaches through no other floor."""
+    """Return what a floor imports and reaches through no other floor."""
     return {other for other in edges[floor] if not any(_reaches(edges, via, other) for via in edges[floor] - {other})}
 
 
@@ -97,7 +97,7 @@ def _reaches(edges: Edges, start: int, goal: int) -> bool:
 
 
 def _floor(module: str, floors: list[list[str]]) -> int | None:
-    """The floor that a module is on; None for the package itself and what the contract does not name."""
+    """Return the floor that a module is on; None for the package itself and what the contract does not name."""
     held = (n for n, floor in enumerate(floors) if any(f"{module}.".startswith(f"{room}.") for room in floor))
     return next(held, None)
 
@@ -139,7 +139,7 @@ def one_run() -> Iterator[str]:
 
 
 def steps() -> list[tuple[str, str]]:
-    """The calls of deploy.py in their order, each with the comment behind it."""
+    """Return the calls of deploy.py in their order, each with the comment behind it."""
     lines = (ROOT / "deploy.py").read_text().splitlines()
     found = (re.fullmatch(r"(\w+)\(\)  # (.+)", line) for line in lines)
     return [(match[1], match[2].replace('"', "'")) for match in found if match]

@@ -37,7 +37,7 @@ pyinfra adds lines of its own, such as `Error: executed 0 commands` or `No hosts
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join([HEAD, *(line for section in sections() for line in _section(section)), FOOT])
 
 

@@ -43,13 +43,13 @@ def main() -> None:
 
 
 def page() -> str:
-    """The whole page: an operation is a section, in the order of a deploy."""
+    """Return the whole page: an operation is a section, in the order of a deploy."""
     known = all_definitions()
     return "\n".join([HEAD, *(_section(operation, known) for operation in shown())])
 
 
 def shown() -> list[Operation]:
-    """The operations that apply a concern, in the order in which a deploy calls them."""
+    """Return the operations that apply a concern, in the order in which a deploy calls them."""
     found = [getattr(operations, name) for name in operations.__all__]
     own = [one for one in found if getattr(one, "__module__", "") == concerns.__name__]
     return sorted(own, key=lambda operation: int(operation.__code__.co_firstlineno))
@@ -63,7 +63,7 @@ def _section(operation: Operation, known: dict[str, Json]) -> str:
 
 
 def _summary(operation: Operation) -> str:
-    """What it does: its docstring up to the words about arguments."""
+    """Return what it does: its docstring up to the paragraphs about arguments."""
     paragraphs = (inspect.getdoc(operation) or "").split("\n\n")
     return "\n\n".join(filter(None, (re.split(r"(?m)^\w+: ", text)[0].strip() for text in paragraphs)))
 
@@ -79,7 +79,7 @@ def _from(operation: Operation, known: dict[str, Json]) -> Iterator[str]:
 
 
 def _section_of(operation: Operation, known: dict[str, Json]) -> str:
-    """The class of the section that an operation has to itself, or the whole."""
+    """Return the class of the section that an operation has to itself, or the whole."""
     reference = str(known[WHOLE]["properties"].get(operation.__name__, {}).get("$ref", ""))
     return reference.rpartition("/")[2] or WHOLE
 
@@ -106,7 +106,7 @@ def _described(field: Json, known: dict[str, Json]) -> str:
 
 
 def unit(field: Json, meaning: str) -> str:
-    """The unit of a number, by the words of its meaning; none for a count or a port."""
+    """Return the unit of a number, by the text of its meaning; none for a count or a port."""
     if not any(branch.get("type") in NUMBERS for branch in field.get("anyOf", [field])):
         return ""
     return next((name for name, words in UNITS if re.search(words, meaning, re.IGNORECASE)), "")

@@ -44,7 +44,7 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--
 
 
 def main() -> None:
-    """Draw both pictures, of the record that is named or of the one that lies beside them."""
+    """Draw both pictures, of the record given as an argument or of the one stored with them."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("record", nargs="?", type=Path, help="runs/ID.jsonl of a rollout")
     if record := options.parse_args().record:
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def kept() -> Path:
-    """The record that lies beside the pictures. Raises StopIteration when there is none."""
+    """Return the record stored with the pictures. Raises StopIteration when it is missing."""
     return next(PICTURES.glob("*.jsonl"))
 
 
@@ -78,7 +78,7 @@ def _plain(event: Event) -> Event:
 
 
 def live_view(events: list[Event]) -> str:
-    """The product's own screen at the fullest moment of a run, as SVG that asks for nothing."""
+    """Return the product's own screen at the fullest moment of a run, as SVG that fetches nothing."""
     size = {"width": COLUMNS, "height": LINES}
     console = Console(record=True, file=io.StringIO(), color_system="truecolor", no_color=False, **size)
     timeline = timeline_of(events[: fullest(events) + 1])
@@ -87,7 +87,7 @@ def live_view(events: list[Event]) -> str:
 
 
 def fullest(events: list[Event]) -> int:
-    """The last event after which the hosts do as many different things as they ever do."""
+    """Return the last event after which the hosts do as many different things as they ever do."""
     timeline, best, most = Timeline(), 0, 0
     for number, event in enumerate(events):
         add_event(timeline, event)
@@ -98,7 +98,7 @@ def fullest(events: list[Event]) -> int:
 
 
 def without_fonts(svg: str) -> str:
-    """A picture in a page must fetch nothing: any monospaced font will do."""
+    """Remove the fonts: a picture in a page must fetch nothing, and any monospaced font will do."""
     plain = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", "monospace")
     return "".join(f"{line.rstrip()}\n" for line in plain.splitlines())
 
@@ -107,18 +107,18 @@ def without_fonts(svg: str) -> str:
 
 
 def report() -> str:
-    """The report of the record beside the pictures, as a page."""
+    """Return the report of the record stored with the pictures, as a page."""
     return page(timeline_of(read_record(kept())), kept().stem)
 
 
 def sum_of(html: str) -> str:
-    """The hash of a page; another version of Rackwright alone is no reason for another picture."""
+    """Return the hash of a page; another version of Rackwright alone is no reason for another picture."""
     plain = html.replace(f"rackwright {__version__}", "rackwright VERSION")
     return hashlib.sha256(plain.encode()).hexdigest() + "\n"
 
 
 def photograph(html: str, out: Path) -> None:
-    """The upper part of a page as PNG. Raises FileNotFoundError without chromium, CalledProcessError when it fails."""
+    """Write the upper part of a page as PNG. Raises FileNotFoundError without chromium, else CalledProcessError."""
     chromium = shutil.which("chromium")
     if chromium is None:
         raise FileNotFoundError("chromium is not here; next: scripts/browser")

@@ -142,7 +142,7 @@ USUAL = {
 
 
 def _verbs(above: argparse.ArgumentParser) -> Iterator[Verb]:
-    """The verbs that do something, those of verbs included, each with its line of help."""
+    """Yield the verbs that do something, those of verbs included, each with its line of help."""
     for action in above._actions:
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help or "" for choice in action._choices_actions}

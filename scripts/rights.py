@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     heads = ("engine", "from", "where", "with", "needs", "why", "source")
     keys = ("engine", "from", "without the key it refuses", "its own log", "source")
     return "\n".join(
@@ -80,7 +80,7 @@ def _yaml(value: object) -> str:
 
 
 def _short(address: str) -> str:
-    """A link's text: repository and number of a thread, or the host of a page."""
+    """Return a link's text: repository and number of a thread, or the host of a page."""
     parts = address.removeprefix("https://").split("/")
     return f"{parts[1]}/{parts[2]}#{parts[4]}" if parts[0] == "github.com" and len(parts) > 4 else parts[0]
 

@@ -116,7 +116,7 @@ def main() -> None:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = (
         HEAD,
         _table("Operating system", ("system", "state"), SYSTEMS),
@@ -161,7 +161,7 @@ def _files() -> Iterator[Path]:
 
 
 def drivers() -> Iterator[tuple[str, ...]]:
-    """The oldest driver of each profile that names one."""
+    """Yield the oldest driver of each profile that names one."""
     for name, values in profiles().items():
         hardware: Mapping[str, Any] = values.get("hardware", {})
         if "driver_minimum" in hardware:
@@ -238,7 +238,7 @@ def known_versions(engine: str) -> list[str]:
 
 
 def known_bad() -> Iterator[tuple[str, ...]]:
-    """What the settings' check refuses or warns of, by the engines' data."""
+    """Yield what the settings' check refuses or warns of, by the engines' data."""
     states = {"refuse": "refused, unless `accept_known_bad: true`", "warn": "`warn`"}
     for row in load_yaml((ENGINES / "known_bad.yaml").read_text()):
         others = (row[key] for key in ("gpu", "draft", "model") if key in row)

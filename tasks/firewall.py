@@ -10,7 +10,7 @@ from rackwright.operations.arguments import FirewallArguments
 
 @deploy("Firewall")
 def firewall(**arguments: Unpack[FirewallArguments]) -> None:
-    """Set the rules, IPv4 and IPv6; the host takes them back by itself when nobody can log in afterwards."""
+    """Set the rules, IPv4 and IPv6; the host restores the previous ones when login fails afterwards."""
     operations.firewall(**arguments)
 
 

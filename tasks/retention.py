@@ -1,4 +1,4 @@
-"""What no kept release needs any more."""
+"""Images and models that no retained release needs."""
 
 from pyinfra.api import deploy
 
@@ -7,7 +7,7 @@ from rackwright import operations
 
 @deploy("Retention")
 def retention() -> None:
-    """Remove images and models of ours that no kept release names."""
+    """Remove Rackwright's images and models that no retained release names."""
     operations.retention()
 
 

@@ -41,13 +41,13 @@ class Sitting:
 
 
 def sitting_of(values: Mapping[str, Any]) -> Sitting:
-    """What `as_json` wrote. Raises KeyError or TypeError when it is something else."""
+    """Return what `as_json` wrote. Raises KeyError or TypeError when it is something else."""
     figures = {name: Figure(**one) for name, one in values["tools"].items()}
     return Sitting(values["hosts"], values["rounds"], values["tasks"], figures)
 
 
 def figure_of(rounds: Sequence[Spent], memory: int, commands: int) -> Figure:
-    """The medians of a tool's rounds."""
+    """Return the medians of a tool's rounds."""
     names = ("wall", "cpu", "client", "others")
     wall, cpu, client, others = (statistics.median(getattr(one, name) for one in rounds) for name in names)
     return Figure(wall, cpu, client, others, memory / 2**20, commands)
@@ -60,7 +60,7 @@ def ratios(sitting: Sitting, key: str, base: str) -> dict[str, float]:
 
 
 def table(sitting: Sitting, base: str) -> list[str]:
-    """The figures as a table of Markdown."""
+    """Return the figures as a Markdown table."""
     wall, cpu = (ratios(sitting, key, base) for key in ("wall", "cpu"))
     head = [
         "clock, s",

@@ -82,7 +82,7 @@ class Meter:
         cgroups.end(self._group)
 
     def rest(self, seconds: float) -> float:
-        """CPU that all hosts use in a second when nobody asks anything; later measures leave it out."""
+        """CPU that all hosts use in a second while idle; later measures leave it out."""
         before = self._of_hosts()
         time.sleep(seconds)
         self._idle = (self._of_hosts() - before) / seconds

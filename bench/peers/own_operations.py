@@ -16,13 +16,13 @@ STATE: dict[str, Any] = json.loads(Path("state.json").read_text())
 
 
 def unless(command: str, otherwise: str) -> None:
-    """What pyinfra has no operation for: a fact says whether it holds, and only then nothing is done."""
+    """Do what pyinfra has no operation for: a fact says whether it holds, and only then nothing is done."""
     if host.get_fact(Command, f"if {command} >/dev/null 2>&1; then echo well; fi") != "well":
         server.shell(name=otherwise, commands=["false"])
 
 
 def put(topic: str) -> None:
-    """The files of a topic."""
+    """Put the files of a topic."""
     for file in STATE["files"][topic]:
         files.put(name=file["dest"], src=file["src"], dest=file["dest"], mode=file["mode"], user="root", group="root")
 

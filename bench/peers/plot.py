@@ -30,7 +30,7 @@ class Scale:
 
 
 def picture(sittings: Sequence[Sitting], base: str) -> str:
-    """The whole picture: by the clock on the left, by CPU on the right."""
+    """Return the whole picture: by the clock on the left, by CPU on the right."""
     return "".join(f"{line}\n" for line in _lines(sorted(sittings, key=lambda one: one.hosts), base))
 
 

@@ -83,7 +83,7 @@ def _rules(host: Host) -> list[dict[str, Any]]:
 
 
 def rule_of(line: str) -> dict[str, Any] | None:
-    """A rule of iptables-save in the words of Ansible's module; None for one that has more to it than those."""
+    """Return a rule of iptables-save as arguments of Ansible's module; None for one that it cannot express."""
     words = shlex.split(line)
     known = {
         "-A": "chain",
@@ -102,7 +102,7 @@ def rule_of(line: str) -> dict[str, Any] | None:
 
 
 def _folders(spec: dict[str, Any]) -> Sequence[str]:
-    """The encodings and the models, as the release mounts them."""
+    """Return the encodings and the models, as the release mounts them."""
     sources = [mount["source"] for mount in spec["mounts"] if not mount["writable"]]
     return [path for path in dict.fromkeys(sources) if re.match(r"/srv/", path)]
 

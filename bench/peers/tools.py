@@ -75,7 +75,7 @@ def _bare(program: str, asked: str) -> Command:
 
 
 def login(entry: InventoryHost) -> dict[str, Any]:
-    """What a bare client needs to run our own reading on a host, as the deploy would."""
+    """Return what a bare client needs to run Rackwright's reading on a host, as the deploy would."""
     data = entry.data
     return {
         "name": entry.name,
@@ -93,12 +93,12 @@ def _ssh(entry: InventoryHost) -> dict[str, Any]:
 
 
 def ansible_inventory(entries: Sequence[InventoryHost]) -> dict[str, Any]:
-    """The same hosts for Ansible, host keys as strict."""
+    """Return the same hosts for Ansible, host keys as strict."""
     return {"all": {"hosts": {entry.name: ansible_data(entry.data) for entry in entries}}}
 
 
 def ansible_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A host's connection in Ansible's words."""
+    """Return a host's connection as Ansible's variables."""
     return {
         "ansible_host": data["ssh_hostname"],
         "ansible_port": data.get("ssh_port", 22),
@@ -119,7 +119,7 @@ def recap_unchanged(outcome: Outcome, hosts: Sequence[str]) -> None:
 
 
 def table_unchanged(outcome: Outcome, hosts: Sequence[str]) -> None:
-    """pyinfra's table of results: every operation on every host without change and error."""
+    """Check pyinfra's table of results: every operation on every host without change and error."""
     rows = re.findall(r"^ {4}(\S.*?\S)\s{2,}(\d+)\s+(\d+|-)\s+(\d+|-)\s+(\d+|-)\s*$", outcome.output, re.M)
     total = [row for row in rows if row[0] == "Grand total"]
     well = bool(total) and all(int(row[1]) == len(hosts) and row[2:4] == ("-", "-") for row in rows if row not in total)
@@ -127,7 +127,7 @@ def table_unchanged(outcome: Outcome, hosts: Sequence[str]) -> None:
 
 
 def table_changed_alone(outcome: Outcome, hosts: Sequence[str]) -> None:
-    """pyinfra's table of results: its only operation has succeeded on every host."""
+    """Check pyinfra's table of results: its only operation has succeeded on every host."""
     rows = re.findall(r"^ {4}Read the host\s+(\d+)\s+(\d+|-)\s+(\d+|-)\s+(\d+|-)\s*$", outcome.output, re.M)
     _demand(outcome.status == 0 and rows == [(str(len(hosts)), str(len(hosts)), "-", "-")], outcome)
 
@@ -144,7 +144,7 @@ def readings_whole(outcome: Outcome, hosts: Sequence[str]) -> None:
 
 
 def nothing_pending(outcome: Outcome, hosts: Sequence[str]) -> None:  # noqa: ARG001 - as the others are called
-    """The plan's exit status says it."""
+    """Check the plan's exit status."""
     _demand(outcome.status == os.EX_OK, outcome)
 
 

@@ -107,7 +107,7 @@ class Measuree:
         return f"http://{in_url(address)}:{client_port.port}"
 
     def _refuse_another_listener(self) -> None:
-        """Raise RackwrightError unless its container has the port: the key must reach nobody else."""
+        """Raise RackwrightError unless its container has the port: the key must reach no other process."""
         said = self._ask(
             f"{listener_script(self.name)}if listener; then echo known; else printf '%s\\n' \"$listener_why\"; fi"
         )
@@ -133,7 +133,7 @@ class Measuree:
             raise LeaseHeldError(refusal(self.host, seen))
 
     def counts(self) -> dict[str, float]:
-        """The engine's counters; none of an engine whose metrics must not be read, or that has none."""
+        """Return the engine's counters; none of an engine whose metrics must not be read, or that has none."""
         if self.endpoint.engine_kind in SILENT:
             return {}
         url = shlex.quote(f"{local_url(self.endpoint)}/metrics")
@@ -158,7 +158,7 @@ class Measuree:
         return (len(names) if own == "all" else len(own)) * self.endpoint.size
 
     def _ask(self, script: str) -> str:
-        """What a command prints; nothing when it failed."""
+        """Return what a command prints; nothing when it failed."""
         try:
             shell = command_of(Shell(script, timeout=SECONDS))
             ok, output = remote(self.one.host, shell, timeout=SECONDS + 10, quiet=True)
@@ -169,7 +169,7 @@ class Measuree:
     # -- what counts tokens
 
     def tokenizer(self, serving: Serving, cache: Path) -> str:
-        """What aiperf counts prompts with, by its name there: files of the host's own, kept in a cache of this machine.
+        """Return what aiperf counts prompts with, by its name there: the host's own files, cached on this machine.
 
         Raises RackwrightError where the host has neither gpt-oss's vocabulary nor the model's tokenizer.
         """
@@ -211,7 +211,7 @@ def _sha256(content: bytes) -> str:
 
 
 def serving_of(told: Sequence[Mapping[str, Any]]) -> Serving:
-    """What `docker inspect` said of the container. Raises KeyError and the like when it does not run."""
+    """Return what `docker inspect` printed of the container. Raises KeyError and the like when it does not run."""
     (container,) = told
     if not container["State"]["Running"]:
         raise KeyError("it does not run")
@@ -226,7 +226,7 @@ def serving_of(told: Sequence[Mapping[str, Any]]) -> Serving:
 
 
 def parse_gpu_sample(lines: Sequence[str]) -> GpuSample | None:
-    """What nvidia-smi said, a line a GPU; None where that is no reading."""
+    """Return what nvidia-smi printed, a line a GPU; None where that is not a reading."""
     rows = [[word.strip() for word in line.split(",")] for line in lines if line.strip()]
     if not rows or any(len(row) != 3 for row in rows):
         return None
@@ -243,7 +243,7 @@ def parse_gpu_sample(lines: Sequence[str]) -> GpuSample | None:
 
 
 def _number(text: str, kind: Callable[[str], float]) -> float | None:
-    """A field as a number; None for `[N/A]` and the like."""
+    """Return a field as a number; None for `[N/A]` and the like."""
     try:
         return kind(text)
     except ValueError:

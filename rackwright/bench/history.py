@@ -1,4 +1,4 @@
-"""What a site has measured so far, read from the records of its benches, as figures to choose by."""
+"""The results that a site has measured, read from the records of its benches, as figures to choose by."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def own_figures(root: Path, say: Callable[[str], None]) -> list[OwnFigure]:
 
 
 def figures_of(bench: Bench) -> Iterator[OwnFigure]:
-    """The cells of one run without a failed request, in which each request was sent as soon as another ended."""
+    """Yield the cells of one run without a failed request, in which each request was sent as soon as another ended."""
     for name, cell in bench.cells.items():
         variant, own = parted(name)
         told = bench.variants.get(variant, {}) if variant else bench.conditions

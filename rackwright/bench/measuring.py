@@ -68,7 +68,7 @@ def measure_cell(tool: Tool, measuree: Measuree, suite: Suite, cell: Cell, promp
 
 
 def _found(out: Path, why: str) -> Measured:
-    """What came out. Raises RackwrightError where nothing did; when all requests fail, aiperf fails too."""
+    """Return what came out. Raises RackwrightError where nothing did; when all requests fail, aiperf fails too."""
     if not why:
         return read_results(out)
     if (out / EACH).exists() and (found := read_results(out)).failed:
@@ -103,7 +103,7 @@ def _samples(
 
 
 def _last_words(log: Path) -> str:
-    """The last line of its log with an error in it."""
+    """Return the last line of its log with an error in it."""
     lines = [line.strip("│╭╮╰╯─ ") for line in log.read_text(errors="replace").splitlines()]
     told = [line for line in lines if line]
     errors = [line for line in told if "error" in line.lower()]

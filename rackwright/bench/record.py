@@ -55,7 +55,7 @@ def note_cell(record: Path, host: str, name: str, text: str, measured: Measured 
 
 
 def called(cell: str, variant: str = "") -> str:
-    """A cell's name in the record: with its variant before it, where several are compared."""
+    """Return a cell's name in the record: with its variant before it, where several are compared."""
     return f"{variant}:{cell}" if variant else cell
 
 
@@ -66,7 +66,7 @@ def parted(name: str) -> tuple[str, str]:
 
 
 def bench_of(run: str, events: Iterable[Event]) -> Bench:
-    """The run that events tell. Raises RackwrightError when they are not a bench's."""
+    """Return the run that events describe. Raises RackwrightError when they are not a bench's."""
     begin: Mapping[str, Any] = {}
     conditions: Mapping[str, Any] = {}
     variants = dict[str, Mapping[str, Any]]()
@@ -97,7 +97,7 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
 
 
 def read_bench(root: Path, name: str) -> Bench:
-    """A bench of a site by its run's name, or the newest run for `last`. Raises RackwrightError."""
+    """Return a bench of a site by its run's name, or the newest run for `last`. Raises RackwrightError."""
     path = chosen_record(root, name)
     try:
         return bench_of(path.stem, read_record(path))

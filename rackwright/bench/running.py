@@ -71,7 +71,7 @@ def measure(
 
 
 def _widest(found: Found) -> float:
-    """The width of the widest interval of a cell's tokens a second."""
+    """Return the width of the widest interval of a cell's tokens a second."""
     return max((over([one.output_rate for one in rounds]).width for rounds in found.values()), default=math.inf)
 
 
@@ -148,7 +148,7 @@ def prepared(plan: BenchPlan, measuree: Measuree, python: Path, record: Path, va
 
 
 def sentence(measured: Measured) -> str:
-    """A cell in one line: errors first."""
+    """Return a cell in one line: errors first."""
     if measured.failed or not measured.requests:
         asked = len(measured.requests) + measured.failed
         return f"{measured.failed} of {counted(asked, 'request')} failed: {'; '.join(measured.errors) or 'no answer'}"

@@ -1,0 +1,1 @@
+"""The lab's hosts: base systems, their dress, and how they boot."""

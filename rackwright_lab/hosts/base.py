@@ -102,7 +102,7 @@ rm "$root/usr/sbin/policy-rc.d"
 
 
 def ensure(kind: str, cache: Path, progress: Progress) -> str:
-    """The layers of a kind of host's base system, as overlay's lowerdir has them, made now if the cache lacks them."""
+    """Return the layers of a kind's base system as overlay's lowerdir, made now if the cache lacks them."""
     base = BASES[kind]
     folder = cache / "base" / base.key
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,7 @@ def _mask_generators(root: Path) -> None:
 
 
 def _trust(root: Path, lower: Path, authorities: list[str]) -> None:
-    """What update-ca-certificates makes of these files, without two seconds of work a host."""
+    """Write what update-ca-certificates makes of these files, without two seconds of work a host."""
     certs = "etc/ssl/certs"
     bundle = (lower / certs / "ca-certificates.crt").read_text() + "".join(authorities)
     (root / certs / "ca-certificates.crt").write_text(bundle)
@@ -125,7 +125,7 @@ class Dressed(Protocol):
 
     @property
     def kind(self) -> str:
-        """ "bare", "lived" or "ubuntu"."""
+        """Its kind: "bare", "lived" or "ubuntu"."""
 
     @property
     def address(self) -> str:

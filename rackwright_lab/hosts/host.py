@@ -23,7 +23,7 @@ from rackwright_lab.servers.proxy import Proxy
 
 BOOT_SECONDS = 120.0
 POWER_OFF_SECONDS = 60.0
-# Their files must not lie on an overlay, or Docker falls back to copying every layer.
+# Their files must not be on an overlay, or Docker falls back to copying every layer.
 OUTSIDE = {"docker": "/var/lib/docker", "containerd": "/var/lib/containerd"}
 
 
@@ -46,6 +46,7 @@ class Host:
 
     @property
     def folder(self) -> Path:
+        """Its folder in the lab on this machine."""
         return self.lab.hosts / self.name
 
     @property
@@ -55,6 +56,7 @@ class Host:
 
     @property
     def address6(self) -> str:
+        """Its IPv6 address."""
         return network.address6(self.address)
 
     @property
@@ -74,6 +76,7 @@ class Host:
 
     @cached_property
     def machine(self) -> nspawn.Machine:
+        """Its systemd-nspawn machine."""
         binds = tuple((self.folder / name, inside) for name, inside in OUTSIDE.items())
         binds += tuple((node, str(node)) for node in self.devices)
         console = self.folder / "console.log"
@@ -142,7 +145,7 @@ class Host:
         self.wait_up()
 
     def reset(self) -> None:
-        """A fresh disk and an empty Docker, then boot: as after a reinstallation, with the same host key."""
+        """Make a fresh disk and an empty Docker, then boot: as after a reinstallation, with the same host key."""
         self.machine.kill()
         self.make()
         self.start()
@@ -172,9 +175,9 @@ class Host:
         )
 
     def _state(self) -> str:
-        """What systemd says of it, once the boot has ended or five seconds have passed; nothing when it cannot say."""
+        """Return systemd's state once the boot has ended or five seconds have passed; nothing when it cannot answer."""
         try:
-            # Whoever asks while the bus comes up may miss the one signal that --wait waits for.
+            # A client that asks while the bus comes up may miss the one signal that --wait waits for.
             return self._inside("timeout", "5", "systemctl", "is-system-running", "--wait", check=False).stdout.strip()
         except LabError:
             # A PID 1 that boots moves to another control group, and is in neither for a moment.
@@ -220,12 +223,12 @@ class Host:
         return self._inside("journalctl", "--no-pager", "--output=short-monotonic", *arguments).stdout
 
     def console(self, lines: int = 15) -> str:
-        """The last lines of its console."""
+        """Return the last lines of its console."""
         log = self.machine.console
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
 
     def ssh_argv(self, *command: str) -> list[str]:
-        """The ssh command line of an outside user: key login, strictly checked host key."""
+        """Return the ssh command line of an outside user: key login, strictly checked host key."""
         options = {
             "UserKnownHostsFile": self.known_hosts,
             "GlobalKnownHostsFile": "/dev/null",

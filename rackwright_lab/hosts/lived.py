@@ -94,7 +94,7 @@ def _firewall(root: Path) -> None:
 
 
 def _half_model(folder: Path, files: dict[str, HubFile]) -> None:
-    """What `hf download --local-dir` leaves when it is cut: small files whole, half of one shard, no others."""
+    """Write what an interrupted `hf download --local-dir` leaves: small files whole, half of one shard, no others."""
     notes = folder / ".cache/huggingface/download"
     notes.mkdir(parents=True)
     commit = REPOSITORIES[MODEL].commit(1)

@@ -42,7 +42,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Machine:
     """How one host is booted: its name, its root, its bridge, and folders of this machine bound into it.
 
-    denied: device nodes of this machine that nobody in it opens or makes.
+    denied: device nodes of this machine that no process in it opens or makes.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Machine:
 
     @property
     def group(self) -> Path:
+        """Its control group."""
         return cgroups.unified_root() / self.tag / self.name
 
     def start(self) -> None:
@@ -93,7 +94,7 @@ class Machine:
         ]  # fmt: skip
 
     def leader(self) -> int | None:
-        """The host's PID 1 as this machine counts, or None when it does not run."""
+        """Return the host's PID 1 as this machine counts, or None when it does not run."""
         for pid in cgroups.members(self.group) if self.group.exists() else []:
             if _pids_in_namespaces(pid)[1:] == ["1"]:
                 return pid
@@ -120,7 +121,7 @@ class Machine:
         cgroups.end(self.group)
 
     def enter(self, *argv: str) -> list[str]:
-        """The command line that runs argv inside, as the host's root. Raises LabError when it is off."""
+        """Return the command line that runs argv inside, as the host's root. Raises LabError when it is off."""
         leader = self.leader()
         if leader is None:
             raise LabError(f"{self.name} is off. Start it with: rackwright lab up, or host.start()")
@@ -130,7 +131,7 @@ class Machine:
 
 
 def _memory_locks() -> list[str]:
-    """What this machine may lift without limit its hosts may too: containers that ask for memlock=-1 start then."""
+    """Lift the hosts' limit where this machine may lift its own: containers that ask for memlock=-1 start then."""
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     return ["--rlimit=MEMLOCK=infinity"] if hard == resource.RLIM_INFINITY else []
 

@@ -42,13 +42,13 @@ def _sums(package: Path) -> str:
 
 
 def as_stored(stanza: str, sums: Mapping[str, str]) -> str:
-    """A package's entry in a list, with size and hash of the stored package where there is one."""
+    """Return a package's entry in a list, with size and hash of the stored package where there is one."""
     new = sums.get(file_of(stanza))
     return f"{_SUMS.sub('', stanza).rstrip()}\n{new}" if new else stanza
 
 
 def file_of(stanza: str) -> str:
-    """The name that an entry's package has in apt's archive."""
+    """Return the name that an entry's package has in apt's archive."""
     fields = dict(re.findall(r"^(Package|Version|Architecture): (\S+)$", stanza, re.MULTILINE))
     version = fields.get("Version", "").replace(":", "%3a")
     return f"{fields.get('Package')}_{version}_{fields.get('Architecture')}.deb"

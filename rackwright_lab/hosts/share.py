@@ -20,9 +20,9 @@ LOCKS = ("--multithreaded", "--enable-lock-forwarding")
 # FUSE may keep what a file was before a rename for a second; an NFS client knows what it has renamed itself.
 FRESH = ("-o", "attr_timeout=0")
 OTHER_USER = 1234
-"""Owns an export that nobody may write to."""
+"""Owns an export that no user of a client may write to."""
 
-# linux/mount.h. A mount of this machine is no mount of a host's until it is cloned and moved there.
+# linux/mount.h. A mount of this machine is not a mount of a host until it is cloned and moved there.
 MOVE = """
 import ctypes, os, sys
 libc, (place, leader, inside) = ctypes.CDLL(None, use_errno=True), sys.argv[1:]
@@ -42,7 +42,7 @@ def mount(export: Path, place: Path) -> None:
 
 
 def unmount(place: Path) -> None:
-    """Take it away, whoever uses it still."""
+    """Unmount it, even while it is in use."""
     run("umount", "--lazy", place)
 
 
@@ -60,5 +60,5 @@ def mount_in(host: Host, export: Path, inside: str) -> None:
 
 
 def refuse_writes(export: Path) -> None:
-    """Let nobody write to it any more, though everybody reads it."""
+    """Stop all writes to it, though everybody reads it."""
     subprocess.run(["chown", "-R", str(OTHER_USER), export], check=True)

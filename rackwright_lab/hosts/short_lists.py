@@ -2,7 +2,7 @@
 
 apt reads all of its lists at each call. With Debian's 63,000 packages a call takes half a second of a core, and a
 changed source a whole one; a run of all tests calls it a thousand times. `apt-get update` finds the lists up to date,
-and fetches whole ones when its archive has changed. The larger packages lie in the layer without compression.
+and fetches whole ones when its archive has changed. The larger packages are in the layer without compression.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rackwright_lab.machine import locks
 from rackwright_lab.machine.trees import remove_tree
 
 WANTED = (*FETCHED, "tree", "ufw", "firewalld", "iptables-persistent")
-"""What lab hosts install besides what is there, or what tests install on them."""
+"""What lab hosts install in addition to what is there, or what tests install on them."""
 LISTS = "var/lib/apt/lists"
 ARCHIVE = "var/cache/apt/archives"
 STATUS = "var/lib/dpkg/status"
@@ -36,7 +36,7 @@ class Packages:
 
     needs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     providers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Of a name that is no package's own."""
+    """Of a name that belongs to no real package."""
 
     def add(self, stanza: str) -> None:
         """Take in one package's entry."""
@@ -46,7 +46,7 @@ class Packages:
             self.providers[provided].add(name)
 
     def closure(self, names: Iterable[str]) -> set[str]:
-        """These packages and all that they may need, whichever alternative is taken."""
+        """Return these packages and all that they may need, with every alternative."""
         found, todo = set[str](), list(names)
         while todo:
             if (name := todo.pop()) not in found:
@@ -56,7 +56,7 @@ class Packages:
 
 
 def over(lower: str, cache: Path) -> str:
-    """The layers of a base system, in the form of overlay's lowerdir, with short lists above; the cache keeps those."""
+    """Return the layers of a base system, as overlay's lowerdir, with short lists above; the cache keeps those."""
     layers = [Path(layer) for layer in lower.split(":")]
     told = json.dumps([FORMAT, [layer.name for layer in layers], WANTED])
     folder = cache / "base" / f"lists-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
@@ -96,7 +96,7 @@ def kept_of(lists: Mapping[str, str], installed: Iterable[str]) -> set[str]:
 
 
 def shortened(lists: Mapping[str, str], kept: set[str], sums: Mapping[str, str]) -> dict[str, str]:
-    """The lists with these packages alone, by file; sums: size and hash of the packages that are stored otherwise."""
+    """Return the lists with these packages alone, by file; sums: of packages that are stored otherwise."""
     return {
         file: "".join(f"{as_stored(stanza, sums)}\n\n" for stanza in stanzas(text) if name_of(stanza) in kept)
         for file, text in lists.items()
@@ -104,12 +104,12 @@ def shortened(lists: Mapping[str, str], kept: set[str], sums: Mapping[str, str])
 
 
 def stanzas(text: str) -> Iterator[str]:
-    """The entries of a list."""
+    """Return the entries of a list."""
     return (stanza for stanza in text.strip("\n").split("\n\n") if stanza)
 
 
 def name_of(stanza: str) -> str:
-    """The name of an entry's package."""
+    """Return the name of an entry's package."""
     found = re.search(r"^Package: (\S+)", stanza, re.MULTILINE)
     return found[1] if found else ""
 

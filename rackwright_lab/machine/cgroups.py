@@ -49,7 +49,7 @@ def hand_down(folder: Path) -> None:
 
 
 def members(group: Path) -> list[int]:
-    """The processes of a group and of all groups below it."""
+    """Return the processes of a group and of all groups below it."""
     found: list[int] = []
     # Groups come and go while this looks; os.walk passes over those that have gone.
     for folder, _, _ in os.walk(group):

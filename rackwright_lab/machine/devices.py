@@ -1,4 +1,4 @@
-"""Device nodes that a control group may not open nor make, whoever in it is root: the kernel asks a program of ours.
+"""Device nodes that a control group may not open nor make, not even its root: the kernel asks a program of the lab.
 
 Without it a host's root makes the node of another host's GPU itself, and NVIDIA's own libraries do so unasked.
 """
@@ -34,7 +34,7 @@ def numbers(node: Path) -> tuple[int, int]:
 
 
 def program(denied: Iterable[tuple[int, int]]) -> bytes:
-    """A program for the kernel that answers 0 for these devices and 1 for all others."""
+    """Return a program for the kernel that answers 0 for these devices and 1 for all others."""
     lines = [_line(LOAD, MAJOR, ASKED, MAJOR_AT), _line(LOAD, MINOR, ASKED, MINOR_AT)]
     for major, minor in denied:
         lines += [_line(UNLESS, MAJOR, skip=3, value=major), _line(UNLESS, MINOR, skip=2, value=minor), *_answer(0)]

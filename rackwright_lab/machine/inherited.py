@@ -23,13 +23,13 @@ PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", 
 
 
 def apt_options() -> list[str]:
-    """The apt settings without which this machine could not fetch a package, as apt.conf lines."""
+    """Return the apt settings without which this machine could not fetch a package, as apt.conf lines."""
     dump = run("apt-config", "dump").stdout.splitlines()
     return [line for line in dump if line.split(" ", 1)[0] in HANDED_DOWN]
 
 
 def mirrors() -> tuple[str, str]:
-    """The addresses of Debian and of its security updates that this machine's apt uses."""
+    """Return the addresses of Debian and of its security updates that this machine's apt uses."""
     said = run("apt-get", "indextargets", "--format", "$(REPO_URI)", check=False).stdout.split()
     found = [url.rstrip("/") for url in said]
     archive = next((url for url in found if url.endswith("/debian")), DEBIAN)
@@ -38,20 +38,20 @@ def mirrors() -> tuple[str, str]:
 
 
 def sources_list(suite: str) -> str:
-    """The sources.list of a lab host."""
+    """Return the sources.list of a lab host."""
     archive, security = mirrors()
     lines = [f"deb {archive} {suite} main", f"deb {archive} {suite}-updates main"]
     return "\n".join([*lines, f"deb {security} {suite}-security main"]) + "\n"
 
 
 def resolv_conf() -> str:
-    """The name servers of this machine; behind systemd-resolved the real ones (its own is on loopback)."""
+    """Return this machine's resolv.conf; behind systemd-resolved the real one (its own is on loopback)."""
     real = Path("/run/systemd/resolve/resolv.conf")
     return (real if real.is_file() else Path("/etc/resolv.conf")).read_text()
 
 
 def name_servers() -> list[str]:
-    """The addresses of this machine's name servers."""
+    """Return the addresses of this machine's name servers."""
     rows = [line.split() for line in resolv_conf().splitlines()]
     return [row[1] for row in rows if len(row) > 1 and row[0] == "nameserver"]
 

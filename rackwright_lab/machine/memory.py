@@ -1,4 +1,4 @@
-"""Folders that lie in this machine's memory: what is written there never reaches a disk, and goes with the mount."""
+"""Folders in this machine's memory: what is written there never reaches a disk, and goes with the mount."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def has_room(hosts: int, meminfo: Path = MEMINFO) -> bool:
 
 
 def lay(folder: Path, name: str) -> None:
-    """Let a folder lie in memory; name is what mount and findmnt show as its source."""
+    """Put a folder in memory; name is what mount and findmnt show as its source."""
     folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_mount():
         # Both are limits and take nothing: preflight counts bytes and inodes, and warns of less than real models need.
@@ -28,6 +28,6 @@ def lay(folder: Path, name: str) -> None:
 
 
 def lift(folder: Path) -> None:
-    """Take the memory back, with all that lies in it; a folder that does not lie there stays as it is."""
+    """Take the memory back, with all that is in it; a folder on disk stays as it is."""
     if folder.is_mount():
         run("umount", folder, check=False)

@@ -28,7 +28,7 @@ TABLES = ("filter", "nat", "mangle")
 
 
 def choose(lab: str) -> ipaddress.IPv4Network:
-    """A free /24 for a lab: first the one its id points at, then the ones after it.
+    """Return a free /24 for a lab: first the one its id points at, then the ones after it.
 
     Raises LabError when every one of the 256 is in use on this machine.
     """
@@ -48,7 +48,7 @@ def _used() -> Iterator[ipaddress.IPv4Network]:
 
 
 def address6(address: str) -> str:
-    """The IPv6 address that goes with an IPv4 address of a lab."""
+    """Return the IPv6 address that goes with an IPv4 address of a lab."""
     _, _, third, last = address.split(".")
     return f"{RANGE6}:{third}::{last}"
 
@@ -130,7 +130,7 @@ def _drop_rules(*words: str) -> None:
 
 
 def link_of(iflink: int) -> str:
-    """The name, on this machine, of the other end of a host's network link."""
+    """Return the name, on this machine, of the other end of a host's network link."""
     for number, name in socket.if_nameindex():
         if number == iflink:
             return name

@@ -15,12 +15,12 @@ ID_FORM = re.compile(r"[a-z][a-z0-9-]{0,9}[a-z0-9]|[a-z]")
 
 
 def cache_root() -> Path:
-    """The folder of what outlives labs: base systems, images, encodings (RACKWRIGHT_LAB_CACHE moves it)."""
+    """Return the folder of what outlives labs: base systems, images, encodings (RACKWRIGHT_LAB_CACHE moves it)."""
     return Path(os.environ.get("RACKWRIGHT_LAB_CACHE", "/var/cache/rackwright-lab"))
 
 
 def default_id() -> str:
-    """The lab that is meant when none is named: RACKWRIGHT_LAB_ID, or "demo"."""
+    """Return the lab that a command without an id means: RACKWRIGHT_LAB_ID, or "demo"."""
     return os.environ.get("RACKWRIGHT_LAB_ID") or "demo"
 
 
@@ -36,22 +36,27 @@ class Paths:
 
     @property
     def root(self) -> Path:
+        """The lab's state folder."""
         return STATE_ROOT / self.id
 
     @property
     def record(self) -> Path:
+        """The lab's record, while it is up."""
         return self.root / "lab.json"
 
     @property
     def hosts(self) -> Path:
+        """The folder with a folder of each host."""
         return self.root / "hosts"
 
     @property
     def pki(self) -> Path:
+        """The folder of the lab's certificates."""
         return self.root / "pki"
 
     @property
     def secrets(self) -> Path:
+        """The folder of the secrets that the lab made."""
         return self.root / "secrets"
 
     @property
@@ -61,14 +66,17 @@ class Paths:
 
     @property
     def known_hosts(self) -> Path:
+        """The known_hosts file with the keys of all hosts."""
         return self.root / "known_hosts"
 
     @property
     def user_key(self) -> Path:
+        """The private key that logs in to the hosts."""
         return self.root / "id_ed25519"
 
     @property
     def bridge(self) -> str:
+        """The name of the lab's bridge on this machine."""
         return f"rwl-{self.id}"
 
     @property

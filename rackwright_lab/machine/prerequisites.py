@@ -62,7 +62,7 @@ def _install_missing(progress: Progress) -> None:
 
 
 def refuse_foreign_systems() -> None:
-    """Raises LabError unless this is Linux and we are root."""
+    """Raise LabError unless this is Linux and we are root."""
     if platform.system() != "Linux":
         raise LabError(f"the lab boots Linux hosts and needs Linux; this is {platform.system()}. Use a Linux machine")
     if os.geteuid() != 0:
@@ -70,7 +70,7 @@ def refuse_foreign_systems() -> None:
 
 
 def missing_packages() -> list[str]:
-    """The Debian packages whose commands are not here."""
+    """Return the Debian packages whose commands are missing here."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     return sorted({package for command, package in PACKAGE_OF.items() if not shutil.which(command, path=path)})
 

@@ -27,12 +27,12 @@ def remove_tree(folder: Path) -> None:
 
 
 def mounted_in(folder: Path) -> list[Path]:
-    """What is mounted on a folder or below it, the deepest first."""
+    """Return what is mounted on a folder or below it, the deepest first."""
     places = [_plain(line.split()[PLACE]) for line in MOUNTS.read_text().splitlines()]
     inside = [place for place in places if place.is_relative_to(folder.resolve())]
     return sorted(inside, key=lambda place: len(place.parts), reverse=True)
 
 
 def _plain(written: str) -> Path:
-    """The kernel writes blanks and the like as three octal digits."""
+    """Undo the kernel's escapes: it writes blanks and the like as three octal digits."""
     return Path(written.encode().decode("unicode_escape").encode("latin-1").decode())

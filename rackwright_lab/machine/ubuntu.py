@@ -28,13 +28,13 @@ INSIDE = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
 
 
 def sources_list() -> str:
-    """The sources.list of an Ubuntu host."""
+    """Return the sources.list of an Ubuntu host."""
     pockets = (SUITE, f"{SUITE}-updates", f"{SUITE}-security")
     return "".join(f"deb {ARCHIVE} {pocket} main universe\n" for pocket in pockets)
 
 
 def keyring(cache: Path) -> Path:
-    """The archive's keyring, fetched once and checked. Raises LabError when it cannot be had."""
+    """Return the archive's keyring, fetched once and checked. Raises LabError when it cannot be had."""
     folder = cache / "ubuntu-keyring"
     if not (folder / INSIDE).exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -89,7 +89,7 @@ BUILDS = {build.version: build for build in (OLDEST, NEWEST)}
 
 
 def named(version: str) -> Build:
-    """The build of a version. Raises LabError, with those that there are, when there is none."""
+    """Return the build of a version. Raises LabError, with all builds that exist, when it is missing."""
     if version not in BUILDS:
         raise LabError(f"no vLLM {version} is built for the CPU here; there are {' and '.join(BUILDS)}")
     return BUILDS[version]

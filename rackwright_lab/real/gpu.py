@@ -92,14 +92,14 @@ COMPILE = (
     "find /usr/lib/python3.12 /usr/local/lib/python3.12 -name '*.py' -print0 | "
     'xargs -0 -P "$(nproc)" -n 200 /usr/bin/python3 -m compileall -q --invalidation-mode unchecked-hash'
 )
-"""Byte code lies beside the sources, as pip leaves it in a published image; layers here carry no times to compare."""
+"""Byte code is next to the sources, as pip leaves it in a published image; layers here carry no times to compare."""
 INSIDE = 'mount --bind /dev "$1/dev" && exec chroot "$1" sh -c "$2"'
 # Raise it when the image is made in another way that neither its packages nor its settings show.
 FORMAT = 2
 
 
 def shared(hosts: int) -> dict[str, Any]:
-    """Settings of an endpoint that so many hosts serve together, tensor parallel over the first GPU of each."""
+    """Return settings of an endpoint that so many hosts serve together, tensor parallel over the first GPU of each."""
     engine = {**SETTINGS["engine"], "tensor-parallel-size": hosts, "gpu-memory-utilization": 0.1}
     environment = {**SETTINGS["environment"], **WITHOUT_MULTICAST}
     return {**SETTINGS, "hosts": hosts, "network": "host", "engine": engine, "environment": environment}
@@ -203,7 +203,7 @@ def _finish(folder: Path, progress: Progress) -> None:
 
 @contextmanager
 def _together(root: Path, added: Path, work: Path) -> Iterator[tuple[Path, Path]]:
-    """The whole system as one folder, and another one that gets whatever is written there."""
+    """Mount the whole system as one folder, and yield it with the folder that gets whatever is written there."""
     place, written, busy = (work / name for name in ("together", "written", "busy"))
     for path in (place, written, busy):
         path.mkdir()

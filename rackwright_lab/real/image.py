@@ -24,12 +24,12 @@ def install(target: Path, locked: Path, python: str, platforms: Iterable[str]) -
 
 
 def manylinux(newest_glibc: int) -> tuple[str, ...]:
-    """The platforms that run on a system by the minor version of its glibc."""
+    """Return the platforms that run on a system by the minor version of its glibc."""
     return ("manylinux2014_x86_64", *(f"manylinux_2_{minor}_x86_64" for minor in range(5, newest_glibc + 1)))
 
 
 def config(environment: Mapping[str, str], title: str) -> dict[str, Any]:
-    """The image's configuration: it serves."""
+    """Return the image's configuration: it serves."""
     return {
         "Env": [f"{name}={value}" for name, value in environment.items()],
         "Entrypoint": ["vllm", "serve"],

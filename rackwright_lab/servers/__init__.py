@@ -1,0 +1,1 @@
+"""The lab's servers: registry, repositories, web stand-ins, names and proxy."""

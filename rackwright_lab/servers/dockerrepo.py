@@ -51,7 +51,7 @@ set -e
 
 
 def repository(cache: Path, base: Path) -> Path:
-    """The repository's tree, as https://download.docker.com has it below its root; made once for its sources.
+    """Return the repository's tree, as https://download.docker.com has it below its root; made once for its sources.
 
     base: the bare base system. Raises LabError when its apt archive lacks one of the packages.
     """

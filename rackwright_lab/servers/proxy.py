@@ -29,7 +29,7 @@ class Proxy:
         return f"http://{self.server.address}:{self.server.port}"
 
     def start(self) -> None:
-        """Serve whoever reaches it."""
+        """Serve every client that reaches it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         resolv, settings = self.folder / "resolv.conf", self.folder / "tinyproxy.conf"
         resolv.write_text(f"nameserver {self.name_server}\n")

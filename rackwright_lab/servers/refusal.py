@@ -11,7 +11,7 @@ BODY = b'{"errors":[{"code":"UNAVAILABLE","message":"service unavailable"}]}\n'
 
 
 def handler_for(status: int) -> type[BaseHTTPRequestHandler]:
-    """A request handler whose every answer has this status."""
+    """Return a request handler whose every answer has this status."""
 
     class Refuse(BaseHTTPRequestHandler):
         def _refuse(self) -> None:

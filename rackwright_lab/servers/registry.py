@@ -22,7 +22,7 @@ USER = "$oauthtoken"
 
 @dataclass(frozen=True)
 class Registry:
-    """One registry of a lab. Images lie in the cache, so that they are pushed once for all labs.
+    """One registry of a lab. Images are in the cache, so that they are pushed once for all labs.
 
     Without a `key_file` it is Docker Hub, where anybody may pull.
     """

@@ -26,6 +26,7 @@ class Server:
 
     @property
     def group(self) -> Path:
+        """Its control group."""
         return cgroups.unified_root() / self.tag / f"server-{self.name}"
 
     @property

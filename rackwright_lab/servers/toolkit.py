@@ -18,7 +18,7 @@ CLI = '#!/bin/sh\nprintf "cli-version: {version}\\nlib-version: {version}\\n"\n'
 
 
 def packages(version: str) -> dict[str, tuple[str, Mapping[str, tuple[str, int]]]]:
-    """The packages of one version: name to dependencies and files (path to text and mode)."""
+    """Return the packages of one version: name to dependencies and files (path to text and mode)."""
     exact = f"(= {version}-1)"
     runtime, control = (
         (FILES / name).read_text().replace("@VERSION@", version) for name in ("nvidia-container-runtime", "nvidia-ctk")
@@ -46,7 +46,7 @@ def packages(version: str) -> dict[str, tuple[str, Mapping[str, tuple[str, int]]
 
 
 def repository(cache: Path) -> Path:
-    """The repository's tree, as https://nvidia.github.io has it below its root; made once for its contents."""
+    """Return the repository's tree, as https://nvidia.github.io has it below its root; made once for its contents."""
     folder = cache / f"nvidia-apt-{_key()}"
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)

@@ -72,7 +72,7 @@ class Site:
         self._used: Counter[str] = Counter()
 
     def answer(self, asked: Asked) -> Answer:
-        """Answer one request, faults left aside."""
+        """Answer one request, without faults."""
         if asked.host in self._names:
             return self._names[asked.host](asked)
         if asked.host == MIRROR_HOST:
@@ -244,7 +244,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def _slowed(body: Iterator[bytes], rate: float, is_slow: Callable[[], bool]) -> Iterator[bytes]:
-    """A body at a rate, until the fault is cleared: so a test decides itself how long a download lasts."""
+    """Yield a body at a rate, until the fault is cleared: so a test decides itself how long a download lasts."""
     step = max(int(rate / 10), 1)
     for piece in body:
         sent = 0
@@ -285,14 +285,14 @@ class WebServer(ThreadingHTTPServer):
         super().__init__(bind, Handler)
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept; the TLS handshake waits for the connection's own thread, so that nobody holds up the others."""
+        """Accept; the TLS handshake waits for the connection's own thread, so that no client holds up the others."""
         connection, address = super().get_request()
         if self._tls is None:
             return connection, address
         return self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), address
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a client that goes away is no error of the lab's."""
+        """Say nothing: a client that goes away is not an error of the lab's."""
 
     def server_close(self) -> None:
         """Let stalled answers end, then close."""

@@ -64,7 +64,7 @@ def _bounded(line: Json) -> Json:
 
 
 def difference(old: Json, new: Json) -> Json:
-    """A version as it differs from the one before it. A file that moved is no difference: the first origin stays."""
+    """Return a version's difference to the one before it. A file that moved is ignored: the first origin stays."""
     then, now = old["sections"], new["sections"]
     added = {
         name: {key: told for key, told in keys.items() if _said(then.get(name, {}).get(key)) != _said(told)}

@@ -36,7 +36,7 @@ WORDS = ("choices", "default", "type", "action", "nargs")
 
 
 def read(folder: Path) -> Tree:
-    """The sources of one version. Raises SettingsError when ServerArgs is not where it should be."""
+    """Return the sources of one version. Raises SettingsError when ServerArgs is not where it should be."""
     tree = Tree(folder).read(*FILES)
     if "ServerArgs" not in tree.classes:
         raise SettingsError(f"{folder}: no class ServerArgs in {FILES[0]}: has SGLang moved it?")
@@ -45,7 +45,7 @@ def read(folder: Path) -> Tree:
 
 
 def line_of(tree: Tree, version: str) -> Json:
-    """The whole data of a version."""
+    """Return the whole data of a version."""
     loader = "".join((tree.root / name).read_text() for name in LOADERS if (tree.root / name).is_file())
     return {
         "versions": [version],
@@ -119,7 +119,7 @@ def _literal(tree: Tree, annotation: ast.expr) -> Json:
 
 
 def _added(tree: Tree) -> Iterator[tuple[str, Json]]:
-    """What `ServerArgs.add_cli_args` registers by hand."""
+    """Yield what `ServerArgs.add_cli_args` registers by hand."""
     file, node = tree.classes["ServerArgs"]
     scopes = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "add_cli_args"]
     local = {name: value for scope in scopes for name, value in assigned(scope.body)}
@@ -188,7 +188,7 @@ def _default(tree: Tree, node: ast.expr | None) -> Json:
 
 
 def _keyed(flags: list[str], told: Json) -> Iterator[tuple[str, Json]]:
-    """The option by its longest long name, which stays the same over the versions."""
+    """Yield the option by its longest long name, which stays the same over the versions."""
     long = [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
     if not long or set(long) & LEFT_OUT:
         return

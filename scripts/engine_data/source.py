@@ -78,7 +78,7 @@ def _download(url: str) -> bytes:
 
 
 def _unpack(engine: str, name: str, data: bytes, folder: Path) -> None:
-    """The engine's own Python files; the rest of an archive is most of it and is not kept."""
+    """Unpack the engine's own Python files; the rest of an archive is most of it and is not kept."""
     try:
         files = dict(_python_files(engine, name, data))
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:

@@ -48,7 +48,7 @@ class Tree:
         self.classes = {**other.classes, **self.classes}
 
     def literal(self, node: ast.expr | None) -> Any:
-        """The value of an expression of constants and names of constants; UNKNOWN for anything else."""
+        """Return the value of an expression of constants and names of constants; UNKNOWN for anything else."""
         if node is None:
             return UNKNOWN
         if isinstance(node, ast.Name) and node.id in self.names:
@@ -92,7 +92,7 @@ def fields(node: ast.ClassDef) -> Iterator[tuple[str, tuple[ast.expr, ast.expr |
 
 
 def calls(node: ast.AST, name: str) -> list[ast.Call]:
-    """Calls of a function or method of that name, in the order in which they are written."""
+    """Return calls of a function or method of that name, in the order in which they are written."""
     found = [
         one
         for one in ast.walk(node)
@@ -107,7 +107,7 @@ def keywords(call: ast.Call) -> Mapping[str, ast.expr]:
 
 
 def members(node: ast.expr) -> list[ast.expr]:
-    """The types of `Optional`, `Union`, `Annotated` and `|`; a type alone is one. A text in their place is parsed."""
+    """Return the types of `Optional`, `Union`, `Annotated` and `|`; a type alone is one. A quoted type is parsed."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return members(ast.parse(node.value, mode="eval").body)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
@@ -125,7 +125,7 @@ def members(node: ast.expr) -> list[ast.expr]:
 
 
 def type_name(node: ast.expr) -> str:
-    """The name of a type, without what it is made of."""
+    """Return the name of a type, without what it is made of."""
     if isinstance(node, ast.Subscript):
         return type_name(node.value)
     if isinstance(node, ast.Attribute):

@@ -74,16 +74,16 @@ class _Page(HTMLParser):
 
 
 def source_of_page(page: str) -> str:
-    """The Python that a page `_modules/.../llm_args.html` of the documentation shows."""
+    """Return the Python that a page `_modules/.../llm_args.html` of the documentation shows."""
     reader = _Page()
     reader.feed(page)
     return "".join(reader.text)
 
 
 def read_source(tree: Path) -> Classes:
-    """The classes of a source tree, or of a saved page of the documentation that shows the file.
+    """Return the classes of a source tree, or of a saved page of the documentation that shows the file.
 
-    Raises SettingsError when there is no such file or class, or no Python in it.
+    Raises SettingsError when the file or class is missing, or there is no Python in it.
     """
     path = tree if tree.suffix == ".html" else tree / SOURCE
     if not path.is_file():
@@ -122,7 +122,7 @@ def _name(node: ast.expr) -> str:
 
 
 def line_of(source: Classes, version: str) -> Json:
-    """The whole data of a version: sections that the root needs, and the unions among them."""
+    """Return the whole data of a version: sections that the root needs, and the unions among them."""
     sections: Json = {ROOT: _section(source, ROOT)}
     unions: Json = {}
     while source.used:
@@ -179,7 +179,7 @@ def _section(source: Classes, name: str) -> Json:
 
 
 def _keys(source: Classes, name: str, item: ast.AnnAssign) -> Json:
-    """The key of one field, under each of its names."""
+    """Return the key of one field, under each of its names."""
     skipped = (
         name.startswith("_") or name in ("model_config", DECODING_TAG) or "ClassVar" in ast.unparse(item.annotation)
     )
@@ -223,7 +223,7 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 
 def _number(node: ast.expr) -> Any:
-    """The value of a sum such as `1024**3`. Raises ValueError for anything else."""
+    """Return the value of a sum such as `1024**3`. Raises ValueError for anything else."""
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         return ARITHMETIC[type(node.op)](_number(node.left), _number(node.right))
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
@@ -254,7 +254,7 @@ def _type(source: Classes, node: ast.expr) -> Json:
 
 
 def _members(node: ast.expr) -> list[ast.expr]:
-    """The types of `Optional`, `Union` and `|`; a type alone is one."""
+    """Return the types of `Optional`, `Union` and `|`; a type alone is one."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return [*_members(node.left), *_members(node.right)]
     if isinstance(node, ast.Subscript) and _name(node.value) == "Optional":
@@ -333,7 +333,7 @@ def _subscript(source: Classes, node: ast.Subscript) -> Json:
 
 
 def _union(source: Classes, node: ast.expr) -> Json:
-    """The sections of a union by their tags."""
+    """Return the sections of a union by their tags."""
     if "discriminator" not in ast.unparse(node):
         kinds = _dispatched(source)
         names = [name for name in map(_name, _members(node)) if name in kinds]
@@ -359,7 +359,7 @@ def _tag(source: Classes, name: str, tag: str) -> str:
 
 
 def difference(line: Json, base: str) -> Json:
-    """A line as it differs from another line of the data: what it adds or changes, and what is gone.
+    """Return a line as it differs from another line of the data: what it adds or changes, and what is gone.
 
     What validators bound, and what the command line gives, is not seen in the fields: the other line's word counts.
     """
@@ -382,7 +382,7 @@ def difference(line: Json, base: str) -> Json:
 
 
 def _as_before(old: object, told: Any) -> Any:
-    """A key with the bounds that it had, where its fields show none."""
+    """Return a key with the bounds that it had, where its fields show none."""
     if not isinstance(old, dict) or not isinstance(told, dict) or old.get("type") != told.get("type"):
         return told
     kept = {name: old[name] for name in (*BOUND_NAMES, "given") if name in old and not set(BOUND_NAMES) & set(told)}
@@ -390,7 +390,7 @@ def _as_before(old: object, told: Any) -> Any:
 
 
 def as_file(line: Json) -> str:
-    """A line's data as the text of its file, one key a line."""
+    """Return a line's data as the text of its file, one key a line."""
     parts: list[str] = []
     for name, value in line.items():
         if name in ("sections", "add"):
@@ -406,8 +406,10 @@ def _section_text(name: str, keys: Json) -> str:
 
 
 def _entry_text(key: str, value: object, flow: bool = False) -> str:
-    """One key; with `flow` its value is on the same line, else only its innermost lists and mappings are in one"
-    " line."""
+    """Return one key as text.
+
+    With `flow` its value is on the same line, else only its innermost lists and mappings are in one line.
+    """
     if not isinstance(value, dict | list):
         return f"{key}: {value}\n"
     if flow:

@@ -49,7 +49,7 @@ class Source:
 
 
 def read(folder: Path) -> Source:
-    """The sources of one version. Raises SettingsError when the parser is not where it should be."""
+    """Return the sources of one version. Raises SettingsError when the parser is not where it should be."""
     tree = Tree(folder).read(*FILES)
     for name in ("EngineArgs", "FrontendArgs"):
         if name not in tree.classes:
@@ -70,7 +70,7 @@ def _human(tree: Tree) -> Iterator[str]:
 
 
 def line_of(source: Source, version: str) -> Json:
-    """The whole data of a version: the command line's options, and the JSON sections among them."""
+    """Return the whole data of a version: the command line's options, and the JSON sections among them."""
     sections: Json = {ROOT: {**_frontend(source), **_added(source)}}
     while source.used:
         name = source.used.pop(0)
@@ -133,7 +133,7 @@ def _bases(tree: Tree, name: str) -> list[tuple[str, ast.ClassDef]]:
 
 
 def _flagged(source: Source, name: str) -> Json:
-    """What FrontendArgs says by hand of its options: JSON text, or words of their own."""
+    """Return what FrontendArgs sets by hand for its options: JSON text, or types of their own."""
     for _, node in _bases(source.tree, "FrontendArgs"):
         for item in ast.walk(node):
             if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == f"frontend_kwargs['{name}']['type']":
@@ -146,7 +146,7 @@ def _flag(name: str) -> str:
 
 
 def _added(source: Source) -> Json:
-    """What `add_argument` is called with, by the first long name."""
+    """Return what `add_argument` is called with, by the first long name."""
     found: Json = {}
     for file, scope in _parsers(source.tree):
         classes, renamed = dict(_kwargs_of(scope)), dict(_field_kwargs_of(scope))
@@ -223,7 +223,7 @@ def _class(node: ast.Subscript, classes: dict[str, str]) -> bool:
 
 
 def _own_default(source: Source, call: ast.Call) -> Json:
-    """The default beside `**kwargs["name"]`, where the parser says another one than the class."""
+    """Return the default next to `**kwargs["name"]`, where the parser has another one than the class."""
     for word in call.keywords:
         if word.arg is None and isinstance(word.value, ast.Dict):
             pairs = zip(word.value.keys, word.value.values, strict=True)
@@ -241,7 +241,7 @@ def _by_action(words: Any) -> str:
 
 
 def _field(source: Source, owner: str, name: str, flag: str) -> Json:
-    """A field of a config class, or of one of its bases."""
+    """Return a field of a config class, or of one of its bases."""
     for file, node in reversed(_bases(source.tree, owner)):
         for found, (annotation, default) in fields(node):
             if found == name:
@@ -316,7 +316,7 @@ def _type(source: Source, name: str, annotation: ast.expr, nested: bool) -> Json
 
 
 def _named(tree: Tree, member: ast.expr) -> list[ast.expr]:
-    """A name that stands for a type, resolved; anything else as it is."""
+    """Resolve a name that stands for a type; return anything else as is."""
     name = type_name(member) if isinstance(member, ast.Name | ast.Attribute) else ""
     if name in tree.names and name not in tree.classes:
         meant = tree.names[name]

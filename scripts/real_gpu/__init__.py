@@ -1,1 +1,1 @@
-"""A whole deploy on a real GPU: the story that is run, its record, and what travels where there is no network."""
+"""A whole deploy on a real GPU: the story that is run, its record, and what travels to a machine without a network."""

@@ -31,7 +31,7 @@ COMPRESS = 'tar -C "$1" --sort=name -cf - $EXCLUDE -- $NAMES | xz -T0 -1 | split
 
 
 def pack(into: Path, cache: Path, say: Callable[[str], None], bench: bool = True) -> list[Path]:
-    """Write the parts below `into`, made anew where the cache lacks something; returns their folders.
+    """Write the parts below `into`, made again where the cache lacks something; returns their folders.
 
     bench: with aiperf's wheels, which `rackwright bench` alone needs. Raises LabError when something cannot be fetched
     here, on a machine with a network.
@@ -62,7 +62,7 @@ def pack(into: Path, cache: Path, say: Callable[[str], None], bench: bool = True
 
 
 def install(site: Path) -> None:
-    """The product's own packages for Debian 12's Python, with Rackwright's metadata; its code travels beside."""
+    """Install the product's packages for Debian 12's Python, with Rackwright's metadata; its code travels apart."""
     uv = Path(sys.executable).parent / "uv"
     known = (uv, "pip", "install", "--quiet", "--python-version", "3.11", "--target", site)
     run(*known, "--constraint", ROOT / "requirements/dev.txt", ROOT, timeout=900)
@@ -71,7 +71,7 @@ def install(site: Path) -> None:
 
 
 def wheels(place: Path) -> None:
-    """What `rackwright bench` installs for aiperf, for Debian 12's Python."""
+    """Download what `rackwright bench` installs for aiperf, for Debian 12's Python."""
     known = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "--python-version", "3.11")
     run(
         sys.executable, "-m", "pip", "download", "--quiet", *known, "--dest", place, "--requirement", LOCK, timeout=1800
@@ -79,7 +79,7 @@ def wheels(place: Path) -> None:
 
 
 def code(place: Path) -> None:
-    """The project as it is committed."""
+    """Write the project as it is committed."""
     place.mkdir()
     tree = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
     subprocess.run(["tar", "-xf", "-", "-C", place], input=tree, check=True)

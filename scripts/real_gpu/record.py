@@ -24,7 +24,7 @@ DIFFERS = (
     "from Docker Hub.",
     "The model has 0.66 million parameters: nothing is said here about speed or memory of a real one.",
 )
-"""What was not as in production, whoever runs it."""
+"""What was not as in production, in every such run."""
 DIFFERS_FOR_A_PAIR = (
     *DIFFERS,
     "Both hosts are on one machine, each with GPUs of its own: what passes between them is TCP over that machine's "
@@ -54,12 +54,12 @@ def record(found: Sequence[Done], differs: Sequence[str]) -> dict[str, Any]:
 
 
 def rows(one: Done) -> list[str]:
-    """What the gate said, one line a row."""
+    """Return what the gate reported, one line a row."""
     return list(dict.fromkeys(f"{verdict}: {text}" for verdict, text in ROWS.findall(one.output)))
 
 
 def versions() -> dict[str, str]:
-    """What took part."""
+    """Return the versions of what took part."""
     smi = ("nvidia-smi", "--query-gpu=name,driver_version,vbios_version,memory.total", "--format=csv,noheader")
     return {
         "rackwright": __version__,
@@ -99,13 +99,13 @@ def write(found: Sequence[Done], into: Path, differs: Sequence[str] = DIFFERS) -
 
 
 def hardware(into: Path) -> dict[str, Any] | None:
-    """What the newest run proved of its hardware, as `rackwright report --hardware` has it; None without one."""
+    """Return what the newest run proved of its hardware, as `rackwright report --hardware` has it; None without one."""
     found = sorted((into / "runs").glob(f"*{HARDWARE}"))
     return values(found[-1].read_text()) if found else None
 
 
 def as_page(told: dict[str, Any]) -> str:
-    """The record as Markdown."""
+    """Return the record as Markdown."""
     lines = [f"# A deploy on a real GPU, {told['at']}", ""]
     lines += [f"- {name}: {value}" for name, value in told["versions"].items()]
     lines += ["", "| step | | seconds |", "|---|---|---|"]

@@ -19,7 +19,7 @@ from rackwright_lab.real.gpu import SETTINGS
 ROOT = Path(__file__).parents[2]
 INVENTORY = "inventory/lab_gpu.py"
 HARDWARE = ".hardware.md"
-"""How the file ends that says what the deploy proved of its hardware; it lies beside the run's record."""
+"""Suffix of the file that says what the deploy proved of its hardware; it is stored with the run's record."""
 LATE = 124
 """The status of a step that was ended for its time, as `timeout` has it."""
 WHEELS = "wheels"
@@ -58,17 +58,17 @@ class Done:
 
 
 def rackwright(*words: str) -> tuple[str, ...]:
-    """The words of one of our commands, by the Python that runs this."""
+    """Return the argv of a Rackwright command, by the Python that runs this."""
     return (sys.executable, "-P", "-m", "rackwright", *words)
 
 
 def pyinfra(*words: str) -> tuple[str, ...]:
-    """The words of pyinfra's command."""
+    """Return the argv of pyinfra's command."""
     return (sys.executable, "-P", "-m", "pyinfra", *words)
 
 
 def rollout(inventory: str, *words: str) -> tuple[str, ...]:
-    """A rollout over all hosts, with a short time to watch."""
+    """Return the argv of a rollout over all hosts, with a short time to watch."""
     return rackwright("rollout", inventory, "-y", "--plain", "--bake", "1", *words)
 
 
@@ -81,12 +81,12 @@ def lab_up(lab: str, hosts: int, offline: bool) -> Step:
 
 
 def data(**settings: object) -> tuple[str, ...]:
-    """Settings for one run, as --data has them."""
+    """Return settings for one run, as --data has them."""
     return tuple(word for key, value in settings.items() for word in ("--data", f"{key}={json.dumps(value)}"))
 
 
 def revision(name: str) -> dict[str, object]:
-    """The model's settings with another revision."""
+    """Return the model's settings with another revision."""
     return {**SETTINGS["model"], "revision": name}
 
 
@@ -131,14 +131,14 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
 
 
 def environment(lab: str, into: Path, offline: bool) -> dict[str, str]:
-    """What the commands run with."""
+    """Return what the commands run with."""
     own = {"RACKWRIGHT_LAB_ID": lab, "RACKWRIGHT_RUNS": str(into / "runs"), "PYINFRA_PROGRESS": "off"}
     packed = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ROOT.parent / WHEELS)} if offline else {}
     return {**os.environ, **own, **packed, "COLUMNS": "160"}
 
 
 def run(step: Step, lab: str, into: Path, offline: bool) -> Done:
-    """Run one step; its whole output lies in `into` under its name."""
+    """Run one step; its whole output is written to `into` under its name."""
     log = into / f"{step.name.replace(' ', '-')}.log"
     begun = time.monotonic()
     with log.open("wb") as file:

@@ -1,0 +1,1 @@
+"""The word linter: docstrings, names and sentences against word lists."""

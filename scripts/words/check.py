@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 
 
 def pairs(name: str) -> dict[str, str]:
-    """What is found by what is written in its place, of one list of this folder."""
+    """Map what is found to what is written instead, from one list of this folder."""
     rows = [line for line in (HERE / name).read_text().splitlines() if line and not line.startswith("#")]
     return dict(row.split("\t") for row in rows)
 
@@ -56,7 +56,7 @@ def read_files() -> list[str]:
 
 
 def docstrings() -> Iterator[Finding]:
-    """What ruff's D finds by Google's convention, and D401, imperative, which that convention leaves out."""
+    """Find what ruff's D finds by Google's convention, and D401, imperative, which that convention leaves out."""
     words = ["check", "--select", "D,D401", "--ignore", "D105,D107", "--exit-zero", "--output-format", "json"]
     config = ["--config", 'lint.pydocstyle.convention="google"']
     out = subprocess.run([BIN / "ruff", *words, *config, "."], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -67,7 +67,7 @@ def docstrings() -> Iterator[Finding]:
 
 
 def spelling(paths: list[str]) -> Iterator[Finding]:
-    """What codespell finds, by its own dictionary and by ours."""
+    """Find what codespell finds, by its own dictionary and by the house's."""
     dictionary = HERE / "dictionary.txt"
     ours = {row.partition("->")[0] for row in dictionary.read_text().split()}
     words = ["--dictionary", "-", "--dictionary", dictionary, "--ignore-words", HERE / "ignore.txt"]
@@ -125,7 +125,7 @@ def counted(found: list[Finding]) -> Counter[tuple[str, str]]:
 
 
 def baseline() -> Counter[tuple[str, str]]:
-    """The counts that are written down; of a file that two branches have changed, the lower."""
+    """Return the counts that are written down; of a file that two branches have changed, the lower."""
     known: Counter[tuple[str, str]] = Counter()
     for row in BASELINE.read_text().splitlines():
         rule, number, path = row.split(maxsplit=2)
@@ -144,7 +144,7 @@ def grown(now: Counter[tuple[str, str]], known: Counter[tuple[str, str]]) -> set
 
 
 def new(found: list[Finding], known: Counter[tuple[str, str]]) -> list[Finding]:
-    """Findings of files that have more of a rule than is written down."""
+    """Return findings of files that have more of a rule than is written down."""
     now = counted(found)
     return [one for one in found if now[one.rule, one.path] > known[one.rule, one.path]]
 

@@ -34,13 +34,13 @@ def environment_folder() -> Path:
 
 
 def version() -> str:
-    """The version of aiperf that the lock names."""
+    """Return the version of aiperf that the lock names."""
     line = next(line for line in LOCK.read_text().splitlines() if line.startswith("aiperf=="))
     return line.removeprefix("aiperf==").split()[0]
 
 
 def ready_python(say: Callable[[str], None]) -> Path:
-    """The Python of the environment, which is made first where it is not there. Raises RackwrightError."""
+    """Return the Python of the environment, which is made first where it is missing. Raises RackwrightError."""
     folder = environment_folder()
     python = folder / "bin" / "python"
     if not (folder / READY).exists():

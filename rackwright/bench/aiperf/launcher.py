@@ -1,9 +1,9 @@
-"""Runs aiperf, in aiperf's own environment, for as long as whoever started it lives. Imports nothing of Rackwright.
+"""Runs aiperf, in aiperf's own environment, for as long as its parent lives. Imports nothing of Rackwright.
 
 Standard input is a pipe. Its first line is the endpoint's API key, or empty: aiperf takes one as an argument alone, so
 it becomes one within this process, where neither `ps` nor /proc shows it, and no child has it in its environment. The
 pipe then stays silent. When its other end is gone, by kill -9 too, so is aiperf with all of its workers: no endpoint is
-left under a load that nobody measures.
+left under a load that is not measured.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _own_pipe() -> BinaryIO:
-    """Standard input, where no child has it; aiperf gets an empty one. Unbuffered: a line is read, and no more."""
+    """Return standard input, where no child has it; aiperf gets an empty one. Unbuffered: only one line is read."""
     pipe = os.fdopen(os.dup(0), "rb", buffering=0)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)

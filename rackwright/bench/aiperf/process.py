@@ -18,7 +18,7 @@ TERM, KILL = 15, 9
 def begun(
     words: Sequence[str], key: str, environment: Mapping[str, str], out: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The process, with its log in the folder `out`. At the end of the block it has ended, and no file has the key."""
+    """Run the process, with its log in the folder `out`. After the block it has ended, and no file has the key."""
     with (out / LOG).open("wb") as log:
         process = subprocess.Popen(
             words,
@@ -38,7 +38,7 @@ def begun(
 
 
 def _hand_over(process: subprocess.Popen[bytes], key: str) -> None:
-    """The launcher's first line. The pipe stays open: at its end the launcher ends everything."""
+    """Send the launcher's first line. The pipe stays open: at its end the launcher ends everything."""
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # it has ended already, and its status says why
         process.stdin.write(f"{key}\n".encode())

@@ -23,7 +23,7 @@ SAID = 200
 
 
 def read_results(folder: Path) -> Measured:
-    """The cell that aiperf wrote into a folder. Raises RackwrightError where it is not there, or makes no sense."""
+    """Return the cell that aiperf wrote into a folder. Raises RackwrightError where it is missing or makes no sense."""
     try:
         lines = (folder / EACH).read_text().splitlines()
         whole = (folder / WHOLE).read_text() if (folder / WHOLE).exists() else "{}"
@@ -33,7 +33,7 @@ def read_results(folder: Path) -> Measured:
 
 
 def measured(whole: Mapping[str, Any], each: Iterable[Mapping[str, Any]]) -> Measured:
-    """The figures of a cell. Raises KeyError or TypeError for another form."""
+    """Return the figures of a cell. Raises KeyError or TypeError for another form."""
     rows = [row for row in each if row["metadata"].get("benchmark_phase") == PROFILING]
     began = min((row["metadata"]["request_start_ns"] for row in rows), default=0)
     requests = tuple(_request(row, began) for row in rows if not row.get("error"))
@@ -50,7 +50,7 @@ def measured(whole: Mapping[str, Any], each: Iterable[Mapping[str, Any]]) -> Mea
 
 
 def _seconds(whole: Mapping[str, Any], requests: Sequence[Request]) -> float:
-    """The time by which aiperf divides its own rates: a little more than from the first request to the last token."""
+    """Return the time by which aiperf divides its own rates: slightly more than from first request to last token."""
     rate = _average(whole, "request_throughput")
     return len(requests) / rate if rate and requests else max((one.ended for one in requests), default=0.0) or 1.0
 

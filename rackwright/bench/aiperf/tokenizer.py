@@ -19,7 +19,7 @@ REVISION = "local"
 
 
 def refuse_without_tokenizer(folder: str) -> None:
-    """Raise SettingsError for a `--tokenizer` that is no folder with a tokenizer."""
+    """Raise SettingsError for a `--tokenizer` that is not a folder with a tokenizer."""
     if not (Path(folder) / FILE).is_file():
         raise SettingsError(
             f"--tokenizer {folder}: no folder with a tokenizer.json; nothing was measured; next: name one with the "

@@ -31,7 +31,7 @@ class Target:
 
 
 def profile_words(python: Path, target: Target, suite: Suite, cell: Cell, prompts: Path | None, out: Path) -> list[str]:
-    """The command, which waits for a line by standard input.
+    """Return the command, which waits for a line on standard input.
 
     prompts: the file of a set that is not made by aiperf; out: a folder for what it writes.
     """
@@ -68,7 +68,7 @@ def _pattern(suite: Suite, cell: Cell) -> Iterator[str]:
 
 
 def surroundings(environment: Mapping[str, str], vocabularies: Path) -> dict[str, str]:
-    """The environment of the command: it fetches nothing by itself.
+    """Return the environment of the command: it downloads nothing on its own.
 
     vocabularies: folder of tiktoken's files, and a cache as Hugging Face has it.
     """

@@ -40,7 +40,7 @@ def grown_between(before: Counts, after: Counts) -> dict[str, float]:
 
 
 def drafting_of(engine_kind: str, drafts: bool, grown: Counts) -> Drafting:
-    """What came of the drafts. drafts: whether the endpoint drafts at all."""
+    """Return what came of the drafts. drafts: whether the endpoint drafts at all."""
     if not drafts:
         return Drafting(why_not="no drafting")
     if engine_kind in SILENT:

@@ -64,7 +64,7 @@ def compared(one: Mapping[str, Measured], other: Mapping[str, Measured]) -> Iter
 
 
 def estimate(cell: Measured, figure: str) -> Estimate:
-    """A figure of a cell by its name in FIGURES; over its rounds where it has any."""
+    """Return a figure of a cell by its name in FIGURES; over its rounds where it has any."""
     if cell.rounds:
         return over([estimate(one, figure).value for one in cell.rounds])
     latency, _, percentile = figure.rpartition("_p")
@@ -77,7 +77,7 @@ def estimate(cell: Measured, figure: str) -> Estimate:
 
 
 def percentile_of(ordered: Sequence[float], share: float) -> Estimate:
-    """A percentile, and the two values that hold the true one by their places alone (binomial, 95 %)."""
+    """Return a percentile, and the two values that hold the true one by their ranks alone (binomial, 95 %)."""
     value, count = quantile(ordered, share), len(ordered)
     around = NORMAL * math.sqrt(count * share * (1 - share))
     low, high = math.floor(count * share - around) - 1, math.ceil(count * share + around)
@@ -101,7 +101,7 @@ def rate_of(amounts: Sequence[float], ended: Sequence[float], seconds: float) ->
 
 
 def ratio_of(one: Estimate, other: Estimate) -> Estimate:
-    """The other's share of the one's."""
+    """Return the ratio of `other` to `one`."""
     a, b = (math.log(max(found.value, TINY)) for found in (other, one))
     ratio = math.exp(a - b)
     if not (one.is_bounded and other.is_bounded):

@@ -33,7 +33,7 @@ class FailIf:
 
 
 def fail_if_of(text: str) -> FailIf:
-    """What `--fail-if` says. Raises SettingsError with the form, and the nearest right name."""
+    """Return what `--fail-if` says. Raises SettingsError with the form, and the nearest right name."""
     found, names = FORM.match(text), [figure.name for figure in FIGURES]
     if found is None:
         form = '"FIGURE > NUMBER" or "FIGURE > NUMBERx of RUN"'
@@ -45,7 +45,7 @@ def fail_if_of(text: str) -> FailIf:
 
 
 def broken(rule: FailIf, cells: Mapping[str, Measured], other: Mapping[str, Measured]) -> Iterator[str]:
-    """A sentence for each cell that breaks it, and for each that nobody can judge by it.
+    """Yield a sentence for each cell that breaks it, and for each that cannot be judged by it.
 
     other: the cells of `rule.run`. A limit that is a multiple is broken only where the whole 95 % interval says so.
     """

@@ -72,12 +72,12 @@ class Measured:
         return sorted(getattr(request, latency) for request in self.requests)
 
     def at(self, latency: str, percentile: int) -> float:
-        """A percentile of one of them."""
+        """Return a percentile of one of them."""
         return quantile(self.values(latency), percentile / 100)
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value below which a share of them lies; between two values, linearly. ordered: at least one."""
+    """Return the value below which a share of them lies; between two values, linearly. ordered: at least one."""
     place = share * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
@@ -96,7 +96,7 @@ def as_json(measured: Measured) -> dict[str, Any]:
 
 
 def figures_of(measured: Measured) -> dict[str, Any]:
-    """What a program that reads a record wants first; no rate and no latency where requests have failed."""
+    """Return what a program that reads a record wants first; no rate and no latency where requests have failed."""
     told: dict[str, Any] = {"answered": len(measured.requests), "failed": measured.failed}
     if measured.failed or not measured.requests:
         return told
@@ -107,7 +107,7 @@ def figures_of(measured: Measured) -> dict[str, Any]:
 
 
 def measured_of(values: Mapping[str, Any]) -> Measured:
-    """The same from a record. Raises KeyError, TypeError or ValueError for what is no cell."""
+    """Return the same from a record. Raises KeyError, TypeError or ValueError for what is not a cell."""
     own = {key: value for key, value in values.items() if key in Measured.__dataclass_fields__ and key != "rounds"}
     drafting = dict(own["drafting"])
     own["drafting"] = Drafting(**{**drafting, "by_position": tuple(drafting["by_position"])})

@@ -67,7 +67,7 @@ def _words(arguments: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def others(grown: Mapping[str, float], sent: int) -> str:
-    """The mark of requests that were not ours, by vLLM's own count; empty where there were none, or nobody counts.
+    """Return the mark of other clients' requests, by vLLM's own count; empty where there were none or no count.
 
     sent: ours that were answered, the warm-up's included.
     """
@@ -76,6 +76,6 @@ def others(grown: Mapping[str, float], sent: int) -> str:
 
 
 def slowed(reasons: int) -> str:
-    """The mark of a GPU that was slower than it can be, by the bits that were seen; empty where none was."""
+    """Return the mark of a GPU that was slower than it can be, by the bits that were seen; empty where none was."""
     found = list(dict.fromkeys(text for bit, text in SLOWED.items() if reasons & bit))
     return f"a GPU was {', '.join(found)}" if found else ""

@@ -20,7 +20,7 @@ STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 FEWEST = 3
 """Rounds before which nothing is narrow enough."""
 TINY = 1e-9
-"""Stands for a figure of nothing, of which there is no logarithm."""
+"""Stands for a figure of nothing, which has no logarithm."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Limits:
 def round_numbers(
     limits: Limits, width: Callable[[], float], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[int]:
-    """The numbers of the rounds, from 1. width: of the widest interval so far."""
+    """Yield the numbers of the rounds, from 1. width: of the widest interval yet."""
     began = clock()
     for number in range(1, limits.most + 1):
         yield number
@@ -68,7 +68,7 @@ def round_numbers(
 
 
 def over(values: Sequence[float]) -> Estimate:
-    """The geometric mean of a figure's rounds, with its interval; none of a single round."""
+    """Return the geometric mean of a figure's rounds, with its interval; none of a single round."""
     logs = [math.log(max(value, TINY)) for value in values]
     middle = fmean(logs)
     if len(logs) < 2:
@@ -78,7 +78,7 @@ def over(values: Sequence[float]) -> Estimate:
 
 
 def in_pairs(ones: Sequence[float], others: Sequence[float]) -> Estimate:
-    """The others' share of the ones', round by round."""
+    """Return the ratio of `others` to `ones`, from pairs of rounds."""
     return over([max(other, TINY) / max(one, TINY) for one, other in zip(ones, others, strict=False)])
 
 

@@ -1,7 +1,7 @@
 """What a comparison of variants comes to, in one sentence: which of them wins where, by how much, how sure. Pure.
 
 By tokens of answers a second, in pairs of rounds. Cells of one verdict that are all those from a concurrency on, or up
-to one, are named by it, as the guide on EAGLE-3 concludes: it pays from moderate concurrency on, and costs at one.
+to one, are listed by it, as the guide on EAGLE-3 concludes: it pays from moderate concurrency on, and costs at one.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def _is_whole(cell: Measured) -> bool:
 
 
 def widest(found: Iterable[Share]) -> float:
-    """The width of the widest interval; infinite of nothing."""
+    """Return the width of the widest interval; infinite of nothing."""
     return max((share.ratio.width for share in found), default=math.inf)
 
 
 def verdict(name: str, against: str, found: Sequence[Share]) -> str:
-    """The sentence. name: of the variant whose shares these are; against: of the first one."""
+    """Return the sentence. name: of the variant whose shares these are; against: of the first one."""
     if not found:
         return f"{name} against {against}: no cell has figures of both"
     told = [part for kind in (WINS, COSTS, EVEN, OPEN) for part in _of_kind(kind, found)]
@@ -93,7 +93,7 @@ def _of_kind(kind: str, found: Sequence[Share]) -> Iterator[str]:
 
 
 def _seen(rows: Sequence[Share]) -> str:
-    """What was measured of cells whose intervals say nothing."""
+    """Return what was measured of cells whose intervals say nothing."""
     values = sorted(share.ratio.value for share in rows)
     measured = f"{values[0]:.2f}x" if len(values) == 1 else f"{values[0]:.2f}x to {values[-1]:.2f}x"
     bounds = [share.ratio for share in rows if share.ratio.is_bounded]

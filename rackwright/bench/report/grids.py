@@ -13,7 +13,7 @@ from rackwright.bench.figures.figures import Measured
 from rackwright.bench.record import Bench, parted
 
 BETTER, WORSE, NEITHER = (0, 114, 178), (213, 94, 0), (255, 255, 255)
-"""Colours of a field's tint, red, green, blue: of those told apart by everybody."""
+"""Colours of a field's tint, red, green, blue: of those that everybody can distinguish."""
 DARKER = "darker: better than the other cells of this table"
 
 Cells = Mapping[str, Measured]
@@ -49,7 +49,7 @@ class Grid:
     """What the colours say."""
 
     def at(self, down: str, across: str) -> Field | None:
-        """The field of a pattern of arrival and a set of requests."""
+        """Return the field of a pattern of arrival and a set of requests."""
         return self.fields.get(f"{across}.{down}")
 
 

@@ -98,7 +98,7 @@ def acceptance(drafting: Drafting) -> str:
 
 
 def switches_lines(found: Bench) -> Iterator[str]:
-    """What the engine was told, below every table: of variants one line, unless they were told different things."""
+    """Yield the engine's options, below every table: of variants one line, unless their options differ."""
     told = {name: one["switches"] for name, one in (found.variants or {"": found.conditions}).items()}
     alike = len({tuple(one.items()) for one in told.values()}) == 1
     for name, switches in list(told.items())[: 1 if alike else None]:
@@ -114,7 +114,7 @@ def clients_lines(found: Bench) -> Iterator[str]:
 
 
 def compared_table(rows: Sequence[Compared], width: int | None = None) -> str:
-    """What two runs say of each other, a line a figure; percentiles but the 50th and the 99th are left out."""
+    """Return a comparison of two runs, a line a figure; percentiles but the 50th and the 99th are left out."""
     shown = [row for row in rows if not row.figure.name.endswith("_p90")]
     told = [(row.cell, row.figure.name, in_percent(row.ratio), row.verdict) for row in shown]
     return drawn(COMPARED, told, width)

@@ -1,4 +1,4 @@
-"""Reads a suite: one of ours by its name, or a file; every problem at once, with file, line and key."""
+"""Reads a suite: a built-in one by its name, or a file; every problem at once, with file, line and key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def own_suites() -> list[str]:
 
 
 def suite_text(name: str) -> str:
-    """The text of one of ours, or of a file. Raises SettingsError when there is neither."""
+    """Return the text of a built-in suite, or of a file. Raises SettingsError when there is neither."""
     if name in own_suites():
         return (OWN / f"{name}.yaml").read_text()
     try:
@@ -46,12 +46,12 @@ def suite_text(name: str) -> str:
 
 
 def load_suite(name: str) -> Suite:
-    """The suite of that name or file. Raises SettingsError."""
+    """Return the suite of that name or file. Raises SettingsError."""
     return suite_of(suite_text(name), name)
 
 
 def suite_of(text: str, file: str) -> Suite:
-    """The suite that a text is. file: its name for messages. Raises InvalidSuiteError with every problem."""
+    """Return the suite that a text is. file: its name for messages. Raises InvalidSuiteError with every problem."""
     document = parse(text, file)
     told = [f"{one.where}: {one.text}" for one in document.problems]
     try:
@@ -65,7 +65,7 @@ def suite_of(text: str, file: str) -> Suite:
 
 
 def _problem_lines(error: ValidationError, document: Document, file: str) -> list[str]:
-    """A line a problem, in the order of the file."""
+    """Return a line a problem, in the order of the file."""
     found = []
     for detail in error.errors():
         inner, outer = path_of(detail), tuple(part for part in detail["loc"] if part != "[key]")

@@ -120,7 +120,7 @@ def _row(prompt: str, tokens: int) -> dict[str, Any]:
 
 
 def _sharegpt(text: str, output: int | None) -> Iterator[dict[str, Any]]:
-    """The first question of each talk, and the length of its answer."""
+    """Yield the first question of each talk, and the length of its answer."""
     for talk in json.loads(text):
         said: Sequence[Mapping[str, str]] = talk["conversations"]
         if len(said) > 1 and said[0]["value"].strip() and said[1]["value"].strip():
@@ -128,14 +128,14 @@ def _sharegpt(text: str, output: int | None) -> Iterator[dict[str, Any]]:
 
 
 def _spec_bench(text: str, output: int | None) -> Iterator[dict[str, Any]]:
-    """The first turn of each question."""
+    """Yield the first turn of each question."""
     for line in text.splitlines():
         if line.strip():
             yield _row(str(json.loads(line)["turns"][0]), output or 1)
 
 
 def _burstgpt(text: str, output: int | None) -> Iterator[dict[str, Any]]:
-    """The lengths of GPT-4's requests, as `vllm bench serve` takes them, with prompts that are made up."""
+    """Yield the lengths of GPT-4's requests, as `vllm bench serve` takes them, with prompts that are made up."""
     for number, row in enumerate(_table(text.splitlines())):
         asked, answered = int(row["Request tokens"]), int(row["Response tokens"])
         if row["Model"] == "GPT-4" and answered > 0:

@@ -91,7 +91,7 @@ class Suite(Frozen):
     timeout: int = Field(default=3600, ge=1)
     """Seconds that a cell may take."""
     slo: Slo = Slo()
-    """For goodput; none: no goodput is told."""
+    """For goodput; none: no goodput is reported."""
     variants: dict[Name, dict[str, Any]] = Field(default_factory=dict)
     """For `--compare`: settings of the endpoint over its own, by the variant's name; `engine` is merged deep."""
 

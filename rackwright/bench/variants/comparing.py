@@ -23,7 +23,7 @@ from rackwright.settings.model import HostSettings
 
 @dataclass
 class Comparison:
-    """What is compared, and what was found of it so far."""
+    """What is compared, and the results up to now."""
 
     plan: BenchPlan
     place: TrialEndpoint
@@ -72,7 +72,7 @@ class Comparison:
 
 
 def estimated(plan: BenchPlan, names: Sequence[str], rounds: int, switch: float | None) -> str:
-    """What a comparison costs, in words, before it is begun. switch: seconds that the site's switches took."""
+    """Return what a comparison costs, as text, before it is begun. switch: seconds that the site's switches took."""
     loads = 2 * rounds * len(names)
     took = (
         f", {loads * switch / 60:.0f} minutes as the site's last switches took ({switch:.0f} s each)" if switch else ""

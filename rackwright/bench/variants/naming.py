@@ -25,7 +25,7 @@ DRAFTS = ("speculative", "decoding-type")
 
 
 def names_of(text: str) -> list[str]:
-    """The names of `--compare A,B`, the first one being what the others are compared with. Raises SettingsError."""
+    """Return the names of `--compare A,B`, the first being what the others are compared with. Raises SettingsError."""
     names = [name.strip() for name in text.split(",")]
     if len(names) < 2 or len(set(names)) < len(names) or not all(names):
         raise SettingsError(
@@ -48,7 +48,7 @@ def refuse_groups(entry: InventoryHost, endpoint: str) -> None:
 
 
 def variant_of(name: str, entry: InventoryHost, endpoint: str, suite: Suite, file: str) -> HostSettings:
-    """The host's settings for a variant. file: the suite's, for messages. Raises SettingsError."""
+    """Return the host's settings for a variant. file: the suite's, for messages. Raises SettingsError."""
     own = entry.settings.all_endpoints[endpoint]
     drafting = drafting_of(own)
     if name in suite.variants:
@@ -80,7 +80,7 @@ def _listed(entry: InventoryHost, endpoint: str, keys: Mapping[str, Any]) -> dic
 def _without_draft(settings: HostSettings, endpoint: str) -> HostSettings:
     said: dict[str, Any] = {"draft": None, "engine": _plain(settings.engine)}
     if settings.endpoints:
-        # What all endpoints share, the others must say by themselves.
+        # What all endpoints share, the others must set themselves.
         shared = {key: value for key, value in settings.engine.items() if _is_drafting(key)}
         listed = {
             name: {**own, "engine": {**shared, **own.get("engine", {})}} for name, own in settings.endpoints.items()
@@ -110,7 +110,7 @@ def _still_drafts(own: EndpointSettings) -> bool:
 
 
 def on_trial(settings: HostSettings, endpoint: str) -> HostSettings:
-    """The same, so that a host waits for the word of whoever measures, and never commits by itself."""
+    """Return the same, so that a host waits for the message of the bench, and never commits on its own."""
     gate = settings.all_endpoints[endpoint].gate.model_copy(update={"level": "full"})
     listed: dict[str, Any] = {name: dict(own) for name, own in settings.endpoints.items()}
     if endpoint in listed:

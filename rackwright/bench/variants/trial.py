@@ -41,13 +41,13 @@ from rackwright.sources.names import Names
 STAGED = (IMAGE, ENCODINGS, MODELS, RELEASE, OPTIONS)
 """Concerns that bring what a release needs; what serves is untouched by them."""
 ROLLED_BACK = 3
-"""How a host's transaction ends that was told `over`."""
+"""Exit status of a host's transaction that received the message `over`."""
 OVER = "over it was measured, and never to be kept"
 
 
 @dataclass
 class Beat:
-    """Tells the waiting host, now and then, that somebody still measures."""
+    """Tells the waiting host, now and then, that the bench still measures."""
 
     say: Callable[[str], None]
     every: float
@@ -55,6 +55,7 @@ class Beat:
     last: float = field(default_factory=time.monotonic)
 
     def __call__(self) -> None:
+        """Say `hold` when the last one is old enough."""
         if time.monotonic() - self.last >= self.every:
             self.say("hold")
             self.last = time.monotonic()
@@ -73,7 +74,7 @@ class TrialEndpoint:
     names: Names = field(default_factory=Names)
 
     def read(self, settings: HostSettings) -> HostReading:
-        """The host as it is. Raises ReadingError."""
+        """Return the host as it is. Raises ReadingError."""
         reading, _ = read_host(self.one.host, settings, steps=self.steps)
         return self.names.complete(settings, reading)
 
@@ -91,7 +92,7 @@ class TrialEndpoint:
             perform_all(change, record, lambda batch: perform(self.one.host, batch))
 
     def seen(self, reading: HostReading) -> SeenEndpoint:
-        """The endpoint as it is."""
+        """Return the endpoint as it is."""
         found: SeenEndpoint = reading[ENDPOINT].endpoints.get(self.endpoint, SeenEndpoint())
         return found
 
@@ -107,7 +108,7 @@ class TrialEndpoint:
             )
 
     def step(self, settings: HostSettings) -> Proved:
-        """What has the host serve a variant. settings: on trial. Raises RackwrightError where it cannot."""
+        """Switch the host to a variant. settings: on trial. Raises RackwrightError where it cannot."""
         reading = self.read(settings)
         self.refuse_unproven(reading)
         own, steps = settings.all_endpoints[self.endpoint], []
@@ -162,7 +163,7 @@ class TrialEndpoint:
 
 
 def _shown(progress: SwitchProgress, heard: Heard) -> str:
-    """What the host says, taken in, as a line."""
+    """Return the host's message as a line, and add it to the progress."""
     try:
         return progress.hear(heard).text
     except (ReadingError, ValueError):
