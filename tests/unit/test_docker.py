@@ -263,6 +263,16 @@ def test_nftables_is_installed_where_it_is_missing_and_recorded() -> None:
     assert "nftables" in refused.steps[0].text
 
 
+@pytest.mark.parametrize(("steps", "is_wanted"), [({"docker"}, False), ({"docker", "firewall"}, True), (None, True)])
+def test_nftables_is_wanted_only_where_a_firewall_is(steps: set[str] | None, is_wanted: bool) -> None:
+    reading = HostReading({"ownership": frozenset()}, None if steps is None else frozenset(steps))
+    lacking = docker(has=docker().has - {"nft"})
+    found = pending(wanted(settings(), reading), lacking)
+    assert [change.what for change in found] == (["install nftables"] if is_wanted else [])
+    fedora = replace(lacking, system=replace(BOOKWORM, id="fedora"))
+    assert bool(pending(wanted(settings(), reading), fedora)) == is_wanted, "a closed network without the package"
+
+
 def test_another_family_is_refused_by_name() -> None:
     (change,) = pending(asked(), replace(BARE, system=replace(BOOKWORM, id="fedora")))
     assert isinstance(change.steps[0], Refuse)

@@ -14,7 +14,7 @@ ENGINES = ("docker.io", "docker-ce", "docker-cli", "docker-ce-cli", "containerd"
 TOOLKIT = "nvidia-container-toolkit"
 TOOLKIT_FAMILY = (TOOLKIT, "nvidia-container-toolkit-base", "libnvidia-container-tools", "libnvidia-container1")
 PROGRAMS = {"curl": "curl", "iptables": "iptables", "nft": "nftables"}
-"""Programs that the host must have, each with its package; firewall() drops traffic from other networks by nft."""
+"""Programs that the host must have, each with its package; nft only where firewall() closes ports by it."""
 BASICS = (*PROGRAMS.values(), "ca-certificates", "apparmor")
 PACKAGES = (*ENGINES, *TOOLKIT_FAMILY, *BASICS)
 """All packages whose state is read."""

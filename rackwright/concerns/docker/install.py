@@ -37,7 +37,8 @@ class InstallPlan:
 
 def install_plan(asked: WantedDocker, seen: SeenDocker) -> InstallPlan:
     """Return the packages to install."""
-    basics = [name for program, name in apt.PROGRAMS.items() if program not in seen.has or seen.unfinished(name)]
+    programs = {program: name for program, name in apt.PROGRAMS.items() if program != "nft" or asked.closes_ports}
+    basics = [name for program, name in programs.items() if program not in seen.has or seen.unfinished(name)]
     if not seen.installed("ca-certificates"):
         basics.append("ca-certificates")
     if seen.apparmor_missing:

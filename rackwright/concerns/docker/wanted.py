@@ -20,6 +20,8 @@ class WantedDocker:
     authority: str | None
     """PEM text of the site's certificate authority."""
     owned: frozenset[Owned]
+    closes_ports: bool = True
+    """True where deploy.py calls firewall() for the host: its drops want nft."""
 
     def names(self, kind: str) -> set[str]:
         """Return the names of one kind in the ownership record."""
@@ -28,7 +30,9 @@ class WantedDocker:
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedDocker:
     """Return settings, site authority and owned entries. Raises SettingsError for an unreadable authority."""
-    return WantedDocker(settings, _authority(settings), reading[RECORD])
+    # By name: firewall() itself reads Docker's concern.
+    closes = reading.managed is None or "firewall" in reading.managed
+    return WantedDocker(settings, _authority(settings), reading[RECORD], closes)
 
 
 def _authority(settings: HostSettings) -> str | None:

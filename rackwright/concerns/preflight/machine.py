@@ -104,7 +104,7 @@ def _must_install(case: Case) -> bool:
 
 
 def _asked(case: Case) -> WantedDocker:
-    return WantedDocker(case.settings, None, case.owned)
+    return WantedDocker(case.settings, None, case.owned, case.closes_ports)
 
 
 def memory(case: Case) -> Verdicts:
