@@ -16,10 +16,12 @@ from rackwright.adapter.run.importing import import_from
 from rackwright.adapter.run.interrupt import die_with_rollout, fail_on_interrupt
 from rackwright.adapter.run.inventories import (
     choice_of_run,
+    forgo_broken_locks,
     groups_of,
     load_inventory,
     pin,
     publish,
+    refuse_broken_locks,
     refuse_half_groups,
     refuse_unreadable,
     settings_of,
@@ -56,6 +58,8 @@ HostEntry = str | tuple[str, Mapping[str, Any]]
 """A host: its name, or its name and values of its own (connection keys, settings)."""
 GroupEntry = Sequence[HostEntry] | tuple[Sequence[HostEntry], Mapping[str, Any]]
 """A group: its hosts, or its hosts and values of its own (`ansible_group_priority` among them)."""
+TEARDOWN = Path(__file__).resolve().parent / "operations" / "deploys" / "teardown.py"
+"""The only deploy that fetches nothing and starts nothing: it needs no lock file."""
 PyinfraGroups = dict[str, list[Any]]
 """The groups as pyinfra takes them from an inventory."""
 NAMED = "RACKWRIGHT_ANSIBLE_INVENTORY"
@@ -170,6 +174,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     import_from(root)
     pin([host for host in hosts if choice.takes(host.name, host.groups)], root)
     if options and options.deploy:
+        (forgo_broken_locks if Path(options.deploy).resolve() == TEARDOWN else refuse_broken_locks)()
         deploy = Path(options.deploy)
         declared = check_steps(deploy, [host for host in hosts if host.name in chosen])
         remember(declared)

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 import rackwright
+from rackwright.adapter.run.inventories import refuse_broken_locks
 from rackwright.adapter.run.options import data_given, data_words
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import is_python
@@ -24,7 +25,7 @@ from rackwright.record.ending import Result, result
 from rackwright.record.handover import Handover
 from rackwright.record.journal import append, new_record, read_record
 from rackwright.record.quarantine import update_quarantine
-from rackwright.record.record import SILENT, record_of
+from rackwright.record.record import SILENT, TEARDOWN, record_of
 from rackwright.record.view.live_run import follow, is_terminal
 from rackwright.rollout.begin_event import beginning
 from rackwright.rollout.hooks import FINISH, PLAN, merged, run_hooks
@@ -149,6 +150,8 @@ def begin(
     view: show where each host stands, instead of what pyinfra prints, where this is a terminal.
     asked: whatever `rackwright resume` needs in order to continue: `deploy`, `data`, options of the verb.
     """
+    if purpose != TEARDOWN:
+        refuse_broken_locks()
     path = Path(inventory).expanduser().absolute()
     if data := data_given():
         asked = {"data": data, **asked}

@@ -83,14 +83,23 @@ class Locks:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._read: dict[str, Lock] = {}
+        self._read: dict[str, Lock | SettingsError] = {}
 
     def of(self, settings: HostSettings) -> Lock:
         """Return the lock that counts for a host. Raises SettingsError saying what is wrong with its file."""
         name = settings.paths.lock_file
         if name not in self._read:
-            self._read[name] = load_lock(self._root, name)
-        return self._read[name]
+            self._read[name] = self._loaded(name)
+        found = self._read[name]
+        if isinstance(found, SettingsError):
+            raise found
+        return found
+
+    def _loaded(self, name: str) -> Lock | SettingsError:
+        try:
+            return load_lock(self._root, name)
+        except SettingsError as error:
+            return error
 
     def pin(self, settings: HostSettings) -> HostSettings:
         """Return a host's settings with the digests and commits of its lock."""

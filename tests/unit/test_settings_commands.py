@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackwright import inventory as inventory_module
 from rackwright.cli import init
 from rackwright.cli.main import main
+from rackwright.inventory import load_inventory
 from rackwright.loading.notes import notes
+from rackwright.messages import SettingsError
+from rackwright.record.record import TEARDOWN
+from rackwright.rollout.launch import begin
 from rackwright.settings.model import HostSettings
 from rackwright.settings.schema import json_text
 from tests import texts
@@ -66,6 +72,30 @@ def test_check_reads_the_lock(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "rackwright.lock.yml").write_text("version: 1\nimages: {latest: x}\n")
     assert main(["check", str(tmp_path / "inventory" / "b200.py")]) == 1
     assert "RW0916" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("purpose", ["rollout", "drain", TEARDOWN])
+def test_a_broken_lock_refuses_every_run_but_a_teardown(tmp_path: Path, purpose: str) -> None:
+    init.make_site(tmp_path)
+    (tmp_path / "rackwright.lock.yml").write_text("version: [")
+    inventory = tmp_path / "inventory" / "b200.py"
+    hosts = load_inventory(inventory)
+    with nullcontext() if purpose == TEARDOWN else pytest.raises(SettingsError, match="RW0916"):
+        begin(str(inventory), tmp_path, hosts, purpose)
+
+
+@pytest.mark.parametrize(("deploy", "is_refused"), [(inventory_module.TEARDOWN, False), ("deploy.py", True)])
+def test_pyinfra_with_a_broken_lock_runs_a_teardown_alone(tmp_path: Path, deploy: Path | str, is_refused: bool) -> None:
+    init.make_site(tmp_path)
+    (tmp_path / "rackwright.lock.yml").write_text("version: [")
+    host = ("n1", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})
+    text = f"from rackwright.inventory import build\nglobals().update(build(__file__, {{'b200': [{host!r}]}}))\n"
+    (tmp_path / "inventory" / "mine.py").write_text(text)
+    words = [sys.executable, "-m", "pyinfra", "inventory/mine.py", str(deploy), "--dry"]
+    ended = subprocess.run(words, cwd=tmp_path, text=True, capture_output=True, timeout=100, check=False)
+    said = ended.stdout + ended.stderr
+    assert "RW0916" in said
+    assert ("Connecting to hosts" in said) != is_refused
 
 
 @pytest.mark.parametrize(

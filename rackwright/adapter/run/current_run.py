@@ -16,6 +16,7 @@ from rackwright.adapter.cheap_lookups import use_cheap_lookups
 from rackwright.adapter.run_context import share
 from rackwright.loading.choice import EVERYBODY, Choice
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import SettingsError
 from rackwright.record.states import ENDED_WELL, RunState
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Lock
@@ -37,7 +38,8 @@ class Inventories:
     """With `--data` and the lock file: those that are asked for while pyinfra runs."""
     data: dict[str, Any] = field(default_factory=dict)
     """`--data` of a Rackwright command."""
-    locks: dict[str, Lock] = field(default_factory=dict)
+    locks: dict[str, Lock | SettingsError] = field(default_factory=dict)
+    """By host; an error where its file is broken, which refuses whatever asks for the lock."""
     left_out: set[str] = field(default_factory=set)
     """What was said already of what an Ansible inventory has and Rackwright leaves alone."""
 

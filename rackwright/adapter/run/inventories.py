@@ -46,9 +46,34 @@ def refused_of(inventory: str | Path) -> Refused:
 
 
 def pin(hosts: Sequence[InventoryHost], root: Path) -> None:
-    """Let the lock file of a site count for these hosts. root: the site's folder."""
+    """Let the lock file of a site count for these hosts. root: the site's folder.
+
+    A broken one is kept as its error: logs, a shell command and a teardown need no lock.
+    """
     locks = Locks(root)
-    _inventories().locks.update({host.name: locks.of(host.settings) for host in hosts})
+    _inventories().locks.update({host.name: _lock(locks, host) for host in hosts})
+
+
+def _lock(locks: Locks, host: InventoryHost) -> Lock | SettingsError:
+    try:
+        return locks.of(host.settings)
+    except SettingsError as error:
+        return error
+
+
+def refuse_broken_locks() -> None:
+    """Raises SettingsError for a lock file that does not count, saying what is wrong with it."""
+    for lock in _inventories().locks.values():
+        if isinstance(lock, SettingsError):
+            raise lock
+
+
+def forgo_broken_locks() -> None:
+    """Let hosts whose lock file is broken have none, with a warning: for a run that fetches nothing."""
+    locks = _inventories().locks
+    broken = {name: lock for name, lock in locks.items() if isinstance(lock, SettingsError)}
+    tell(f"{error}; this command needs no lock, and goes on without it" for error in broken.values())
+    locks.update(dict.fromkeys(broken, Lock()))
 
 
 def load_inventory(path: str | Path, arguments: bool = True, choice: Choice = EVERYBODY) -> list[InventoryHost]:
@@ -154,7 +179,10 @@ def settings_of(host: Host) -> HostSettings:
     known = part_of(host.state, Inventories)
     if host.name in known.settings:  # by name: `pyinfra.host` is one object for all hosts
         return known.settings[host.name]
-    found = pinned(_loaded_settings(host), known.locks.get(host.name, Lock()))
+    lock = known.locks.get(host.name, Lock())
+    if isinstance(lock, SettingsError):
+        raise lock
+    found = pinned(_loaded_settings(host), lock)
     if not is_declaring(host):
         known.settings[host.name] = found
     return found
