@@ -249,6 +249,10 @@ def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) ->
     """Exit status and sentence of draining hosts from its record. left: rackwright's words to take them in again."""
     bad = [host for host in hosts if found.states.get(host) != RunState.DONE]
     names = ", ".join(hosts)
+    if bad and set(bad) <= {*found.named(RunState.BUSY)}:
+        text = f"{', '.join(bad)} was not drained and has no mark: another run has its lease, see above"
+        again = "the same command again, when the other run has ended"
+        return stopped(found.named(RunState.DONE)), coded("RW0626", f"{text}; next: {again}")
     if bad or status != ExitCode.DONE:
         text = f"{', '.join(bad) or names} could not be drained wholly, see above; runs skip a host that has its mark"
         return stopped(found.named(RunState.DONE)), coded("RW0620", f"{text}; next: rackwright resume, or {left}")

@@ -20,7 +20,9 @@ class RunState(StrEnum):
     TAKEN_BACK = "taken back"
     """It left the release because of other hosts, or by hand."""
     NOTHING_SERVES = "nothing serves"
-    """Rolling back failed, or the outcome is unknown; or it served, and there was nothing to roll back to."""
+    """Rolling back failed; or it served, and there was nothing to roll back to."""
+    UNKNOWN = "unknown"
+    """Its switch's job was ended from outside: the host rolls back on its own, and the run did not see how it ended."""
     FAILED = "failed"
     AFTERWARDS = "failed after its switch"
     NOT_SWITCHED = "not switched"
@@ -45,7 +47,7 @@ NOT_REACHED = frozenset({RunState.UNREACHABLE, RunState.NOT_STAGED, RunState.NOT
 UNTOUCHED = LEFT_ASIDE | {RunState.NOT_SWITCHED}
 OPEN = frozenset({RunState.UNSEEN, RunState.STAGING, RunState.WAITING, RunState.SWITCHING})
 """Not a last word."""
-HURT = frozenset({RunState.NOTHING_SERVES, RunState.SWITCHING})
+HURT = frozenset({RunState.NOTHING_SERVES, RunState.UNKNOWN, RunState.SWITCHING})
 """As last words: it may not serve."""
 
 

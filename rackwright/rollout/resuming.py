@@ -82,7 +82,7 @@ def hurt_hosts(record: Record) -> list[str]:
 
 
 def _is_hurt(state: RunState, over: bool, was_to_leave: bool) -> bool:
-    if state is RunState.NOTHING_SERVES:
+    if state in (RunState.NOTHING_SERVES, RunState.UNKNOWN):
         return True
     not_left = was_to_leave and state not in (RunState.TAKEN_BACK, RunState.UNCHANGED)
     return over and (not_left or state in (RunState.SWITCHING, RunState.AFTERWARDS))
@@ -206,7 +206,13 @@ def _back(record: Record) -> Rest:
     return Rest(BACKWARD, tuple(left), left)
 
 
-_WITH_IT = (RunState.SWITCHED, RunState.AFTERWARDS, RunState.SWITCHING, RunState.NOTHING_SERVES)
+_WITH_IT = (
+    RunState.SWITCHED,
+    RunState.AFTERWARDS,
+    RunState.SWITCHING,
+    RunState.NOTHING_SERVES,
+    RunState.UNKNOWN,
+)
 """States in which a host may have the new release still, wholly or in part."""
 
 

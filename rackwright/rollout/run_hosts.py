@@ -24,6 +24,7 @@ from rackwright.concerns.endpoint.switch.follow import (
     NothingServesError,
     RolledBackError,
     StoppedError,
+    UnknownEndError,
 )
 from rackwright.concerns.gpus import GPUS
 from rackwright.hostside import host_script
@@ -140,6 +141,8 @@ def state_after(error: StepFailedError, served: bool) -> RunState:
 
     served: whether the host served before; without it, to be stopped again takes nothing away.
     """
+    if isinstance(error, UnknownEndError):
+        return RunState.UNKNOWN
     if isinstance(error, NothingServesError) or (isinstance(error, StoppedError) and served):
         return RunState.NOTHING_SERVES
     return RunState.ROLLED_BACK if isinstance(error, RolledBackError) else RunState.FAILED

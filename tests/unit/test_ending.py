@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rackwright.exit_codes import ExitCode
 from rackwright.record.cause import Cause
-from rackwright.record.ending import Result, end_of_rollout, end_of_way_back, result
+from rackwright.record.ending import Result, end_of_drain, end_of_rollout, end_of_way_back, result
 from rackwright.record.fault import Failure
 from rackwright.record.states import RunState
 from tests.refused import refusal
@@ -38,12 +38,12 @@ def test_a_host_whose_job_was_ended_rolls_back_on_its_own() -> None:
     told: list[dict[str, Any]] = [
         {"kind": "phase", "name": "rollout"},
         {"kind": "host", "host": "h1", "state": "switching", "before": {"llm": "old"}},
-        {"kind": "host", "host": "h1", "state": "nothing serves", "unseen": True},
+        {"kind": "host", "host": "h1", "state": "unknown", "unseen": True},
     ]
     status, text = end_of_rollout("i.py", ["h1"], 1, result(told, "rollout"), None)
     assert status == 4
     refusal(text, "RW0629", "h1: ", "rackwright status i.py --limit h1, ")
-    told[-1] = {**told[-1], "unseen": None}
+    told[-1] = {**told[-1], "state": "nothing serves", "unseen": None}
     _, text = end_of_rollout("i.py", ["h1"], 1, result(told, "rollout"), None)
     refusal(text, "RW0611", "h1")
 
@@ -133,3 +133,10 @@ def test_each_exit_code_stands_in_the_docs_once() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/exit-codes.md").read_text().partition("## `pyinfra")[0]
     rows = [int(found[1]) for found in re.finditer(r"^\| (\d+) \|", page, re.M)]
     assert rows == sorted(ExitCode)
+
+
+@pytest.mark.parametrize(("other", "status", "code"), [("done", 5, "RW0626"), ("failed", 1, "RW0620")])
+def test_a_host_that_another_run_holds_has_no_mark_of_a_drain(other: str, status: int, code: str) -> None:
+    ended, text = end_of_drain(["h1", "h2"], 1, found(h1="busy", h2=other), "rackwright undrain i.py")
+    assert ended == status
+    refusal(text, code, "h1")

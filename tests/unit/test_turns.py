@@ -18,6 +18,7 @@ from rackwright.concerns.endpoint.switch.follow import (
     RefusedError,
     RolledBackError,
     StoppedError,
+    UnknownEndError,
 )
 from rackwright.record.cause import Cause, Reason
 from rackwright.record.handover import VARIABLE, Handover
@@ -91,6 +92,7 @@ def test_a_failure_says_what_it_was(error: StepFailedError, reasons: tuple[Reaso
         (RolledBackError("x"), True, RunState.ROLLED_BACK),
         (NothingServesError("x"), True, RunState.NOTHING_SERVES),
         (NothingServesError("x"), False, RunState.NOTHING_SERVES),
+        (UnknownEndError("x"), True, RunState.UNKNOWN),
         (StoppedError("x"), True, RunState.NOTHING_SERVES),
         (StoppedError("x"), False, RunState.FAILED),
         (NotStartedError("x"), True, RunState.FAILED),

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rackwright.messages import NAMED, printable
 from rackwright.record.record import BACKWARD
-from rackwright.record.states import RunState
+from rackwright.record.states import HURT, RunState
 from rackwright.record.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
 from rackwright.record.view.estimate import remaining
 from rackwright.record.view.timeline import HostTimeline, Timeline, wave_name
@@ -101,9 +101,7 @@ def facts(timeline: Timeline, now: float) -> Iterator[str]:
 
 def tightest(timeline: Timeline) -> str:
     """Return the group or rack nearest to its limit, and how many are down there; empty when none is limited."""
-    down = {
-        host.name for host in timeline.hosts.values() if host.state in (RunState.SWITCHING, RunState.NOTHING_SERVES)
-    }
+    down = {host.name for host in timeline.hosts.values() if host.state in HURT}
     counts = [(len(limit.hosts & down), limit.most, domain) for domain, limit in timeline.limits.items()]
     if not counts:
         return ""
