@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,8 @@ def test_canaries_and_bakes_have_their_words() -> None:
     events = recorded("good")
     timeline = part_of(events, "waves")
     assert headline(timeline) == "canaries, then 2 waves · 0 of 3 hosts are through"
+    one = replace(timeline, waves=timeline.waves[:2])
+    assert headline(one).startswith("canaries, then 1 wave ·")
     baking = part_of(events, "bake")
     assert baking.now is not None
     assert "watching canaries for 2 s more" in list(facts(baking, baking.now))
@@ -193,6 +196,7 @@ def test_the_status_is_that_of_pyinfra(tmp_path: Path, view: bool, capfd: pytest
 
 DRIVER = """
 import os, sys
+from dataclasses import replace
 from pathlib import Path
 from rackwright.record.view.live_run import follow
 record = Path(sys.argv[1])

@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rackwright.messages import NAMED, printable
+from rackwright.messages import NAMED, counted, printable
 from rackwright.record.record import BACKWARD
 from rackwright.record.states import HURT, RunState
 from rackwright.record.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
@@ -77,7 +77,7 @@ def headline(timeline: Timeline) -> str:
     where = (
         f"{wave_name(timeline.wave)} of {last}"
         if timeline.wave
-        else "canaries" + (f", then {last} waves" if last else "")
+        else "canaries" + (f", then {counted(last, 'wave')}" if last else "")
     )
     return f"{where} · {through}"
 
