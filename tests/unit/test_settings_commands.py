@@ -93,9 +93,9 @@ def test_pyinfra_with_a_broken_lock_runs_a_teardown_alone(tmp_path: Path, deploy
     (tmp_path / "inventory" / "mine.py").write_text(text)
     words = [sys.executable, "-m", "pyinfra", "inventory/mine.py", str(deploy), "--dry"]
     ended = subprocess.run(words, cwd=tmp_path, text=True, capture_output=True, timeout=100, check=False)
-    said = ended.stdout + ended.stderr
-    assert "RW0916" in said
-    assert ("Connecting to hosts" in said) != is_refused
+    output = ended.stdout + ended.stderr
+    assert "RW0916" in output
+    assert ("Connecting to hosts" in output) != is_refused
 
 
 @pytest.mark.parametrize(

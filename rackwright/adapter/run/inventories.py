@@ -62,7 +62,7 @@ def _lock(locks: Locks, host: InventoryHost) -> Lock | SettingsError:
 
 
 def refuse_broken_locks() -> None:
-    """Raises SettingsError for a lock file that does not count, saying what is wrong with it."""
+    """Raise SettingsError for a lock file that is broken, saying what is wrong with it."""
     for lock in _inventories().locks.values():
         if isinstance(lock, SettingsError):
             raise lock
@@ -72,7 +72,7 @@ def forgo_broken_locks() -> None:
     """Let hosts whose lock file is broken have none, with a warning: for a run that fetches nothing."""
     locks = _inventories().locks
     broken = {name: lock for name, lock in locks.items() if isinstance(lock, SettingsError)}
-    tell(f"{error}; this command needs no lock, and goes on without it" for error in broken.values())
+    tell(f"{error}; this command needs no lock, and continues without it" for error in broken.values())
     locks.update(dict.fromkeys(broken, Lock()))
 
 
