@@ -17,10 +17,7 @@ OWNED = re.compile(r'Owned\("([a-z_]+)"')
 EVENT = re.compile(r"(?:^|[;&|)]) *event ([a-z][a-z-]+)\b", re.MULTILINE)
 STATE = re.compile(r"^    [A-Z_]+ = \"([^\"]+)\"", re.MULTILINE)
 FIELD = re.compile(r"\"([a-z]+)=\$")
-WRITING = {
-    "lease": "concerns/lease/host/lease_acquire.sh",
-    "last-switch": "concerns/endpoint/switch/host/transaction.sh",
-}
+WRITING = {"lease": "lease_acquire.sh", "last-switch": "transaction.sh"}
 """What writes files of lines `NAME=VALUE` that other versions read."""
 KEPT = ("State", "A release", "Units", "Containers", "Other places", "In memory")
 """Parts of the page of files on a host, by how they begin."""
@@ -52,8 +49,8 @@ def of_records(source: Path) -> Iterator[str]:
         (kind,) = WORD.findall(first)
         yield f"event {kind}"
         yield from (f"key {kind} {key}" for key in WORD.findall(outside_brackets(second)))
-    states = (source / "rackwright" / "record" / "states.py").read_text()
-    yield from (f"state {state}" for state in STATE.findall(states))
+    for text in texts(source, "states.py"):
+        yield from (f"state {state}" for state in STATE.findall(text))
 
 
 def outside_brackets(text: str) -> str:
@@ -85,7 +82,7 @@ def belongings(source: Path) -> Iterator[str]:
 def fields(source: Path) -> Iterator[str]:
     """Yield fields of files on a host that another version reads."""
     for name, path in WRITING.items():
-        yield from (f"field {name} {field}" for field in FIELD.findall((source / "rackwright" / path).read_text()))
+        yield from (f"field {name} {field}" for text in texts(source, path) for field in FIELD.findall(text))
 
 
 def said_by_jobs(source: Path) -> Iterator[str]:
