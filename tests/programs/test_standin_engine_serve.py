@@ -596,7 +596,7 @@ def test_it_dies_after_so_many_requests(start: Starter, models: Models) -> None:
 
 
 def test_it_dies_after_some_seconds(start: Starter, models: Models) -> None:
-    engine = start(models.base, faults=({"fault": "die_after_seconds", "value": 1},))
+    engine = start(models.base, faults=({"fault": "die_after_seconds", "value": 3},))
     engine.wait_ready()
     assert engine.process.wait(timeout=30) == 1
 
