@@ -20,9 +20,9 @@ from rackwright.adapter.connection_limits import PastLimitError, is_lost, is_unc
 from rackwright.adapter.run_context import part_of
 
 Command = StringCommand
-"""What a host is to run."""
+"""A command for a host."""
 LOST = (OSError, SSHException, EOFError, ConnectError)
-"""What the transport raises when the connection is gone."""
+"""Errors of the transport when the connection is gone."""
 RECONNECT = (1.0, 3.0, 6.0)
 """Seconds before each try to connect again."""
 

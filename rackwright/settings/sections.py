@@ -593,7 +593,7 @@ class Releases(Frozen):
     keep: int = Field(default=2, ge=1, le=100)
     """Proven releases that stay on the host."""
     foreign_units: Literal["refuse", "aside"] = "refuse"
-    """What becomes of a unit or container that was made by hand under a name of Rackwright's.
+    """How a deploy treats a unit or container made by hand under one of Rackwright's names.
 
     `refuse` stops the deploy before anything is written. `aside` stops it, keeps it in /var/lib/rackwright/aside, and
     a teardown puts it back as it was found.

@@ -40,7 +40,7 @@ from rackwright.settings.origin import Origin
 
 @dataclass
 class _Noted:
-    """What one host's deploy has called up to now."""
+    """The calls that one host's deploy has made."""
 
     steps: list[str] = field(default_factory=list)
     ours: set[int] = field(default_factory=set)

@@ -99,7 +99,7 @@ def _answers(transport: Any) -> bool:
 
 
 def lose(client: Any) -> None:
-    """Close a connection that is no longer of use, without waiting for the host."""
+    """Close an unusable connection without waiting for the host."""
     if client is not None:
         gevent.spawn(_close, client)
         gevent.sleep(0)

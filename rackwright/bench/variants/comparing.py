@@ -23,7 +23,7 @@ from rackwright.settings.model import HostSettings
 
 @dataclass
 class Comparison:
-    """What is compared, and the results up to now."""
+    """The variants of a comparison, and their results."""
 
     plan: BenchPlan
     place: TrialEndpoint

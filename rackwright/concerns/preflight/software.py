@@ -167,7 +167,7 @@ def open_files(case: Case) -> Verdicts:
 
 
 def foreign_units(case: Case) -> Verdicts:
-    """Check that no hand-made unit or container has Rackwright's name, or `releases.foreign_units` is `aside`."""
+    """Refuse units and containers made by hand under Rackwright's names, unless `releases.foreign_units` is `aside`."""
     for unit, sentences in case.foreign.items():
         seen = " and ".join(sentences)
         yield case.aside, f"{seen}{', and is kept aside' if case.aside else ''}", next_step(unit)

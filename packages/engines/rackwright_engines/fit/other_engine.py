@@ -14,7 +14,7 @@ NAMES = {
     "vllm": ("vLLM", re.compile(r"vllm")),
     "sglang": ("SGLang", re.compile(r"sglang|\bsgl\b")),
 }
-"""What people call each engine, and the words that mark an image as its own."""
+"""Common names of each engine, and the parts of image names that identify it."""
 
 
 def check_engine_of_image(endpoint: Serving) -> Iterator[Finding]:
