@@ -89,19 +89,19 @@ types: setup
 # pytest compiles tests its own way. In a fresh checkout each worker would compile all of them: this does so once, on the
 # core that mypy leaves free, and names what cannot be collected before any test has run.
 bytecode: setup
-	@out=$$($(BIN)/python -m pytest --collect-only --quiet --numprocesses=0 tests packages/engines/tests 2>&1) || { printf '%s\n' "$$out"; exit 1; }
+	@out=$$($(BIN)/python -m pytest --collect-only --quiet --numprocesses=0 tests packages 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
 ## lock: pin the development packages again, and those of the lab's real engines
 lock:
 	@$(LOCK) pyproject.toml requirements/dev.in -o requirements/dev.txt
 	@$(LOCK) requirements/bench.in -o requirements/bench.txt
-	@$(LOCK) --universal rackwright/data/bench/aiperf.in -o rackwright/data/bench/aiperf.txt
+	@$(LOCK) --universal packages/bench/rackwright_bench/data/aiperf.in -o packages/bench/rackwright_bench/data/aiperf.txt
 	@$(call lock-engine,0.14.1,2026-02-01)
 	@$(call lock-engine,0.32.0,2026-11-23)
 
 LOCK = $(CURDIR)/$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11
 # A version, and the day as of which its packages are resolved; for the image's Debian 12, whose glibc is 2.36.
-lock-engine = cd rackwright_lab/real && $(LOCK) --python-platform x86_64-manylinux_2_36 --only-binary :all: \
+lock-engine = cd packages/lab/rackwright_lab/real && $(LOCK) --python-platform x86_64-manylinux_2_36 --only-binary :all: \
   --exclude-newer $(2) --override vllm-$(1)-overrides.txt vllm-$(1).in -o vllm-$(1).txt
 
 clean:

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackwright.adapter.run.session import Connected, chosen_hosts, connected
-from rackwright.bench.record import read_bench
-from rackwright.bench.suites.prompts import LOCK
 from rackwright.concerns.endpoint.container import served_name
 from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError
 from rackwright.paths import container_name
 from rackwright.plan.change import Shell
 from rackwright.remote.commands import command_of, remote
+from rackwright_bench.record import read_bench
+from rackwright_bench.suites.prompts import LOCK
 
 WORDS = (
     "harbour",

@@ -6,11 +6,12 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
-from rackwright.bench.history import own_figures
 from rackwright.cli.inventories import add_shared
 from rackwright.cli.runs import add_site, root_of
 from rackwright.exit_codes import ExitCode
@@ -19,7 +20,10 @@ from rackwright_engines.advice import Advice, Load, advise, longest
 from rackwright_engines.data import table
 from rackwright_engines.fit.gpu import gpu_type
 from rackwright_engines.nearest import nearest
-from rackwright_engines.own import OwnAdvice, heading, own_advice, reasons
+from rackwright_engines.own import OwnAdvice, OwnFigure, heading, own_advice, reasons
+
+FIGURES = "rackwright.figures"
+"""Entry points of packages that read a site's measurements: called with its folder and a printer of warnings."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -50,7 +54,7 @@ def tokens(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Print the ranking. Raises SettingsError for a GPU that neither a profile nor a run of the site knows."""
     known, load = gpu_type(args.gpu), Load(args.context, args.concurrency, args.output)
-    own = own_advice(known.name, load, own_figures(root_of(args), _warn)) if known else []
+    own = own_advice(known.name, load, _measured(root_of(args))) if known else []
     if own and not args.json:
         print(paragraph("\n".join(["measured by this site, the newest run of each release:", *_own(own)])))
     if known is None or not longest(known.name):
@@ -69,6 +73,11 @@ def run(args: argparse.Namespace) -> int:
     elif profiles:
         _print_profiles(profiles, len(own))
     return ExitCode.DONE
+
+
+def _measured(root: Path) -> Iterator[OwnFigure]:
+    for brought in entry_points(group=FIGURES):
+        yield from brought.load()(root, _warn)
 
 
 def _own_values(one: OwnAdvice) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ KEPT = Path(".rackwright/shipped")
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (PACKAGE / "site", PACKAGE.parent)
 """Where the shipped site lies: in a wheel, and in a checkout."""
+GROUP = "rackwright.site"
+"""The entry points by which other packages bring files of a site: a folder each."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -118,8 +121,9 @@ def _write(folder: Path, contents: Mapping[Path, bytes]) -> None:
 
 def shipped_files() -> dict[Path, bytes]:
     """Return what this installation ships, by path in a site. Raises RackwrightError when it is not complete."""
-    source = shipped()
-    return {**{path: (source / path).read_bytes() for path in _shipped_files(source)}, SCHEMA: json_text().encode()}
+    sources = [shipped(), *(brought.load() for brought in entry_points(group=GROUP))]
+    files = {path: (source / path).read_bytes() for source in sources for path in _shipped_files(source)}
+    return {**files, SCHEMA: json_text().encode()}
 
 
 def shipped() -> Path:

@@ -20,7 +20,7 @@ from rackwright import __version__
 from rackwright.cli.habits import option_hints, verb_hint
 from rackwright.cli.old_forms import RENAMED_VERBS, renewed
 from rackwright.cli.vault import open_vault
-from rackwright.cli.verbs import BEHIND_DASHES, BELOW, EXAMPLES, VERB_GROUPS, VERBS
+from rackwright.cli.verbs import BEHIND_DASHES, BELOW, EXAMPLES, PACKAGES, VERB_GROUPS, VERBS
 from rackwright.exit_codes import ExitCode
 from rackwright.garbage import collect_seldom
 from rackwright.masks import tell_mistake
@@ -74,16 +74,33 @@ def parser(verb: str | None = None) -> Parser:
     verbs = found.add_subparsers(dest="command", required=True, metavar="VERB", prog="rackwright")
     # A verb's modules are loaded only when it is asked for: all of them take longer than asking a hundred hosts.
     for name in _asked_for(verb):
-        import_module(f"rackwright.cli.{name.replace('-', '_')}").add_parser(verbs)
+        for module in _modules_of(name):
+            module.add_parser(verbs)
         _explain(verbs, {**EXAMPLES, **BELOW})
         if name in BEHIND_DASHES:
             _with_dashes(verbs.choices[name], name)
     if verb in VERBS:
         found.verb, found.verb_options = verb, _options_of(verbs.choices[verb])
     for brought in () if verb in (*VERBS, VERSION) else entry_points(group=GROUP):
-        brought.load().add_parser(verbs)
+        if brought.name not in VERBS:
+            brought.load().add_parser(verbs)
     found.verbs = verbs
     return found
+
+
+def _modules_of(name: str) -> Iterator[Any]:
+    """Yield the module of a verb; none where its package is not installed."""
+    if name not in PACKAGES:
+        yield import_module(f"rackwright.cli.{name.replace('-', '_')}")
+    yield from (brought.load() for brought in entry_points(group=GROUP, name=name))
+
+
+def _refuse_absent(verb: str) -> None:
+    """Raise RackwrightError for a verb whose package is not installed."""
+    if verb in PACKAGES and not entry_points(group=GROUP, name=verb):
+        package = PACKAGES[verb]
+        install = f"next: pip install '{package}=={__version__}'"
+        raise RackwrightError(f"{verb} is in the package {package}, which is not installed; {install}", code="RW1029")
 
 
 def _explain(verbs: argparse._SubParsersAction[Parser], examples: Mapping[str, str]) -> None:
@@ -111,8 +128,12 @@ def _overview(verbs: argparse._SubParsersAction[Parser]) -> Iterator[str]:
     for title, examples in {**VERB_GROUPS, **({"Other packages": brought} if brought else {})}.items():
         yield f"\n{title}:"
         for verb, example in examples.items():
-            yield f"  {verb:<12} {helps.get(verb, '')}\n{'':<15}{example}"
+            yield f"  {verb:<12} {helps.get(verb) or _package_of(verb)}\n{'':<15}{example}"
     yield "\nINVENTORY may be left out where the site has one. Options of a verb: rackwright VERB --help"
+
+
+def _package_of(verb: str) -> str:
+    return f"not installed: the package {PACKAGES[verb]}" if verb in PACKAGES else ""
 
 
 def parsed(commands: Parser, words: Sequence[str]) -> argparse.Namespace:
@@ -161,7 +182,7 @@ def _given(args: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def _verbs() -> list[str]:
-    return [*VERBS, *(brought.name for brought in entry_points(group=GROUP))]
+    return [*VERBS, *PACKAGES, *(brought.name for brought in entry_points(group=GROUP))]
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -196,6 +217,7 @@ def _main(words: Sequence[str] | None) -> int:
         print(f"rackwright: {coded('RW1023', text)}", file=sys.stderr)
         return ExitCode.ERROR
     try:
+        _refuse_absent(verb)
         commands = parser(verb)
         words = _in_new_form(commands, typed)
         args = parsed(commands, words)

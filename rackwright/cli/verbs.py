@@ -55,7 +55,9 @@ BELOW = {
 }
 """Examples of verbs of verbs."""
 VERBS = tuple(EXAMPLES)
-"""Each is a module of rackwright.cli with `add_parser`."""
+"""Each is a module of rackwright.cli with `add_parser`, or of a package beside it."""
+PACKAGES = {"bench": "rackwright-bench", "lab": "rackwright-lab"}
+"""The package of a verb that is not Rackwright's. Each brings its module as an entry point."""
 
 
 class Behind(NamedTuple):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from rackwright.bench.aiperf.environment import LOCK
+from rackwright_bench.aiperf.environment import LOCK
 from rackwright_lab.hosts import base
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import run
@@ -65,8 +65,9 @@ def install(site: Path) -> None:
     """Install the product's packages for Debian 12's Python, with Rackwright's metadata; its code travels apart."""
     uv = Path(sys.executable).parent / "uv"
     known = (uv, "pip", "install", "--quiet", "--python-version", "3.11", "--target", site)
-    run(*known, "--constraint", ROOT / "requirements/dev.txt", ROOT, timeout=900)
-    for name in ("rackwright", "rackwright_engines", "rackwright_lab"):
+    packages = (ROOT, ROOT / "packages/bench", ROOT / "packages/lab")
+    run(*known, "--constraint", ROOT / "requirements/dev.txt", *packages, timeout=900)
+    for name in ("rackwright", "rackwright_bench", "rackwright_engines", "rackwright_lab"):
         shutil.rmtree(site / name)
 
 

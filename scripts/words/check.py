@@ -28,7 +28,8 @@ NOT_READ = re.compile(
     r"|docs/reference/(failures|operations|settings))"
 )
 """The word lists, other programs' output, the product's own texts, generated pages, and what former versions said."""
-PUBLIC = ("rackwright/", "rackwright_lab/", "packages/engines/rackwright_engines/", "bench/", "scripts/", "tasks/")
+PACKAGES = tuple(f"packages/{name}/rackwright_{name}/" for name in ("bench", "engines", "lab"))
+PUBLIC = ("rackwright/", *PACKAGES, "bench/", "scripts/", "tasks/")
 """Where public functions have docstrings; a test's name is its docstring."""
 MISSING = re.compile(r"D10\d")
 

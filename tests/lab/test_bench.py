@@ -21,12 +21,12 @@ from typing import Any
 
 import pytest
 
-from rackwright.bench.aiperf.environment import READY, environment_folder
-from rackwright.bench.history import figures_of
-from rackwright.bench.record import Bench as Measured
-from rackwright.bench.record import read_bench
 from rackwright.concerns.lease import LEASE
 from rackwright.record.journal import chosen_record, read_record, records
+from rackwright_bench.aiperf.environment import READY, environment_folder
+from rackwright_bench.history import figures_of
+from rackwright_bench.record import Bench as Measured
+from rackwright_bench.record import read_bench
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing

@@ -19,14 +19,14 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.bench.aiperf.environment import ready_python
-from rackwright.bench.aiperf.process import LOG, begun
-from rackwright.bench.aiperf.results import read_results
-from rackwright.bench.aiperf.tokenizer import in_cache
-from rackwright.bench.aiperf.words import Target, profile_words, surroundings
-from rackwright.bench.suites.loading import suite_of
-from rackwright.bench.suites.suite import cells
 from rackwright.masks import MASK
+from rackwright_bench.aiperf.environment import ready_python
+from rackwright_bench.aiperf.process import LOG, begun
+from rackwright_bench.aiperf.results import read_results
+from rackwright_bench.aiperf.tokenizer import in_cache
+from rackwright_bench.aiperf.words import Target, profile_words, surroundings
+from rackwright_bench.suites.loading import suite_of
+from rackwright_bench.suites.suite import cells
 from tests.lab.products import with_proof
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ arrivals: {one: {concurrency: 2, requests: REQUESTS}}
 PARENT = """\
 import json, os, sys, time
 from pathlib import Path
-from rackwright.bench.aiperf.process import begun
+from rackwright_bench.aiperf.process import begun
 words, out = json.loads(sys.argv[1]), Path(sys.argv[2])
 with begun(words, "", dict(os.environ), out) as process:
     print(process.pid, flush=True)

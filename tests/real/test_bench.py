@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rackwright.bench.record import read_bench
-from rackwright.bench.suites.loading import load_suite
-from rackwright.bench.suites.prompts import WORDS
-from rackwright.bench.suites.suite import cells
+from rackwright_bench.record import read_bench
+from rackwright_bench.suites.loading import load_suite
+from rackwright_bench.suites.prompts import WORDS
+from rackwright_bench.suites.suite import cells
 from tests.lab.conftest import BIN, ROOT, Site
 
 pytestmark = pytest.mark.lab

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.bench.figures.figures import Measured, Request, as_json
-from rackwright.bench.history import figures_of
-from rackwright.bench.record import bench_of
 from rackwright.cli.main import main
+from rackwright_bench.figures.figures import Measured, Request, as_json
+from rackwright_bench.history import figures_of
+from rackwright_bench.record import bench_of
 from rackwright_engines.advice import Load
 from rackwright_engines.own import OwnFigure, own_advice
 

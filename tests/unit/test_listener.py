@@ -16,7 +16,6 @@ from typing import Any, cast
 
 import pytest
 
-from rackwright.bench.endpoint_on_host import Measuree
 from rackwright.concerns.endpoint.proof.asking import asked, asking_script
 from rackwright.concerns.endpoint.proof.basic import (
     Answer,
@@ -35,6 +34,7 @@ from rackwright.hostside import host_script
 from rackwright.messages import RackwrightError
 from rackwright.rollout.run_hosts import still_serving
 from rackwright.settings.model import EndpointSettings
+from rackwright_bench.endpoint_on_host import Measuree
 
 pytestmark = pytest.mark.skipif(not shutil.which("ss"), reason="needs ss")
 

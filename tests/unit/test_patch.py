@@ -16,8 +16,8 @@ from pyinfra.connectors import util
 from rackwright.adapter.patch import ChangedPackageError, held, patch, supported_version
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("rackwright", "packages", "rackwright_lab", "tasks", "inventory", "bench", "scripts")
-OURS = {"rackwright", "rackwright_engines", "rackwright_lab", "tasks", "bench", "tests"}
+FOLDERS = ("rackwright", "packages", "tasks", "inventory", "bench", "scripts")
+OURS = {"rackwright", "rackwright_bench", "rackwright_engines", "rackwright_lab", "tasks", "bench", "tests"}
 OWN = {
     "bench/peers/own_operations.py: config.SUDO",
     "rackwright/adapter/patch.py: setattr(owner, name, new)",

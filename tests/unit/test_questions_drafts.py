@@ -170,7 +170,7 @@ def test_the_request_repeats_itself_and_the_real_model_was_taught_how_it_goes_on
     assert PROMPT.count(PROSE) == 2
     going_on = PROSE.removeprefix(PROMPT.rpartition("\n")[2])
     assert going_on.startswith(f" {FOLLOWS}")
-    lessons = Path(__file__).parents[2] / "rackwright_lab" / "real" / "teach.py"
+    lessons = Path(__file__).parents[2] / "packages" / "lab" / "rackwright_lab" / "real" / "teach.py"
     texts = {
         node.targets[0].id: node.value
         for node in ast.parse(lessons.read_text()).body

@@ -1,0 +1,279 @@
+"""`rackwright bench INVENTORY --limit HOST`: how fast an endpoint serves, cell by cell, measured by aiperf.
+
+`rackwright bench --compare-runs RUN RUN` says what is better in the second, and where the two do not differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackwright.adapter.run.declaring import declared_by, overlay_arguments
+from rackwright.adapter.run.inventories import refused_of
+from rackwright.adapter.run.session import Connected, chosen_hosts, connected, hosts_named
+from rackwright.cli.drain import refuse_too_many
+from rackwright.cli.inventories import DAY, add_limit, add_shared, add_timeout, one_of
+from rackwright.cli.rollout import agreed
+from rackwright.cli.runs import add_site, root_of
+from rackwright.concerns.endpoint.switch.follow import NothingServesError
+from rackwright.exit_codes import ExitCode, done_if
+from rackwright.loading.files import site_root
+from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError, SettingsError, counted, paragraph
+from rackwright.record.durations import switch_time
+from rackwright.record.journal import append, new_record, records
+from rackwright.rollout.begin_event import beginning
+from rackwright.sources.lockfile import Locks
+from rackwright.tables import shown_width
+from rackwright_bench.aiperf.environment import ready_python
+from rackwright_bench.aiperf.tokenizer import refuse_without_tokenizer
+from rackwright_bench.endpoint_on_host import Measuree
+from rackwright_bench.figures.compare import compared, sentences
+from rackwright_bench.figures.fail_if import FailIf, broken, fail_if_of
+from rackwright_bench.figures.figures import Measured
+from rackwright_bench.figures.rounds import Limits, pooled
+from rackwright_bench.figures.verdict import verdict
+from rackwright_bench.record import BENCH, Bench, called, read_bench
+from rackwright_bench.report.drawing import draw, svg_texts
+from rackwright_bench.report.page import write_page
+from rackwright_bench.report.table import clients_lines, compared_table, switches_lines, table
+from rackwright_bench.running import BenchPlan, measure, refuse_forced
+from rackwright_bench.suites.loading import suite_of, suite_text
+from rackwright_bench.suites.prompts import CAVEAT, prompt_files
+from rackwright_bench.variants.comparing import Comparison, estimated
+from rackwright_bench.variants.naming import names_of, refuse_groups, variant_of
+from rackwright_bench.variants.trial import TrialEndpoint
+from rackwright_engines.nearest import nearest
+
+HOST = "\0"
+ROUNDS = 5
+"""At most, of a comparison."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "bench", help="measure how fast an endpoint serves, with aiperf; compare two such runs"
+    )
+    add_limit(parser)
+    parser.add_argument(
+        "--compare-runs", nargs=2, metavar=("RUN", "RUN"), help="compare two earlier runs instead, by name, or `last`"
+    )
+    what = "what is measured: a suite's name, or a file"
+    parser.add_argument("--suite", default="quick", metavar="quick|seed003|FILE", help=what)
+    parser.add_argument("--print-suite", action="store_true", help="print the suite's file, to copy and change it")
+    parser.add_argument("--endpoint", metavar="NAME", help="endpoint to measure, where the host has several")
+    parser.add_argument(
+        "--tokenizer", metavar="DIR", help="tokenizer that counts the prompts' tokens (default: the host's own files)"
+    )
+    limit = "exit 1 when a cell breaks it: 'ttft_p99 > 500' (ms), 'output_rate < 0.9x of RUN'"
+    parser.add_argument("--fail-if", action="append", default=[], metavar="LIMIT", help=limit)
+    names = (
+        "variants of the endpoint, side by side: baseline (without its draft), settings, or names of the suite's file"
+    )
+    parser.add_argument("--compare", metavar="A,B", help=names)
+    parser.add_argument("--rounds", type=int, metavar="N", help="most rounds (default: 1; 5 with --compare)")
+    narrow = "no further round once every interval is within this share of its figure, after three (default: 5)"
+    parser.add_argument("--narrow", type=float, default=5.0, metavar="PERCENT", help=narrow)
+    add_timeout(parser, "no round begins that would end later", None, most=7 * DAY)
+    anyway = "with --compare: continue although more hosts are down then than max_unavailable"
+    parser.add_argument("--anyway", action="store_true", help=anyway)
+    add_shared(parser, "yes")
+    add_site(parser)
+    parser.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print, write down; 1 when a cell has no figures. Raises RackwrightError before the first request."""
+    if args.print_suite:
+        print(suite_text(args.suite), end="")
+        return ExitCode.DONE
+    if args.compare_runs:
+        return compare(root_of(args), args.compare_runs)
+    suite, rules = suite_of(suite_text(args.suite), args.suite), [fail_if_of(text) for text in args.fail_if]
+    limits = limits_of(args)
+    if args.tokenizer:
+        refuse_without_tokenizer(args.tokenizer)
+    root = site_root(Path(args.inventory)).absolute()
+    earlier = {rule.run: read_bench(root, rule.run) for rule in rules if rule.run}
+    entry = one_of(args, chosen_hosts(args.inventory, args.limit, args.only))
+    with tempfile.TemporaryDirectory(prefix="rackwright-bench-") as folder:
+        prompts = prompt_files(suite, Path(args.suite).absolute().parent, root, Path(folder))
+        plan = BenchPlan(suite, Path(args.suite).stem, prompts, args.tokenizer or "")
+        name = endpoint_of(entry, args.endpoint)
+        work = compared_work(args, plan, entry, name, root, limits) if args.compare else plain_work(plan, name, limits)
+        if not args.yes and not agreed(work.asked.replace(HOST, f"{entry.name} {name}")):
+            print("nothing was done", file=sys.stderr)
+            return ExitCode.ERROR
+        return begun(args, entry, work, root, [(rule, earlier.get(rule.run)) for rule in rules])
+
+
+def limits_of(args: argparse.Namespace) -> Limits:
+    """When the rounds end. Raises SettingsError for numbers that make no sense."""
+    rounds = args.rounds if args.rounds is not None else (ROUNDS if args.compare else 1)
+    seconds = args.timeout if args.timeout is not None else math.inf
+    if rounds < 1 or seconds <= 0 or args.narrow <= 0:
+        raise SettingsError("--rounds, --timeout and --narrow must be more than 0; nothing was measured", code="RW1061")
+    return Limits(rounds, args.narrow / 100, seconds)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be measured on a connected host."""
+
+    asked: str
+    """The question before it is begun; HOST in it stands for host and endpoint."""
+    begin: Mapping[str, str]
+    """What the record's first event says of it."""
+    cells: int
+    carry_out: Callable[[Connected, Path, Path], Mapping[str, Measured]]
+    """With aiperf's Python and the record; returns every cell of which something came out."""
+
+
+def plain_work(plan: BenchPlan, name: str, limits: Limits) -> Work:
+    """Return the work of measuring what serves, while it serves."""
+
+    def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
+        endpoint = one.entry.settings.all_endpoints[name]
+        return measure(plan, Measuree(one, name, endpoint), python, record, say, limits)
+
+    rounds = f", at most {counted(limits.most, 'round')} of it" if limits.most > 1 else ""
+    asked = f"This sends {plan.in_words()}{rounds}, to {HOST}, beside what its clients send."
+    return Work(asked, {"endpoint": name}, len(plan.cells), carry_out)
+
+
+def compared_work(
+    args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, root: Path, limits: Limits
+) -> Work:
+    """Measure variants in turn, on a host without other clients until then. Raises SettingsError for a wrong name."""
+    names = names_of(args.compare)
+    refuse_groups(entry, name)
+    if not args.anyway:
+        refuse_too_many(hosts_named(args.inventory, [entry.name]), [entry.name], refused_of(args.inventory))
+    declared = declared_by(root, [entry])[entry.name]
+    entry = overlay_arguments(entry, declared, root / "deploy.py")
+    locks = Locks(root)
+    variants = {one: locks.pin(variant_of(one, entry, name, plan.suite, args.suite)) for one in names}
+    for one, settings in variants.items():
+        refuse_forced(f"{entry.name} {name}, {one}", settings.all_endpoints[name].environment)
+
+    def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
+        place = TrialEndpoint(one, name, declared.steps, say)
+        work = Comparison(plan, place, variants, python, record, say, {})
+        try:
+            work.carry_out(limits)
+        finally:
+            for other, shares in work.shares().items():
+                text = verdict(other, names[0], shares)
+                append(record, "verdict", text=text, variant=other, against=names[0])
+                say(text)
+        return {called(cell, one): pooled(rounds) for one, own in work.found.items() for cell, rounds in own.items()}
+
+    cost = estimated(plan, names, limits.most, switch_time(records(root)))
+    asked = (
+        f"This takes {HOST} out of service, and switches it to each variant and back, in {cost}. What serves now "
+        "serves again at the end, whatever happens."
+    )
+    return Work(asked, {"endpoint": name, "compare": args.compare}, len(plan.cells) * len(names), carry_out)
+
+
+def begun(
+    args: argparse.Namespace,
+    entry: InventoryHost,
+    work: Work,
+    root: Path,
+    rules: Sequence[tuple[FailIf, Bench | None]],
+) -> int:
+    """Measure with a record open, end it and judge it; returns the exit status."""
+    python = ready_python(say)
+    record = new_record(root, BENCH)
+    asked = {"suite": args.suite, **work.begin}
+    append(record, "begin", **beginning(Path(args.inventory).absolute(), root, [entry.name], BENCH, asked))
+    status, text = ExitCode.ERROR, "stopped from outside: the cells that were measured stay"
+    try:
+        with connected([entry]) as (one,):
+            cells = work.carry_out(one, python, record)
+        whole = [cell for cell in cells.values() if cell.requests and not cell.failed]
+        wrong = [why for rule, other in rules for why in broken(rule, cells, other.cells if other else {})]
+        text = "; ".join([f"{len(whole)} of {work.cells} cells have figures", *wrong])
+        status = done_if(len(whole) == work.cells and not wrong)
+    except KeyboardInterrupt:
+        status = ExitCode.INTERRUPTED
+        raise
+    except NothingServesError as error:
+        status, text = ExitCode.MANUAL_ACTION, str(error)
+    except RackwrightError as error:
+        text = str(error)
+    finally:
+        append(record, "end", status=status, text=text)
+        show(root, record, text, python)
+    return status
+
+
+def show(root: Path, record: Path, text: str, python: Path) -> None:
+    """Print the table, the engine's settings, and where record and page are. python: aiperf's."""
+    found = read_bench(root, record.stem)
+    if found.cells:
+        print(
+            paragraph("\n".join(["", table(found.cells, shown_width()), *switches_lines(found), *clients_lines(found)]))
+        )
+        kinds = {data["kind"] for data in found.conditions["settings"]["datasets"].values()}
+        if "burstgpt" in kinds:
+            say(CAVEAT)
+        publish(found, record, python)
+    say(f"{text}\nrackwright: the record of this run: {record}")
+
+
+def publish(found: Bench, record: Path, python: Path) -> None:
+    """Draw the pictures and write the page; without pictures the page has its tables, and says why not more."""
+    drawn: dict[str, Path] = {}
+    try:
+        drawn = draw(found, record, python)
+        say(f"its pictures, for reports: {record.with_suffix('')}.*.png and .svg")
+    except RackwrightError as error:
+        say(str(error))
+    try:
+        say(f"its page, with heat maps and curves: {write_page(found, record, svg_texts(drawn))}")
+    except RackwrightError as error:
+        say(str(error))
+
+
+def compare(root: Path, names: Sequence[str]) -> int:
+    """Print what two runs say of each other. Raises RackwrightError where they have no cell in common."""
+    if len(names) != 2:
+        raise SettingsError("compare takes two runs; next: rackwright bench --compare-runs RUN RUN", code="RW1021")
+    one, other = (read_bench(root, name) for name in names)
+    found = list(compared(one.cells, other.cells))
+    if not found:
+        raise SettingsError(f"{one.id} and {other.id} have no cell in common that has figures", code="RW1022")
+    print(paragraph(compared_table(found, shown_width())))
+    for text in [*unlike(one, other), *sentences(found, one.id, other.id)]:
+        say(text)
+    return ExitCode.DONE
+
+
+def unlike(one: Bench, other: Bench) -> list[str]:
+    """Return what was not the same in both: no figure says which of these made the difference."""
+    keys = ("host", "endpoint", "model", "release", "image", "gpus", "switches", "settings", "aiperf")
+    named = [key for key in keys if one.conditions.get(key) != other.conditions.get(key)]
+    return [f"not the same in both: {', '.join(named)}"] if named else []
+
+
+def endpoint_of(entry: InventoryHost, asked: str | None) -> str:
+    """Return the endpoint that is meant. Raises SettingsError with the names of all endpoints."""
+    known = list(entry.settings.all_endpoints)
+    if asked in known or (asked is None and len(known) == 1):
+        return asked or known[0]
+    hint = nearest(asked, known) if asked else ""
+    told = f"has no endpoint {asked}{hint}" if asked else "has several endpoints"
+    raise SettingsError(f"{entry.name} {told}; next: --endpoint {'|'.join(known)}", code="RW1020")
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print(f"rackwright: {paragraph(text)}", flush=True)

@@ -1,0 +1,128 @@
+"""Heat maps: sets of requests across, patterns of arrival down, as the guide on EAGLE-3 has its tables. Pure.
+
+Of a comparison, what a variant does is shown as a share of the first one, as the guide does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rackwright_bench.figures.compare import estimate, ratio_of
+from rackwright_bench.figures.figures import Measured
+from rackwright_bench.record import Bench, parted
+
+BETTER, WORSE, NEITHER = (0, 114, 178), (213, 94, 0), (255, 255, 255)
+"""Colours of a field's tint, red, green, blue: of those that everybody can distinguish."""
+DARKER = "darker: better than the other cells of this table"
+
+Cells = Mapping[str, Measured]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One cell: its figure, and how good it is, from -1 (bad) to 1."""
+
+    text: str
+    tint: float
+
+    @property
+    def colour(self) -> str:
+        """Pale, so that black letters can be read on it."""
+        end, share = (BETTER, self.tint) if self.tint > 0 else (WORSE, -self.tint)
+        mixed = (round(white + (one - white) * 0.45 * share) for white, one in zip(NEITHER, end, strict=True))
+        return "#" + "".join(f"{value:02x}" for value in mixed)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One heat map."""
+
+    name: str
+    """Of its picture's file."""
+    title: str
+    across: tuple[str, ...]
+    down: tuple[str, ...]
+    fields: Mapping[str, Field]
+    """By the cell's name; those without a figure are not there."""
+    legend: str
+    """What the colours say."""
+
+    def at(self, down: str, across: str) -> Field | None:
+        """Return the field of a pattern of arrival and a set of requests."""
+        return self.fields.get(f"{across}.{down}")
+
+
+@dataclass(frozen=True)
+class Map:
+    """A figure that heat maps show."""
+
+    name: str
+    title: str
+    form: str
+    figure: Callable[[Measured], float | None]
+    more_is_better: bool
+    compared: str = ""
+    """The same figure's name in comparisons; empty: no share of another one says anything."""
+
+
+MAPS = (
+    Map("output-rate", "Output tokens a second", "{:.1f}", lambda cell: cell.output_rate, True, "output_rate"),
+    Map("ttft-p50", "Time to first token, p50, ms", "{:.4g}", lambda cell: cell.at("ttft", 50), False, "ttft_p50"),
+    Map("latency-p99", "End to end, p99, ms", "{:.4g}", lambda cell: cell.at("latency", 99), False, "latency_p99"),
+    Map("accepted", "Accepted draft tokens, %", "{:.1f}", lambda cell: _percent(cell.drafting.accepted), True),
+)
+
+
+def grids(found: Bench) -> Iterator[Grid]:
+    """All heat maps that have figures: of a comparison the shares first."""
+    variants: dict[str, dict[str, Measured]] = {}
+    for name, cell in found.cells.items():
+        variant, own = parted(name)
+        variants.setdefault(variant, {})[own] = cell
+    first = found.against
+    for other, cells in variants.items():
+        if first in variants and other != first:
+            yield from (_shares(one, first, other, variants[first], cells) for one in MAPS if one.compared)
+    for variant, cells in variants.items():
+        yield from filter(None, (_values(one, variant, cells) for one in MAPS))
+
+
+def _shares(one: Map, first: str, other: str, base: Cells, cells: Cells) -> Grid:
+    fields = {}
+    for name, cell in cells.items():
+        if name in base and _is_whole(cell) and _is_whole(base[name]):
+            share = ratio_of(estimate(base[name], one.compared), estimate(cell, one.compared)).value
+            gain = (share - 1 if one.more_is_better else 1 - share) * 2
+            fields[name] = Field(f"{share:.1%}", max(-1.0, min(1.0, gain)))
+    title = f"{one.title.partition(', ms')[0]}: {other} as a share of {first}"
+    return _grid(f"{other}-of-{first}-{one.name}", title, cells, fields, f"blue: better than {first}; orange: worse")
+
+
+def _values(one: Map, variant: str, cells: Cells) -> Grid | None:
+    found = {name: one.figure(cell) for name, cell in cells.items() if _is_whole(cell)}
+    known = {name: value for name, value in found.items() if value is not None}
+    if not known:
+        return None
+    least, most = min(known.values()), max(known.values())
+    fields = {}
+    for name, value in known.items():
+        share = (value - least) / (most - least) if most > least else 0.0
+        better = share if one.more_is_better else 1 - share
+        fields[name] = Field(one.form.format(value), 0.1 + 0.9 * better if most > least else 0.0)
+    name, title = (f"{variant}-{one.name}", f"{one.title}: {variant}") if variant else (one.name, one.title)
+    return _grid(name, title, cells, fields, DARKER)
+
+
+def _grid(name: str, title: str, cells: Cells, fields: Mapping[str, Field], legend: str) -> Grid:
+    across = tuple(dict.fromkeys(key.rpartition(".")[0] for key in cells))
+    down = tuple(dict.fromkeys(key.rpartition(".")[2] for key in cells))
+    return Grid(name, title, across, down, fields, legend)
+
+
+def _is_whole(cell: Measured) -> bool:
+    return bool(cell.requests) and not cell.failed
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else share * 100

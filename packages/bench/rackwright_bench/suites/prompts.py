@@ -1,0 +1,151 @@
+"""ShareGPT, Spec-Bench and BurstGPT from files that the user has, as aiperf takes them: a prompt and a length a line.
+
+A file's SHA-256 goes into `rackwright.bench.lock.yml` of the site at first use; other bytes are refused from then on,
+since figures of other requests do not compare.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rackwright.messages import RackwrightError, SettingsError, writing
+from rackwright_bench.suites.suite import DataSet, Kind, Suite
+from rackwright_engines.quick_yaml import load_yaml
+
+LOCK = "rackwright.bench.lock.yml"
+HEAD = """\
+# Written by `rackwright bench`: the files of requests that were measured with, by SHA-256; keep it with the site.
+# To measure with another file of a name, remove its line.
+"""
+WHERE: Mapping[Kind, str] = {
+    "sharegpt": "ShareGPT_V3_unfiltered_cleaned_split.json of the data set anon8231489123/ShareGPT_Vicuna_unfiltered",
+    "spec_bench": "question.jsonl of github.com/hemingkx/Spec-Bench (data/spec_bench)",
+    "burstgpt": "BurstGPT_without_fails_2.csv of github.com/HPMLL/BurstGPT (release v1.1)",
+}
+CHARACTERS = 4
+"""Of English text a token, about: ShareGPT's answers are counted so where no length is set."""
+WORDS = ("harbour", "lantern", "evening", "meadow", "copper", "river", "window", "garden", "silver", "mountain")
+"""BurstGPT has lengths and no texts: its prompts are made of these, each a token with the blank before it."""
+CAVEAT = "burstgpt has lengths alone: its prompts are made up, so its acceptance is not that of real chats"
+
+
+def prompt_files(suite: Suite, beside: Path, root: Path, out: Path) -> dict[str, Path]:
+    """Write the requests of each set that is read from a file; returns the files that aiperf takes, by set.
+
+    beside: the folder that relative paths are of. Raises SettingsError naming the set, its key and what is missing.
+    """
+    known = _locked(root)
+    needed = max(pattern.requests for pattern in suite.arrivals.values()) + suite.warmup
+    found, seen = dict[str, Path](), dict[str, str]()
+    for name, data in suite.datasets.items():
+        if data.kind != "random":
+            content = _content(name, data, beside)
+            seen[name] = _checked(name, content, known, root)
+            rows = islice(cycle(_rows(name, data, content.decode(errors="replace"), suite.seed)), needed)
+            found[name] = out / f"{name}.jsonl"
+            found[name].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    if seen.keys() - known.keys():
+        with writing(root / LOCK):
+            (root / LOCK).write_text(HEAD + yaml.safe_dump({**known, **seen}))
+    return found
+
+
+def _content(name: str, data: DataSet, beside: Path) -> bytes:
+    where = WHERE[data.kind]
+    if data.path is None:
+        raise SettingsError(
+            f"datasets.{name}.path: {data.kind} is read from a file of yours, and no path is set; "
+            f"nothing was measured; next: fetch {where}, save the suite (rackwright bench INVENTORY --suite NAME "
+            "--print-suite), set path",
+            code="RW1516",
+        )
+    path = beside / Path(data.path).expanduser()
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"datasets.{name}.path: {path} cannot be read: {error.strerror}; nothing was measured; next: fetch {where}",
+            code="RW1516",
+        ) from error
+
+
+def _locked(root: Path) -> dict[str, str]:
+    try:
+        found = load_yaml((root / LOCK).read_text()) or {}
+        return {str(name): str(value) for name, value in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, yaml.YAMLError, AttributeError) as error:
+        why = f"{root / LOCK} is not readable: {error}; next: git checkout {LOCK}"
+        raise RackwrightError(why, code="RW1517") from error
+
+
+def _checked(name: str, content: bytes, known: Mapping[str, str], root: Path) -> str:
+    found = hashlib.sha256(content).hexdigest()
+    if known.get(name, found) != found:
+        raise RackwrightError(
+            f"datasets.{name}.path: its SHA-256 is {found}, and {root / LOCK} has {known[name]}: figures of other "
+            "requests do not compare; nothing was measured; next: the former file, or remove the line",
+            code="RW1517",
+        )
+    return found
+
+
+# -- the three forms
+
+
+def _rows(name: str, data: DataSet, text: str, seed: int) -> list[dict[str, Any]]:
+    """All requests of a file, in an order by the seed. Raises SettingsError when it has none, or another form."""
+    try:
+        rows = list(READ[data.kind](text, data.output))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise SettingsError(f"datasets.{name}.path: no file of {WHERE[data.kind]}: {error!r}", code="RW1518") from error
+    if not rows:
+        raise SettingsError(f"datasets.{name}.path: the file has no requests: {WHERE[data.kind]}?", code="RW1518")
+    random.Random(seed).shuffle(rows)
+    return rows
+
+
+def _row(prompt: str, tokens: int) -> dict[str, Any]:
+    return {"text": prompt, "output_length": max(1, tokens)}
+
+
+def _sharegpt(text: str, output: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the first question of each talk, and the length of its answer."""
+    for talk in json.loads(text):
+        said: Sequence[Mapping[str, str]] = talk["conversations"]
+        if len(said) > 1 and said[0]["value"].strip() and said[1]["value"].strip():
+            yield _row(said[0]["value"], output or len(said[1]["value"]) // CHARACTERS)
+
+
+def _spec_bench(text: str, output: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the first turn of each question."""
+    for line in text.splitlines():
+        if line.strip():
+            yield _row(str(json.loads(line)["turns"][0]), output or 1)
+
+
+def _burstgpt(text: str, output: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the lengths of GPT-4's requests, as `vllm bench serve` takes them, with prompts that are made up."""
+    for number, row in enumerate(_table(text.splitlines())):
+        asked, answered = int(row["Request tokens"]), int(row["Response tokens"])
+        if row["Model"] == "GPT-4" and answered > 0:
+            words = random.Random(number).choices(WORDS, k=max(1, asked))
+            yield _row(" ".join(words), output or answered)
+
+
+def _table(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
+    return csv.DictReader(lines)
+
+
+READ = {"sharegpt": _sharegpt, "spec_bench": _spec_bench, "burstgpt": _burstgpt}
+"""How each kind of file is read: its text, and the length of answers where the suite sets one."""

@@ -1,0 +1,83 @@
+"""Variants of one endpoint on one host, in interleaved rounds: stage all, then serve, measure and put back, in turn.
+
+The order turns round from round to round, so that a host that grows warm favours none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rackwright.concerns.lease import LEASED
+from rackwright.concerns.lease.lease import take
+from rackwright.messages import counted
+from rackwright.settings.model import HostSettings
+from rackwright_bench.endpoint_on_host import Measuree
+from rackwright_bench.figures.rounds import Limits, round_numbers
+from rackwright_bench.figures.verdict import Share, shares, widest
+from rackwright_bench.running import BenchPlan, Found, Say, measure_round, prepared
+from rackwright_bench.variants.naming import on_trial
+from rackwright_bench.variants.trial import Beat, TrialEndpoint
+
+
+@dataclass
+class Comparison:
+    """The variants of a comparison, and their results."""
+
+    plan: BenchPlan
+    place: TrialEndpoint
+    variants: Mapping[str, HostSettings]
+    """The first one is what the others are compared with."""
+    python: Path
+    record: Path
+    say: Say
+    found: dict[str, Found]
+
+    def carry_out(self, limits: Limits) -> None:
+        """Stage, then measure in rounds. Raises RackwrightError; what was found stays."""
+        first = next(iter(self.variants.values()))
+        reading = self.place.read(first)
+        self.place.refuse_unproven(reading)
+        take(self.place.one.host, reading[LEASED])
+        for name, settings in self.variants.items():
+            self.say(f"{name}: staging its release; what serves is untouched")
+            self.place.stage(settings)
+        for number in round_numbers(limits, self._widest):
+            names = list(self.variants)
+            for name in names if number % 2 else reversed(names):
+                self._measure(name, number)
+
+    def _measure(self, name: str, number: int) -> None:
+        settings = on_trial(self.variants[name], self.place.endpoint)
+        measuree = Measuree(self.place.one, self.place.endpoint, settings.all_endpoints[self.place.endpoint])
+        self.say(f"round {number}: {name}")
+
+        def work(beat: Beat) -> None:
+            tool = replace(prepared(self.plan, measuree, self.python, self.record, name), beat=beat)
+            own = self.found.setdefault(name, {})
+            measure_round(tool, self.plan, measuree, self.record, self.say, number, own, name)
+
+        self.place.while_serving(settings, self.plan.seconds, work)
+
+    def shares(self) -> dict[str, list[Share]]:
+        """Of each variant but the first one: its share of the first one's tokens a second, cell by cell."""
+        concurrency = {cell.name: cell.pattern.concurrency for cell in self.plan.cells}
+        first, *others = self.variants
+        one = self.found.get(first, {})
+        return {name: shares(one, self.found.get(name, {}), concurrency) for name in others}
+
+    def _widest(self) -> float:
+        return max(map(widest, self.shares().values()))
+
+
+def estimated(plan: BenchPlan, names: Sequence[str], rounds: int, switch: float | None) -> str:
+    """Return what a comparison costs, as text, before it is begun. switch: seconds that the site's switches took."""
+    loads = 2 * rounds * len(names)
+    took = (
+        f", {loads * switch / 60:.0f} minutes as the site's last switches took ({switch:.0f} s each)" if switch else ""
+    )
+    return (
+        f"at most {counted(rounds, 'round')} of {' and '.join(names)}: up to {loads} loads of the model{took}, and for "
+        f"each variant in each round {plan.in_words()}"
+    )
