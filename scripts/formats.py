@@ -93,7 +93,8 @@ def said_by_jobs(source: Path) -> Iterator[str]:
 
 def texts(source: Path, *patterns: str) -> Iterator[str]:
     """Yield the text of the product's files of these patterns."""
-    yield from (path.read_text() for pattern in patterns for path in (source / "rackwright").rglob(pattern))
+    folders = (source / "rackwright", source / "packages" / "bench")
+    yield from (path.read_text() for folder in folders for pattern in patterns for path in folder.rglob(pattern))
 
 
 def rows(text: str) -> Iterator[tuple[str, str]]:

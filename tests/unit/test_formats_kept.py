@@ -23,6 +23,7 @@ from rackwright.refusals import sections
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ROOT / "rackwright"
+BENCH = ROOT / "packages" / "bench" / "rackwright_bench"
 FORMATS = (ROOT / "tests" / "fixtures" / "formats-0.1.txt").read_text().splitlines()
 PARTS = re.compile(r"[A-Z][A-Z-]*[A-Z]|[*…/=]|(?<=^rackwright-)|(?<=^rackwright-job-)")
 """What parts the texts of which a name on a host is made; capitals stand for names of a site's own."""
@@ -40,9 +41,9 @@ def of_kind(kind: str) -> list[str]:
 
 @cache
 def words() -> frozenset[str]:
-    """Every text in the product's code but its docstrings, and every word of its scripts and templates."""
+    """Every text in the code of product and bench but their docstrings, and every word of its scripts and templates."""
     found = set[str]()
-    for path in PRODUCT.rglob("*.py"):
+    for path in (*PRODUCT.rglob("*.py"), *BENCH.rglob("*.py")):
         found.update(texts_of(ast.parse(path.read_text())))
     return frozenset(found)
 
@@ -62,7 +63,7 @@ def texts_of(tree: ast.Module) -> Iterator[str]:
 @cache
 def scripts() -> str:
     """All scripts and templates of the product, those of a new site included."""
-    folders = (PRODUCT, ROOT / "templates")
+    folders = (PRODUCT, BENCH, ROOT / "templates")
     return "\n".join(
         path.read_text() for folder in folders for pattern in ("*.sh", "*.j2") for path in folder.rglob(pattern)
     )

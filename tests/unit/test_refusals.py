@@ -25,6 +25,7 @@ from rackwright.refusals import by_code, sections
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "rackwright"
+BENCH = ROOT / "packages" / "bench" / "rackwright_bench"
 ENGINES = ROOT / "packages" / "engines" / "rackwright_engines"
 CODE = re.compile(r"RW\d{4}")
 WITHOUT: set[str] = set()
@@ -45,13 +46,14 @@ FILES = {"spec.json", "deploy.py", "owned.json", "daemon.json", "host.data"}
 @cache
 def trees() -> dict[Path, ast.Module]:
     """The product's Python, but what hosts run by themselves."""
-    paths = sorted((*PACKAGE.rglob("*.py"), *ENGINES.rglob("*.py")))
+    paths = sorted((path for folder in (PACKAGE, BENCH, ENGINES) for path in folder.rglob("*.py")))
     return {path: ast.parse(path.read_text()) for path in paths if "host" not in path.parts}
 
 
 def place_of(path: Path) -> str:
-    """Return a file's path below its package; the engines' package has a folder's part of the table."""
-    return str(path.relative_to(PACKAGE)) if path.is_relative_to(PACKAGE) else f"engines/{path.relative_to(ENGINES)}"
+    """Return a file's path below its package; those beside the product are as its folders."""
+    folder = next(folder for folder in (PACKAGE, BENCH, ENGINES) if path.is_relative_to(folder))
+    return f"{folder.name.removeprefix('rackwright').lstrip('_')}/{path.relative_to(folder)}".removeprefix("/")
 
 
 @cache
@@ -127,7 +129,7 @@ def test_what_fails_a_host_without_an_error_has_a_code_too() -> None:
 
 def refusals_to_stderr() -> Iterator[tuple[str, str]]:
     """Each text that a command prints to standard error by itself, or exits with: its place, and its source."""
-    for path in sorted((PACKAGE / "cli").glob("*.py")):
+    for path in sorted((*(PACKAGE / "cli").glob("*.py"), BENCH / "command.py")):
         for call in ast.walk(trees()[path]):
             if isinstance(call, ast.Call) and goes_to_stderr(call):
                 # Which quotes `unparse` gives an f-string differs from Python to Python.
