@@ -46,7 +46,7 @@ FILES = {"spec.json", "deploy.py", "owned.json", "daemon.json", "host.data"}
 @cache
 def trees() -> dict[Path, ast.Module]:
     """The product's Python, but what hosts run by themselves."""
-    paths = sorted((path for folder in (PACKAGE, BENCH, ENGINES) for path in folder.rglob("*.py")))
+    paths = sorted(path for folder in (PACKAGE, BENCH, ENGINES) for path in folder.rglob("*.py"))
     return {path: ast.parse(path.read_text()) for path in paths if "host" not in path.parts}
 
 
