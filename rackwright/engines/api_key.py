@@ -18,7 +18,7 @@ from rackwright_engines.version import bare, not_before
 
 LOGGING_FILE = "logging.json"
 """The release's file that keeps an engine from writing its key into its log."""
-_CLOSED = "give no key, keep `allow_from` narrow, and let a front door ask for keys (docs/how-to/api-key.md)"
+_CLOSED = "give no key, keep `allow_from` narrow, and let a proxy ask for keys (docs/how-to/api-key.md)"
 
 
 def check_api_key(endpoint: EndpointSettings) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ import yaml
 
 from rackwright.messages import SettingsError, writing
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright_engines.options.schema import Json, VersionLine, line_for, line_of
+from rackwright_engines.options.schema import Json, Key, VersionLine, line_for, line_of
 from rackwright_engines.quick_yaml import load_foreign_yaml
 from rackwright_engines.version import bare
 
@@ -116,19 +116,31 @@ def _line(path: Path, changed: int, engine: str) -> VersionLine | None:
     version = bare(str(document["version"]))
     if not VERSION.fullmatch(version):
         raise _unfit(path, f"has a version that is not the name of one: {document['version']!r}")
-    near = line_for(engine, version)[0]
+    near, exact = line_for(engine, version)
     try:
-        line = line_of(engine, version, {**document, "versions": [version]})
+        schema = line_of(engine, version, {**document, "versions": [version]})
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise _unfit(path, f"is spoilt: {error!r}") from None
     return replace(
-        line,
+        schema,
+        sections={**schema.sections, schema.root: _valued(schema, near)} if exact else schema.sections,
         mappings=near.mappings,
         negates=near.negates,
         picky=near.picky,
-        decoding=_decoding(line, near),
-        ignored=_ignored(line, near),
+        decoding=_decoding(schema, near),
+        ignored=_ignored(schema, near),
     )
+
+
+def _valued(image: VersionLine, schema: VersionLine) -> Mapping[str, Key]:
+    """Return an image's options; plain texts have the usual values that the data of its version name."""
+    named = {name: key for name, key in schema.sections[schema.root].items() if key.values and key.more}
+    return {
+        name: replace(key, values=named[name].values, more=True, fold=named[name].fold)
+        if name in named and not key.values
+        else key
+        for name, key in image.sections[image.root].items()
+    }
 
 
 def _ignored(image: VersionLine, near: VersionLine) -> Mapping[str, frozenset[str]]:
@@ -136,5 +148,5 @@ def _ignored(image: VersionLine, near: VersionLine) -> Mapping[str, frozenset[st
     return {section: keys - set(image.sections.get(section, ())) for section, keys in near.ignored.items()}
 
 
-def _decoding(line: VersionLine, near: VersionLine) -> str:
-    return line.decoding if line.unions else near.decoding
+def _decoding(schema: VersionLine, near: VersionLine) -> str:
+    return schema.decoding if schema.unions else near.decoding

@@ -55,8 +55,8 @@ def check_group(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Fin
 
 def _launched(endpoint: EndpointSettings) -> Iterator[Finding]:
     """Check what mpirun wants: it starts as many ranks as the engine's options say, as root in the container."""
-    for at, word in enumerate(endpoint.arguments):
-        option = word.split("=")[0]
+    for at, argument in enumerate(endpoint.arguments):
+        option = argument.split("=")[0]
         if option in SIZES:
             text = f"{option}: over several hosts write it as engine.{SIZES[option]}, from which the ranks follow"
             yield Finding(("arguments", at), text, code=CODE)
@@ -74,8 +74,8 @@ def _launched(endpoint: EndpointSettings) -> Iterator[Finding]:
 
 def _knows_nodes(endpoint: EndpointSettings) -> bool:
     """Return whether the version may take hosts: one between two lines may have what the next one has."""
-    line, exact = line_for(endpoint.engine_kind, bare(endpoint.version))
-    lines = [line] if exact else [line, next_line(line)]
+    schema, exact = line_for(endpoint.engine_kind, bare(endpoint.version))
+    lines = [schema] if exact else [schema, next_line(schema)]
     return any(("nnodes",) in one.all_keys() for one in lines if one)
 
 
@@ -113,13 +113,13 @@ def _sizes(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Finding]
 
 
 def _options(endpoint: EndpointSettings) -> Iterator[Finding]:
-    line = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
+    schema = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
     words: list[tuple[KeyPath, str]] = [(("engine", name), name) for name in endpoint.engine]
-    words += [(("arguments", at), word.split("=")[0]) for at, word in enumerate(endpoint.arguments)]
-    for path, word in words:
-        if path[0] == "arguments" and not word.startswith("-"):
+    words += [(("arguments", at), argument.split("=")[0]) for at, argument in enumerate(endpoint.arguments)]
+    for path, argument in words:
+        if path[0] == "arguments" and not argument.startswith("-"):
             continue
-        meant = spelled(line, str(word))
+        meant = spelled(schema, str(argument))
         if meant is not None and meant.key.name in OURS.get(endpoint.engine_kind, ()):
             yield Finding(path, f"follows from hosts: {endpoint.size}: leave it out", code=CODE)
         elif meant is not None and meant.key.name in DISAGGREGATED:

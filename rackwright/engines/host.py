@@ -163,14 +163,14 @@ def _listed(settings: HostSettings, name: str) -> str:
 
 
 def _between(settings: HostSettings) -> Iterator[Finding]:
-    for (left, one), (right, other) in combinations(settings.all_endpoints.items(), 2):
+    for (first, one), (second, other) in combinations(settings.all_endpoints.items(), 2):
         if one.port == other.port and _overlap(one.address, other.address):
-            text = f"endpoints {left} and {right} both take port {one.port}: give each its own `port:`"
-            yield Finding(_own(settings, right, "port"), text, code="RW0312")
+            text = f"endpoints {first} and {second} both take port {one.port}: give each its own `port:`"
+            yield Finding(_own(settings, second, "port"), text, code="RW0312")
         shared = _shared(one, other)
         if shared:
-            text = f"endpoints {left} and {right} both take {shared}: give each its own `gpus:`"
-            yield Finding(_own(settings, right, "gpus"), text, code="RW0312")
+            text = f"endpoints {first} and {second} both take {shared}: give each its own `gpus:`"
+            yield Finding(_own(settings, second, "gpus"), text, code="RW0312")
 
 
 def _own(settings: HostSettings, name: str, key: str) -> KeyPath:

@@ -71,9 +71,9 @@ def _is_one(name: str, value: str) -> bool:
 
 def _hook(words: Sequence[str], path: KeyPath) -> Iterator[Finding]:
     """Check each word, together with an option before it that makes it a secret."""
-    for index, (before, word) in enumerate(zip(("", *words), words, strict=False)):
+    for index, (before, argument) in enumerate(zip(("", *words), words, strict=False)):
         option = before if before.startswith("-") else ""
-        if tells_secret(word, option):
+        if tells_secret(argument, option):
             yield _finding((*path, index), FROM_FILE)
     if tells_password(words):
         yield _finding(path, FROM_FILE)
@@ -87,12 +87,12 @@ def _environment(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, str
 def _arguments(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]:
     """Yield each word, together with the option that it follows."""
     words = endpoint.arguments
-    for index, (before, word, following) in enumerate(zip(("", *words), words, (*words[1:], ""), strict=False)):
-        option, _, value = word.partition("=")
-        if word.startswith("--"):
+    for index, (before, argument, following) in enumerate(zip(("", *words), words, (*words[1:], ""), strict=False)):
+        option, _, value = argument.partition("=")
+        if argument.startswith("--"):
             yield ("arguments", index), option.lstrip("-") if value else option, value or following
         elif not before.startswith("--") or "=" in before:
-            yield ("arguments", index), "", word
+            yield ("arguments", index), "", argument
 
 
 def _values(value: Any, path: KeyPath, name: str = "") -> Iterator[tuple[KeyPath, str, str]]:

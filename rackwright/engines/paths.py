@@ -36,9 +36,9 @@ class InContainer:
     @property
     def is_offline(self) -> bool:
         """True if Hugging Face's libraries ask no hub: Rackwright sets HF_HUB_OFFLINE=1."""
-        said = {"HF_HUB_OFFLINE": "1", **self.endpoint.environment}
-        other = any(said.get(name, "").upper() in TRUE for name in OTHER_HUBS)
-        return not other and (said["HF_HUB_OFFLINE"] or said.get("TRANSFORMERS_OFFLINE", "")).upper() in TRUE
+        variables = {"HF_HUB_OFFLINE": "1", **self.endpoint.environment}
+        other = any(variables.get(name, "").upper() in TRUE for name in OTHER_HUBS)
+        return not other and (variables["HF_HUB_OFFLINE"] or variables.get("TRANSFORMERS_OFFLINE", "")).upper() in TRUE
 
 
 def check_paths(endpoint: EndpointSettings) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ def _model(named: Named, value: str, container: InContainer) -> Iterator[Finding
         if container.is_offline:
             yield _refused(named, f"{value} is a name of the hub", container, offline=True)
     elif container.is_offline:
-        text = f"{value} is no path and no name as OWNER/NAME; {_next(named, value, container)}"
+        text = f"{value} is neither a path nor a name as OWNER/NAME; {_next(named, value, container)}"
         yield Finding(named.path, text, Level.WARN, code=CODE)
 
 
@@ -130,8 +130,8 @@ def _next(named: Named, value: str, container: InContainer) -> str:
     if named.role == "model" and endpoint.model:
         return f"write {endpoint.model.mount}, where `model` is mounted, or leave it out"
     if named.role == "encodings":
-        own = "leave it out" if endpoint.harmony else "leave it out and set harmony: true"
-        return f"{own}: they are mounted at {ENCODINGS_MOUNT} then"
+        advice = "leave it out" if endpoint.harmony else "leave it out and set harmony: true"
+        return f"{advice}: they are mounted at {ENCODINGS_MOUNT} then"
     return f"put it into a folder that is mounted ({', '.join(_read_only(endpoint))}), and write its path there"
 
 

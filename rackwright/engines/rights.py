@@ -35,12 +35,12 @@ def needs(endpoint: EndpointSettings, hardware: Hardware, topology: Topology = "
 
 
 def _fits(row: Mapping[str, Any], endpoint: EndpointSettings, hardware: Hardware) -> bool:
-    asked = row.get("options", {})
+    wanted = row.get("options", {})
     return (
         row["engine"] in ("any", endpoint.engine_kind)
         and not_before(bare(endpoint.version), row["since"])
         and row.get("architecture") in (None, hardware.architecture or row.get("architecture"))
-        and all(_option(endpoint.engine, key) in values for key, values in asked.items())
+        and all(_option(endpoint.engine, key) in values for key, values in wanted.items())
     )
 
 
@@ -51,15 +51,19 @@ def _option(options: Mapping[str, Any], key: str) -> Any:
 
 def rights(endpoint: EndpointSettings, hardware: Hardware, topology: Topology = "one host") -> tuple[str, ...]:
     """Return the words of `docker run` that give an endpoint's container its rights."""
-    own, usual = endpoint.container, table("rights")["default"]
-    dropped = ["ALL"] if own.capabilities == "none" else usual["drop"]
-    given = [need.capability for need in needs(endpoint, hardware, topology)] if own.capabilities == "default" else []
-    words = [word for name in dropped for word in ("--cap-drop", name)]
-    words += [word for name in dict.fromkeys((*given, *own.add_capabilities)) for word in ("--cap-add", name)]
+    container, usual = endpoint.container, table("rights")["default"]
+    dropped = ["ALL"] if container.capabilities == "none" else usual["drop"]
+    given = (
+        [need.capability for need in needs(endpoint, hardware, topology)] if container.capabilities == "default" else []
+    )
+    words = [argument for name in dropped for argument in ("--cap-drop", name)]
+    words += [
+        argument for name in dict.fromkeys((*given, *container.add_capabilities)) for argument in ("--cap-add", name)
+    ]
     words += ["--security-opt", "no-new-privileges"] if usual["no_new_privileges"] else []
     words += ["--pids-limit", str(pids_limit(endpoint))]
-    words += ["--user", own.user] if own.user else []
-    return (*words, *(("--read-only", "--tmpfs", "/tmp") if own.read_only else ()))
+    words += ["--user", container.user] if container.user else []
+    return (*words, *(("--read-only", "--tmpfs", "/tmp") if container.read_only else ()))
 
 
 def pids_limit(endpoint: EndpointSettings) -> int:

@@ -125,7 +125,7 @@ def test_what_nobody_here_can_know_is_not_refused(engine: str, version: str, opt
         ("vllm", "nightly-5e35a6f", {"max_num_sesq": 1}, "max-num-seqs"),
         ("sglang", "latest", {"attention-backend": "flashinfr"}, "flashinfer"),
         (TRT, "1.5.0rc0", {"kv_cache_config": {"enable_block_reus": True}}, "enable_block_reuse"),
-        (TRT, "1.4.0rc1", {"prefill_cuda_graph_backend": "piecewis"}, "piecewise"),
+        (TRT, "1.4.0rc1", {"scheduler_config": {"waiting_queue_policy": "fcf"}}, "fcfs"),
         (TRT, "1.3.0rc12", {"speculative_config": {"decoding_type": "DraftTarget"}}, "Draft_Target"),
     ],
     ids=str,

@@ -252,7 +252,7 @@ def test_a_version_s_own_schema_is_a_source_as_well(tmp_path: Path) -> None:
     file.write_text(schema())
     data = load_yaml(as_file(line_of_schema(file, "1.9.0rc2")))
     assert data["versions"] == ["1.9.0rc2"]
-    assert data["sections"]["Gemm"] == {"allowed_backends": {"type": "list"}}
+    assert data["sections"]["Gemm"] == {"allowed_backends": {"type": "list[str]", "values": ["cutlass", "cublaslt"]}}
     assert data["unions"]["union of sparse_attention_config"]["tag"] == "algorithm"
     done = subprocess.run([sys.executable, SCRIPT, file, "1.9.0rc2"], capture_output=True, text=True, check=False)
     assert (done.returncode, "nvfp4_gemm_config" in done.stdout) == (0, True), done.stderr

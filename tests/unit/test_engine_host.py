@@ -226,7 +226,7 @@ WARNED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"engine_kind": "sglang", "image": "lmsysorg/sglang:v0.5.12", "draft": V2},
-        "draft.repository: nobody has published nvidia/gpt-oss-120b-Eagle3-v2 with this engine;"
+        "draft.repository: nvidia/gpt-oss-120b-Eagle3-v2 is not published with this engine;"
         " known: tensorrt-llm 1.2.0rc0",
     ),
     (

@@ -74,7 +74,7 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         "1.4.0rc1",
         {"sampler_type": "TRTLLMSampler"},
         [
-            "sampler_type: TensorRT-LLM 1.4.0rc1 has no TRTLLMSampler any more; TorchSampler is the only sampler:"
+            "sampler_type: TensorRT-LLM 1.4.0rc1 no longer has TRTLLMSampler; TorchSampler is the only sampler:"
             f" leave the key out ({SAMPLER})"
         ],
     ),
@@ -177,8 +177,8 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         "1.4.0rc1",
         {"use_torch_sampler": True},
         [
-            "use_torch_sampler: TensorRT-LLM 1.4.0rc1 does not know this key: sampling by TorchSampler needs no key any"
-            f" more, it is the default there; leave the key out ({SAMPLER})"
+            "use_torch_sampler: TensorRT-LLM 1.4.0rc1 does not know this key: sampling by TorchSampler needs no key"
+            f" there, it is the default there; leave the key out ({SAMPLER})"
         ],
     ),
     (
@@ -186,7 +186,7 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         {"speculative_config": {**EAGLE, "eagle3_one_model": True}},
         [
             "speculative_config.eagle3_one_model: TensorRT-LLM 1.4.0rc1 does not know this key: the one-model form of"
-            " Eagle3 needs no key any more, the one-model form is the only one there; leave the key out"
+            " Eagle3 needs no key there, the one-model form is the only one there; leave the key out"
         ],
     ),
     (

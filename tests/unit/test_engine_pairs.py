@@ -53,8 +53,9 @@ def test_a_rule_refuses_its_example_and_not_what_is_right(engine: str, name: str
 def test_a_rule_counts_from_its_version_on(engine: str, name: str) -> None:
     rule, example = rules_of(engine)[name], EXAMPLES[engine][name]
     every = [version for schema in lines(engine).values() for version in schema.versions]
+    path = broken(engine, example.get("version", newest(engine)), example["wrong"])[0].path
     for version in [version for version in every if not not_before(version, rule["since"])]:
-        assert broken(engine, version, example["wrong"]) == []
+        assert path not in [one.path for one in broken(engine, version, example["wrong"])]
 
 
 def test_words_of_the_command_line_count() -> None:

@@ -123,7 +123,7 @@ def test_definitions_become_sections_and_those_that_forbid_nothing_are_lenient()
     assert next(iter(found["sections"])) == "TorchLlmArgs"
     assert found["sections"]["TorchLlmArgs"]["nvfp4_gemm_config"] == {"type": "Gemm"}
     assert found["sections"]["TorchLlmArgs.disagg_cluster"] == {"cluster_uri": {"type": "str"}}
-    assert found["sections"]["Gemm"] == {"allowed_backends": {"type": "list"}}
+    assert found["sections"]["Gemm"] == {"allowed_backends": {"type": "list[str]", "values": ["cutlass", "cublaslt"]}}
     assert found["lenient"] == ["Free"]
 
 
@@ -388,6 +388,28 @@ def test_what_the_engine_drops_before_it_looks_is_only_warned_of(site: Path) -> 
     assert said(site, **MINE, image_digest=ONE, engine={"sampler_type": "auto"}) == []
     (warned,) = said(site, Level.WARN, **MINE, image_digest=ONE, engine={"sampler_type": "auto"})
     assert "takes this key and ignores it" in warned
+
+
+def test_words_of_a_list_are_checked_one_by_one(site: Path) -> None:
+    (wrong,) = said(site, **MINE, image_digest=ONE, engine={"nvfp4_gemm_config": {"allowed_backends": ["cutlas"]}})
+    assert wrong.startswith("engine.nvfp4_gemm_config.allowed_backends[0]: ")
+
+
+def test_a_plain_text_of_the_schema_has_the_usual_values_of_its_version(tmp_path: Path) -> None:
+    properties = {name: {"type": "string"} for name in ("attn_backend", "reasoning_parser", "post_processor_hook")}
+    text = json.dumps({"properties": properties, "additionalProperties": False})
+    for version, wrong in (("1.4.0rc1", 1), ("1.5.0rc0", 0)):
+        write(tmp_path, "r/private:mine", ONE, TRT, {"version": version, **data_of(text)})
+        assert len(said(tmp_path, **MINE, image_digest=ONE, engine={"attn_backend": "FLASHINFR"})) == wrong
+        right = {"reasoning_parser": "kimi_k3", "attn_backend": "flashinfer", "post_processor_hook": "ours"}
+        assert said(tmp_path, **MINE, image_digest=ONE, engine=right) == []
+
+
+def test_an_option_that_only_this_image_lacks_is_not_called_gone(tmp_path: Path) -> None:
+    text = json.dumps({"properties": {"attn_backend": {"type": "string"}}, "additionalProperties": False})
+    write(tmp_path, "r/private:mine", ONE, TRT, {"version": "1.4.0rc1", **data_of(text)})
+    (found,) = said(tmp_path, **MINE, image_digest=ONE, engine={"stream_interval": 2})
+    assert "other images of 1.4.0rc1" in found
 
 
 def test_it_is_kept_with_its_source(site: Path) -> None:

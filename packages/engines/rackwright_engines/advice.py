@@ -74,9 +74,9 @@ def longest(gpu: str) -> int:
     return max((row["context"] for row in table("measured")["profiles"] if row["gpu"] == gpu), default=0)
 
 
-def _order(one: Advice) -> tuple[bool, bool, float, bool, bool, int, bool]:
-    measured = one.percent is None, -(one.percent or 0)
-    return not one.runs, *measured, bool(one.serves), not one.advised, -one.at_once, one.beyond
+def _order(advice: Advice) -> tuple[bool, bool, float, bool, bool, int, bool]:
+    measured = advice.percent is None, -(advice.percent or 0)
+    return not advice.runs, *measured, bool(advice.serves), not advice.advised, -advice.at_once, advice.beyond
 
 
 def _advice(row: Mapping[str, Any], load: Load) -> Advice:
@@ -103,9 +103,9 @@ def _remarks(gpu: str, name: str) -> list[Mapping[str, Any]]:
 
 def _nearest(gpu: str, name: str, load: Load) -> list[Mapping[str, Any]]:
     """Return the figures that are nearest to the load, all of them when several are equally near."""
-    own = [row for row in table("measured")["figures"] if (row["gpu"], row["profile"]) == (gpu, name)]
-    least = min((_distance(figure, load) for figure in own), default=0.0)
-    return [figure for figure in own if _distance(figure, load) <= least + 0.01]
+    figures = [row for row in table("measured")["figures"] if (row["gpu"], row["profile"]) == (gpu, name)]
+    least = min((_distance(figure, load) for figure in figures), default=0.0)
+    return [figure for figure in figures if _distance(figure, load) <= least + 0.01]
 
 
 def _distance(figure: Mapping[str, Any], load: Load) -> float:

@@ -79,7 +79,7 @@ def own_advice(gpu: str, load: Load, figures: Iterable[OwnFigure]) -> list[OwnAd
     for figure in sorted(figures, key=lambda one: one.run):
         if figure.gpu == gpu:
             releases.setdefault((figure.release, figure.gpus), {})[figure.cell, figure.load] = figure
-    found = [_nearest(list(own.values()), load) for own in releases.values()]
+    found = [_nearest(list(cells.values()), load) for cells in releases.values()]
     return sorted(found, key=lambda one: (round(one.distance, 1), -one.rate))
 
 
@@ -88,9 +88,9 @@ def _nearest(figures: list[OwnFigure], load: Load) -> OwnAdvice:
     return OwnAdvice(tuple(one for one in figures if _distance(one.load, load) <= least + 0.01), least)
 
 
-def _distance(measured: Load, asked: Load) -> float:
-    output = doublings(measured.output, asked.output) if measured.output and asked.output else 0.0
-    return doublings(measured.context, asked.context) + doublings(measured.concurrency, asked.concurrency) + output
+def _distance(measured: Load, wanted: Load) -> float:
+    output = doublings(measured.output, wanted.output) if measured.output and wanted.output else 0.0
+    return doublings(measured.context, wanted.context) + doublings(measured.concurrency, wanted.concurrency) + output
 
 
 # -- in words

@@ -37,8 +37,8 @@ def bare(text: str) -> str:
 
 def not_before(version: str, since: str) -> bool:
     """Return True if `version` is `since` or later; an unreadable version counts as the newest."""
-    here, there = parse_version(version), parse_version(since)
-    return here is None or there is None or here >= there
+    here, first = parse_version(version), parse_version(since)
+    return here is None or first is None or here >= first
 
 
 def nearest_line(version: str, lines: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 The sets are names and values of a public repository's launches (`source` is the file there), each with its version.
 Images of another product, whose tag is not the engine's version, are left out; so are keys of the launcher itself
 (`dyn-*`) and those that are empty, which it does not pass on. Where a launch script makes the file, its values are
-those that it makes for the load that is named.
+those that it makes for that load.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "1.0.0",
         {"use_torch_sampler": True},
-        "use_torch_sampler: TensorRT-LLM 1.0.0 does not know this key: sampling by TorchSampler needs no key any more,"
+        "use_torch_sampler: TensorRT-LLM 1.0.0 does not know this key: sampling by TorchSampler needs no key there,"
         " it is the default there",
     ),
     (
@@ -172,7 +172,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "1.3.0rc27",
         mtp(mtp_eagle_one_model=True),
         "speculative_config.mtp_eagle_one_model: TensorRT-LLM 1.3.0rc27 does not know this key: the one-model form of"
-        " MTP needs no key any more, the one-model form is the only one there",
+        " MTP needs no key there, the one-model form is the only one there",
     ),
     (
         "1.3.0rc27",

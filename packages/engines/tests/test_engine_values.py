@@ -12,8 +12,9 @@ import pytest
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.finding import Finding, Level, refused
 from rackwright_engines.options.check import check_options
-from rackwright_engines.options.schema import VersionLine, lines
+from rackwright_engines.options.schema import BOUNDS, VersionLine, lines, start_bounds
 from rackwright_engines.quick_yaml import load_yaml
+from rackwright_engines.version import not_before
 
 TRT = "tensorrt-llm"
 FREED = load_yaml((Path(__file__).parents[3] / "tests" / "fixtures" / "freed_values.yaml").read_text())
@@ -68,6 +69,13 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("sglang", "0.5.22", {"cuda-graph-backend-decode": "ful"}, "full"),
     (TRT, "1.2.0", {"kv_cache_config": {"dtype": "fp7"}}, "fp8"),
     (TRT, "1.4.0rc1", {"kv_cache_config": {"dtype": "nvfp5"}}, "nvfp4"),
+    (TRT, "1.0.0", {"load_format": "dumy"}, "dummy"),
+    (TRT, "1.4.0rc1", {"load_format": "vision-only"}, "vision_only"),
+    (TRT, "1.2.1", {"attn_backend": "FLASHINFR"}, "FLASHINFER"),
+    (TRT, "1.3.0rc28", {"dtype": "bfloat6"}, "bfloat16"),
+    (TRT, "1.2.1", {"reasoning_parser": "deepseek-r2"}, "deepseek-r1"),
+    (TRT, "1.3.0rc22", {"reasoning_parser": "minimax-m2"}, "minimax_m2"),
+    (TRT, "1.4.0rc1", {"nvfp4_gemm_config": {"allowed_backends": ["cublaslt", "cutlas"]}}, "cutlass"),
 ]
 
 
@@ -94,6 +102,10 @@ RIGHT: list[tuple[str, str, dict[str, Any]]] = [
     ("vllm", "0.10.0", {"tool-call-parser": "hermes", "reasoning-parser": "deepseek_r1"}),
     ("sglang", "0.5.23", {"speculative-algorithm": "nextn", "tool-call-parser": "auto"}),
     ("sglang", "0.5.14", {"speculative-algorithm": "Frozen_KV_MTP"}),
+    (TRT, "1.0.0", {"load_format": "DUMMY", "reasoning_parser": "deepseek-r1", "dtype": "bfloat16"}),
+    (TRT, "1.2.0", {"attn_backend": "flashinfer_star_attention", "reasoning_parser": "nano-v3"}),
+    (TRT, "1.3.0rc24", {"load_format": "gms", "reasoning_parser": "Kimi_K3"}),
+    (TRT, "1.3.0rc29", {"reasoning_parser": "poolside_v1", "nvfp4_gemm_config": {"allowed_backends": ["marlin"]}}),
 ]
 
 
@@ -111,6 +123,10 @@ def test_a_value_counts_as_the_engine_reads_it(engine: str, version: str, option
         ("vllm", "0.33.0", {"distributed-executor-backend": "ours.Executor"}),
         ("sglang", "0.5.23", {"speculative-algorithm": "OUR_OWN"}),
         (TRT, "1.2.0", {"kv_cache_config": {"dtype": "int8"}}),
+        (TRT, "1.2.0", {"dtype": "bf16"}),
+        (TRT, "1.1.0", {"load_format": "gms"}),
+        (TRT, "1.4.0rc1", {"attn_backend": "OURS"}),
+        (TRT, "1.3.0rc28", {"reasoning_parser": "glm45"}),
     ],
     ids=str,
 )
@@ -127,3 +143,27 @@ def test_a_closed_list_is_refused_however_far_the_value_is() -> None:
     ):
         (found,) = findings(engine, version, options, Level.REFUSE)
         assert (found.code, found.near) == ("RW0304", "")
+
+
+BOUNDED = [(engine, key) for engine in ("vllm", "sglang") for key in start_bounds(engine)]
+BEYOND = {"ge": -1, "gt": 0, "le": 1, "lt": 0}
+"""What to add to a bound for a value outside it."""
+
+
+def versions(engine: str, key: str) -> list[str]:
+    """Return the versions that have a key, oldest first."""
+    having = [schema for schema in lines(engine).values() if key in schema.sections[schema.root]]
+    return [version for schema in having for version in schema.versions]
+
+
+@pytest.mark.parametrize(("engine", "key"), BOUNDED)
+def test_a_number_that_the_engine_s_start_refuses_is_refused_from_its_version_on(engine: str, key: str) -> None:
+    row = start_bounds(engine)[key]
+    assert row["source"].split()[0].endswith(".py")
+    for version in versions(engine, key):
+        for bound in [bound for bound in BOUNDS if bound in row]:
+            found = findings(engine, version, {key: row[bound] + BEYOND[bound]}, Level.REFUSE)
+            counts = not_before(version, row["since"])
+            assert ("RW0304" in [one.code for one in found]) is counts or not counts, version
+            right = row[bound] + (0 if bound in ("ge", "le") else -BEYOND[bound] or 1)
+            assert "RW0304" not in [one.code for one in findings(engine, version, {key: right}, Level.REFUSE)], version

@@ -69,8 +69,8 @@ def _experts(plan: EngineOptions) -> Iterator[Finding]:
 
 def _command_line(endpoint: Serving) -> Iterator[Finding]:
     """Warn of values on the command line: whether they or the YAML win has changed three times."""
-    for index, word in enumerate(endpoint.arguments if endpoint.engine_kind == "tensorrt-llm" else ()):
-        option = word.split("=")[0]
+    for index, argument in enumerate(endpoint.arguments if endpoint.engine_kind == "tensorrt-llm" else ()):
+        option = argument.split("=")[0]
         if option in COMMAND_LINE:
             text = f"{option}: write it as engine.{COMMAND_LINE[option]}; whether it wins here depends on the version"
             yield Finding(("arguments", index), text, Level.WARN, code="RW0321")

@@ -55,9 +55,9 @@ def misfits(
 def _width(base: Mapping[str, Any], draft: Mapping[str, Any]) -> Iterator[Misfit]:
     """Its first layer reads the model's hidden states; `target_hidden_size` is their width where its own differs."""
     wanted, key = _number(base, WIDTH), next((name for name in MODELS_WIDTH if _number(draft, (name,))), WIDTH[0])
-    own = _number(draft, WIDTH if key == WIDTH[0] else (key,))
-    if own and wanted and own != wanted:
-        yield Misfit(f"has {key} {own}, and the model's has hidden_size {wanted}: it was made for another model")
+    width = _number(draft, WIDTH if key == WIDTH[0] else (key,))
+    if width and wanted and width != wanted:
+        yield Misfit(f"has {key} {width}, and the model's has hidden_size {wanted}: it was made for another model")
 
 
 def _taps(base: Mapping[str, Any], draft: Mapping[str, Any]) -> Iterator[Misfit]:
@@ -87,10 +87,10 @@ def _method(draft: Mapping[str, Any], engine_kind: str, named: str) -> Iterator[
 
 def _vocabulary(base: Mapping[str, Any], draft: Mapping[str, Any], whole: bool) -> Iterator[Misfit]:
     """whole: vLLM drafts by a whole model (verify_equal_vocab_size_if_draft_model in its config/speculative.py)."""
-    own, wanted = _number(draft, VOCABULARY), _number(base, VOCABULARY)
+    size, wanted = _number(draft, VOCABULARY), _number(base, VOCABULARY)
     few = _number(draft, ("draft_vocab_size",))
-    if own and wanted and own != wanted:
-        yield Misfit(f"has vocab_size {own}, and the model's has vocab_size {wanted}", certain=whole)
+    if size and wanted and size != wanted:
+        yield Misfit(f"has vocab_size {size}, and the model's has vocab_size {wanted}", certain=whole)
     if few and wanted and few > wanted:
         yield Misfit(f"has draft_vocab_size {few}, and the model's has vocab_size {wanted}", certain=False)
 

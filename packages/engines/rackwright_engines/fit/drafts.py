@@ -55,16 +55,16 @@ def check_draft(endpoint: Serving, plan: EngineOptions) -> list[Finding]:
 
 
 def _target(endpoint: Serving, draft: Draft) -> Iterator[Finding]:
-    known = {row["repository"] for row in table("models")}
+    repositories = {row["repository"] for row in table("models")}
     model = endpoint.model.repository if endpoint.model else ""
-    if model in known and model != draft.target:
+    if model in repositories and model != draft.target:
         yield Finding(DRAFT, f"{draft.repository} drafts for {draft.target}, not for {model}", code="RW0307")
 
 
 def _engine(plan: EngineOptions, draft: Draft) -> Iterator[Finding]:
     since = draft.engines.get(plan.engine_kind)
     if since is None:
-        text = f"nobody has published {draft.repository} with this engine; known: {_known(draft)}"
+        text = f"{draft.repository} is not published with this engine; known: {_known(draft)}"
         yield Finding(DRAFT, text, Level.WARN, code="RW0307")
     elif not not_before(bare(plan.version), since):
         text = f"{draft.repository} is published for {since} and later, not for {plan.version}"

@@ -26,8 +26,8 @@ class GpuType:
 
 def gpu_type(product: str) -> GpuType | None:
     """Return the product that a name means (`NVIDIA GB200`, `rtx pro 6000`, `DGX Spark`); None for an unknown one."""
-    known = [gpu for gpu in _known() if any(_plain(name) in _plain(product) for name in (gpu.name, *gpu.aliases))]
-    return max(known, key=lambda gpu: len(gpu.name), default=None)
+    matches = [gpu for gpu in _known() if any(_plain(name) in _plain(product) for name in (gpu.name, *gpu.aliases))]
+    return max(matches, key=lambda gpu: len(gpu.name), default=None)
 
 
 def _known() -> list[GpuType]:

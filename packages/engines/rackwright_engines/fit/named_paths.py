@@ -34,12 +34,12 @@ class Named:
 
 def named_paths(endpoint: Serving) -> Iterator[Named]:
     """Return all of them, in the order of the settings."""
-    known = table("paths")
-    own: Mapping[str, Any] = known[endpoint.engine_kind]
+    readers = table("paths")
+    engine: Mapping[str, Any] = readers[endpoint.engine_kind]
     for path, key, value in [*_options(endpoint), *_arguments(endpoint)]:
-        for below, name, inner in _leaves(own["options"], key, value):
-            yield from _named((*path, *below), inner, own["options"][name], bool(own.get("inline")))
-    for name, row in known["environment"].items():
+        for below, name, inner in _leaves(engine["options"], key, value):
+            yield from _named((*path, *below), inner, engine["options"][name], bool(engine.get("inline")))
+    for name, row in readers["environment"].items():
         if name in endpoint.environment:
             yield from _named(("environment", name), endpoint.environment[name], row, inline=False)
 
@@ -53,10 +53,10 @@ def _options(endpoint: Serving) -> Iterator[tuple[KeyPath, str, Any]]:
 def _arguments(endpoint: Serving) -> Iterator[tuple[KeyPath, str, Any]]:
     """Yield the same of `--key value`, `--key=value`, and of a list behind a key."""
     words = endpoint.arguments
-    for at, word in enumerate(words):
-        if not word.startswith("-"):
+    for at, argument in enumerate(words):
+        if not argument.startswith("-"):
             continue
-        name, is_, value = word.partition("=")
+        name, is_, value = argument.partition("=")
         behind = [value] if is_ else []
         for follows in () if is_ else words[at + 1 :]:
             if follows.startswith("-"):

@@ -21,15 +21,15 @@ def check_engine_of_image(endpoint: Serving) -> Iterator[Finding]:
     """Refused where the image's name has the words of one other engine, and none of this one."""
     named = [kind for kind, (_, words) in NAMES.items() if words.search(_path(endpoint.image))]
     if len(named) == 1 and named[0] != endpoint.engine_kind:
-        own, other = NAMES[endpoint.engine_kind][0], NAMES[named[0]][0]
-        text = f"by its name {endpoint.image} is an image of {other}, and engine_kind is {own}'s: set it to {named[0]}"
+        this, other = NAMES[endpoint.engine_kind][0], NAMES[named[0]][0]
+        text = f"by its name {endpoint.image} is an image of {other}, and engine_kind is {this}'s: set it to {named[0]}"
         yield Finding(("image",), text, code="RW0326", overridable=True)
 
 
 def _path(image: str) -> str:
     """Return its name without the registry, which may be called like anything, and without the tag."""
-    first, slash, rest = image.lower().rpartition(":")[0].partition("/")
-    return rest if slash and re.search(r"[.:]|^localhost$", first) else f"{first}{slash}{rest}"
+    first, slash, path = image.lower().rpartition(":")[0].partition("/")
+    return path if slash and re.search(r"[.:]|^localhost$", first) else f"{first}{slash}{path}"
 
 
 OWN = {
@@ -48,13 +48,15 @@ def image_facts(endpoint: Serving, judge: str = DECIDES) -> ImageFacts:
 
 def _is_own(endpoint: Serving) -> bool:
     path = f"/{_path(endpoint.image)}"
-    return any(path.endswith(f"/{own}") or path == f"/{own.rpartition('/')[2]}" for own in OWN[endpoint.engine_kind])
+    return any(
+        path.endswith(f"/{image}") or path == f"/{image.rpartition('/')[2]}" for image in OWN[endpoint.engine_kind]
+    )
 
 
 def _backend(words: tuple[str, ...]) -> str:
     """Return the value of `--backend VALUE` or `--backend=VALUE`."""
-    for word, follows in zip(words, (*words[1:], ""), strict=bool(words)):
-        name, is_, value = word.partition("=")
+    for argument, follows in zip(words, (*words[1:], ""), strict=bool(words)):
+        name, is_, value = argument.partition("=")
         if name == "--backend":
             return value if is_ else follows
     return ""

@@ -139,6 +139,6 @@ def plan_of(endpoint: Serving) -> EngineOptions:
     ours = {"nnodes": endpoint.size} if endpoint.size > 1 else {}
     if endpoint.engine_kind == "tensorrt-llm":
         return EngineOptions(endpoint.engine_kind, endpoint.version, {**endpoint.engine, **ours})
-    line = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
-    options = by_key(line, endpoint.engine, endpoint.arguments)
+    schema = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
+    options = by_key(schema, endpoint.engine, endpoint.arguments)
     return EngineOptions(endpoint.engine_kind, endpoint.version, {**options, **ours})

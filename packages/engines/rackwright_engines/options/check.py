@@ -86,9 +86,9 @@ def _autodeploy() -> Finding:
     return Finding((), text, Level.NOTE, code="RW0314")
 
 
-def _checked(line: VersionLine, version: str, options: Mapping[str, Any], arguments: Sequence[str]) -> list[Finding]:
-    found = list(check_section(line, line.root, options, (), OptionSet(version, options)))
-    if line.engine == "tensorrt-llm":
-        return found + rules(line, options)
-    left_out = switches(line, options) if line.engine == "vllm" else []
-    return [*found, *left_out, *pairs(line, version, options, arguments)]
+def _checked(schema: VersionLine, version: str, options: Mapping[str, Any], arguments: Sequence[str]) -> list[Finding]:
+    found = list(check_section(schema, schema.root, options, (), OptionSet(version, options)))
+    if schema.engine == "tensorrt-llm":
+        return found + rules(schema, options)
+    left_out = switches(schema, options) if schema.engine == "vllm" else []
+    return [*found, *left_out, *pairs(schema, version, options, arguments)]

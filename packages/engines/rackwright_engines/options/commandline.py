@@ -27,50 +27,50 @@ class Spelling:
     """False for a name that says what is meant and that the engine does not take from its file."""
 
 
-def spelled(line: VersionLine, name: str) -> Spelling | None:
-    """Return the option of `line` that a name means: its name, an alias, a beginning that only it has, a short flag.
+def spelled(schema: VersionLine, name: str) -> Spelling | None:
+    """Return the option of `schema` that a name means: its name, an alias, a beginning that only it has, a short flag.
 
     vLLM reads underscores as dashes and takes `no-NAME`; SGLang does neither. None for a name that means nothing.
     """
     head, *below = name.lstrip("-").split(".")
     plain = head.replace("_", "-")
-    exact = head if line.engine == "sglang" else plain
-    if below and line.engine == "sglang":
+    exact = head if schema.engine == "sglang" else plain
+    if below and schema.engine == "sglang":
         return None
-    for word, works in ((exact, True), (plain, False)):
-        found = _long(line).get(word) or _beginning(line, word)
+    for spelling, works in ((exact, True), (plain, False)):
+        found = _long(schema).get(spelling) or _beginning(schema, spelling)
         if found:
-            return Spelling(line.sections[line.root][found[0]], found[1], tuple(below), works)
-    short = _short(line).get(head)
-    return Spelling(line.sections[line.root][short], False, tuple(below), False) if short else None
+            return Spelling(schema.sections[schema.root][found[0]], found[1], tuple(below), works)
+    short = _short(schema).get(head)
+    return Spelling(schema.sections[schema.root][short], False, tuple(below), False) if short else None
 
 
-def exactly(line: VersionLine, name: str) -> str | None:
+def exactly(schema: VersionLine, name: str) -> str | None:
     """Return the key that a whole name, alias or short flag means; None for a mere beginning of one."""
-    word = name.lstrip("-")
-    found = _long(line).get(word.replace("_", "-"))
-    return found[0] if found else _short(line).get(word)
+    spelling = name.lstrip("-")
+    found = _long(schema).get(spelling.replace("_", "-"))
+    return found[0] if found else _short(schema).get(spelling)
 
 
-def _long(line: VersionLine) -> Mapping[str, tuple[str, bool]]:
-    return line.spellings[0]
+def _long(schema: VersionLine) -> Mapping[str, tuple[str, bool]]:
+    return schema.spellings[0]
 
 
-def _short(line: VersionLine) -> Mapping[str, str]:
-    return line.spellings[1]
+def _short(schema: VersionLine) -> Mapping[str, str]:
+    return schema.spellings[1]
 
 
-def _beginning(line: VersionLine, word: str) -> tuple[str, bool] | None:
+def _beginning(schema: VersionLine, spelling: str) -> tuple[str, bool] | None:
     """Return what a word begins, as argparse lets it be abbreviated: None when it begins nothing, or more than one."""
-    found = {told for name, told in _long(line).items() if word and name.startswith(word)}
+    found = {meaning for name, meaning in _long(schema).items() if spelling and name.startswith(spelling)}
     return found.pop() if len(found) == 1 else None
 
 
-def by_key(line: VersionLine, options: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
-    """Options by the keys of `line`, whatever name they have; the words of a command line win, as they come last."""
+def by_key(schema: VersionLine, options: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Options by the keys of `schema`, whatever name they have; the words of a command line win, as they come last."""
     found: dict[str, Any] = {}
     for name, value in [*options.items(), *((name, value) for _, name, value in words(arguments))]:
-        meant = spelled(line, str(name))
+        meant = spelled(schema, str(name))
         if meant is None:
             found[str(name)] = value
         elif meant.below:
@@ -82,9 +82,12 @@ def by_key(line: VersionLine, options: Mapping[str, Any], arguments: Sequence[st
 
 
 def _nested(above: Mapping[str, Any], below: tuple[str, ...], value: Any) -> dict[str, Any]:
-    name, *rest = below
+    name, *deeper = below
     inner = above.get(name)
-    return {**above, name: _nested(inner if isinstance(inner, Mapping) else {}, tuple(rest), value) if rest else value}
+    return {
+        **above,
+        name: _nested(inner if isinstance(inner, Mapping) else {}, tuple(deeper), value) if deeper else value,
+    }
 
 
 def words(arguments: Sequence[str]) -> Iterator[tuple[int, str, Any]]:

@@ -15,27 +15,27 @@ from rackwright_engines.version import bare
 
 def changed_defaults(options: Mapping[str, Any], old: str, new: str, engine: str) -> Iterator[Finding]:
     """Yield a note for each key that is not set and that has another default in the new version."""
-    here, there = (line_for(engine, bare(version))[0] for version in (old, new))
-    for path in here.all_keys():
-        before, after = _key(here, options, path), _key(there, options, path)
+    older, newer = (line_for(engine, bare(version))[0] for version in (old, new))
+    for path in older.all_keys():
+        before, after = _key(older, options, path), _key(newer, options, path)
         if before and after and not _is_set(options, path) and _has_section(options, path):
             yield from _changed(path, before, after, f"{PRODUCTS[engine]} {new}")
 
 
-def _key(line: VersionLine, options: Mapping[str, Any], path: KeyPath) -> Key | None:
+def _key(schema: VersionLine, options: Mapping[str, Any], path: KeyPath) -> Key | None:
     """Return the key at a path, of the kind of drafting that the options have."""
-    section: str | None = line.root
+    section: str | None = schema.root
     here: Any = options
     for part in path[:-1]:
-        above = line.sections[section].get(str(part)) if section else None
+        above = schema.sections[section].get(str(part)) if section else None
         here = here.get(part, {}) if isinstance(here, Mapping) else {}
-        section = line.section(above, here) if above else None
-    return line.sections[section].get(str(path[-1])) if section else None
+        section = schema.section(above, here) if above else None
+    return schema.sections[section].get(str(path[-1])) if section else None
 
 
 def _changed(path: KeyPath, old: Key, new: Key, product: str) -> Iterator[Finding]:
-    known = old.default is not NO_DEFAULT and new.default is not NO_DEFAULT
-    if known and old.default != new.default:
+    both_known = old.default is not NO_DEFAULT and new.default is not NO_DEFAULT
+    if both_known and old.default != new.default:
         text = f"is not set; its default was {as_yaml(old.default)} and is {as_yaml(new.default)} in {product}"
         yield Finding(path, text, Level.NOTE, code="RW0318")
 

@@ -19,34 +19,34 @@ REFERENCE = {
 }
 
 
-def matching(word: str) -> list[tuple[str, tuple[str, ...]]]:
+def matching(name: str) -> list[tuple[str, tuple[str, ...]]]:
     """Keys that a word names: engine and path. The whole path, or its last parts: `backend`, `moe_config.backend`.
 
     A name that the YAML does not have (`--tp_size`) stands for the key that says the same in the YAML.
     """
-    plain = word.removeprefix("engine.").removeprefix("--")
+    plain = name.removeprefix("engine.").removeprefix("--")
     parts = tuple(str(_elsewhere().get(plain, plain)).split("."))
     found = [(engine, path) for engine in PRODUCTS for path in _paths(engine) if path[-len(parts) :] == parts]
-    return found or list(dict.fromkeys(_other_spellings(word.removeprefix("engine."))))
+    return found or list(dict.fromkeys(_other_spellings(name.removeprefix("engine."))))
 
 
-def _other_spellings(word: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _other_spellings(name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the keys of vLLM and SGLang by an alias, a short flag, `no-NAME`, or with underscores."""
     for engine in ("vllm", "sglang"):
-        for line in lines(engine).values():
-            meant = exactly(line, word)
+        for schema in lines(engine).values():
+            meant = exactly(schema, name)
             if meant:
                 yield engine, (meant,)
 
 
-def speaking_of(word: str) -> list[tuple[str, str]]:
+def speaking_of(name: str) -> list[tuple[str, str]]:
     """Return the keys whose text names a word, as those do whose value is JSON: engine and key."""
-    named = re.compile(rf"\b{re.escape(word)}\b")
+    named = re.compile(rf"\b{re.escape(name)}\b")
     return [
         (engine, key)
         for engine in PRODUCTS
-        for key, told in table(f"{engine}/keys").items()
-        if word and named.search(told["does"])
+        for key, entry in table(f"{engine}/keys").items()
+        if name and named.search(entry["does"])
     ]
 
 
@@ -61,25 +61,25 @@ def all_names() -> list[str]:
 
 
 def _paths(engine: str) -> list[tuple[str, ...]]:
-    return list(dict.fromkeys(path for line in lines(engine).values() for path in line.all_keys()))
+    return list(dict.fromkeys(path for schema in lines(engine).values() for path in schema.all_keys()))
 
 
 def explain(engine: str, path: tuple[str, ...]) -> list[str]:
     """Return the lines about one key, the newest version's type and default first."""
     spoken = table(f"{engine}/keys") if "keys" in files(engine) else {}
-    told = spoken.get(dotted(path)) or spoken.get(f"no-{dotted(path)}", {})
-    having = {name: line.all_keys()[path] for name, line in lines(engine).items() if path in line.all_keys()}
+    entry = spoken.get(dotted(path)) or spoken.get(f"no-{dotted(path)}", {})
+    having = {name: schema.all_keys()[path] for name, schema in lines(engine).items() if path in schema.all_keys()}
     newest = list(having.values())[-1]
     return [
         f"{dotted(path)} ({PRODUCTS[engine]})",
-        *([f"  {told['does']}"] if told else []),
+        *([f"  {entry['does']}"] if entry else []),
         f"  type: {_type(newest)}",
         *_values(engine, path, having),
         *_defaults(engine, having),
         f"  versions: {_versions(engine, having)}",
         *_renames(engine, path),
         *_other_names(engine, path),
-        f"  source: {newest.origin or told.get('source', REFERENCE[engine])}",
+        f"  source: {newest.origin or entry.get('source', REFERENCE[engine])}",
     ]
 
 
@@ -107,7 +107,7 @@ def _values(engine: str, path: tuple[str, ...], having: dict[str, Key]) -> Itera
 
 def _unsure(engine: str, path: tuple[str, ...], value: str) -> list[str]:
     """Return the versions that are not sure to take a value of a tag."""
-    tags = {name: list(line.unions.values()) for name, line in lines(engine).items()}
+    tags = {name: list(schema.unions.values()) for name, schema in lines(engine).items()}
     return [name for name, all_ in tags.items() if any(one.tag == path[-1] and value in one.unsure for one in all_)]
 
 

@@ -34,38 +34,38 @@ Judge = Callable[[VersionLine], list[Finding]]
 """What is wrong by one line."""
 
 
-def inexact(judge: Judge, line: VersionLine, version: str, facts: ImageFacts) -> list[Finding]:
+def inexact(judge: Judge, schema: VersionLine, version: str, facts: ImageFacts) -> list[Finding]:
     """Return what a line says of the options of a version that it was not written for.
 
     judge: checks the options by one line. line: that of the version before, or the oldest.
     """
-    product = f"{PRODUCTS[line.engine]} {version}"
-    text = f"the options of {product} are not known here, so they were checked as {nearest_version(line, version)}'s"
+    product = f"{PRODUCTS[schema.engine]} {version}"
+    text = f"the options of {product} are not known here, so they were checked as {nearest_version(schema, version)}'s"
     head = f"{text}; only what is one letter from a known name is refused, and {facts.judge}"
     reason = f"{product} is not known here"
-    others = _may_be_of(line, version)
-    found = softened(judge(line), reason, lambda path: any(takes(judge(other), path) for other in others))
+    others = _may_be_of(schema, version)
+    found = softened(judge(schema), reason, lambda path: any(takes(judge(other), path) for other in others))
     return [Finding((), head, Level.WARN, code=CODE), *found]
 
 
-def _may_be_of(line: VersionLine, version: str) -> Sequence[VersionLine]:
+def _may_be_of(schema: VersionLine, version: str) -> Sequence[VersionLine]:
     """Return lines whose names such a version may have too: the next one's; of a tag without a version, any."""
     if parse_version(bare(version)) is None:
-        return tuple(lines(line.engine).values())[::-1]
-    following = next_line(line)
+        return tuple(lines(schema.engine).values())[::-1]
+    following = next_line(schema)
     return () if following is None else (following,)
 
 
-def changed_image(found: list[Finding], line: VersionLine, facts: ImageFacts) -> list[Finding]:
+def changed_image(found: list[Finding], schema: VersionLine, facts: ImageFacts) -> list[Finding]:
     """Return what a version's line says of the options of an image that a third party built of it."""
-    reason = f"{facts.changed} is not {PRODUCTS[line.engine]}'s own image"
+    reason = f"{facts.changed} is not {PRODUCTS[schema.engine]}'s own image"
     head = f"{reason}, so only what is one letter from a known name is refused, and {facts.judge}"
-    told = list(softened(found, f"{reason} and may have more"))
-    return [Finding((), head, Level.WARN, code=CODE), *told] if told != found else found
+    softer = list(softened(found, f"{reason} and may have more"))
+    return [Finding((), head, Level.WARN, code=CODE), *softer] if softer != found else found
 
 
 def softened(
-    found: list[Finding], reason: str, known: Callable[[KeyPath], bool] = lambda _: False
+    found: list[Finding], reason: str, is_known: Callable[[KeyPath], bool] = lambda _: False
 ) -> Iterator[Finding]:
     """Return refusals as warnings, except those that are one edit from a known name, with the way out.
 
@@ -77,7 +77,7 @@ def softened(
             yield replace(one, level=Level.WARN, overridable=False, code=CODE)
         elif one.level is not Level.REFUSE or one.code == NEAR:
             yield one
-        elif one.near and not (one.sibling or known(one.path)):
+        elif one.near and not (one.sibling or is_known(one.path)):
             yield _near(one, reason)
         else:
             yield _warned(one, reason, CODE)
@@ -102,7 +102,7 @@ def takes(found: list[Finding], path: KeyPath) -> bool:
     return not any(one.level is Level.REFUSE and path[: len(one.path)] == one.path for one in found)
 
 
-def nearest_version(line: VersionLine, version: str) -> str:
+def nearest_version(schema: VersionLine, version: str) -> str:
     """Return the version of a line that is nearest to one outside it."""
-    after = not not_before(bare(version), line.name)
-    return line.versions[0 if after else -1] if line.versions else line.name
+    after = not not_before(bare(version), schema.name)
+    return schema.versions[0 if after else -1] if schema.versions else schema.name

@@ -186,7 +186,7 @@ class _Reader:
         if part.get("not") == {}:
             return dict(NULL)
         if kind == "array":
-            return {"type": _list(part)}
+            return _list(part)
         if kind == "object":
             return {"type": "dict[str,str]" if part.get("additionalProperties") == {"type": "string"} else "mapping"}
         return (
@@ -286,12 +286,18 @@ def _choice(values: Any) -> Json:
     return {"type": "any"}
 
 
-def _list(part: Json) -> str:
+def _list(part: Json) -> Json:
+    """Return the type of a list: of numbers, of text, or of words that it names."""
     items = part.get("items")
-    kind = items.get("type") if isinstance(items, dict) and not set(items) & {"enum", "anyOf", "oneOf"} else None
+    if not isinstance(items, dict):
+        return {"type": "list"}
+    chosen = _choice(items["enum"]) if "enum" in items else {}
+    if chosen.get("type") == "str" and not chosen.pop("nullable", False):
+        return {**chosen, "type": "list[str]"}
+    kind = items.get("type") if not set(items) & {"enum", "anyOf", "oneOf"} else None
     if kind == "integer" and part.get("uniqueItems"):
-        return "set[int]"
-    return LISTS.get(kind, "list") if isinstance(kind, str) else "list"
+        return {"type": "set[int]"}
+    return {"type": LISTS.get(kind, "list") if isinstance(kind, str) else "list"}
 
 
 def _bounds(part: Json) -> Json:

@@ -11,14 +11,15 @@ from rackwright_engines.data import PRODUCTS, table
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.key_path import KeyPath
 from rackwright_engines.options.commandline import by_key, number, parsed, spelled
-from rackwright_engines.options.schema import Json, VersionLine
-from rackwright_engines.version import bare, not_before
+from rackwright_engines.options.schema import Json, VersionLine, is_of
+from rackwright_engines.version import bare
 
 CODE = "RW0343"
 KEY = re.compile(r"\{([^}]+)\}")
 COMPARED: dict[str, Callable[[int, int], bool]] = {
     "below": lambda one, other: one < other,
     "above": lambda one, other: one > other,
+    "like": lambda one, other: one == other,
     "unlike": lambda one, other: one != other,
     "at_least": lambda one, other: one >= other,
     "uneven": lambda one, other: other > 0 and one % other > 0,
@@ -34,7 +35,8 @@ def pairs(schema: VersionLine, version: str, options: Mapping[str, Any], argumen
     return [
         _finding(schema, rule, given, options, bare(version))
         for rule in rules_of(schema.engine).values()
-        if _is_of(rule, version) and all(_holds(test, _value(given, key), given) for key, test in rule["when"].items())
+        if is_of(rule, bare(version))
+        and all(_holds(test, _value(given, key), given) for key, test in rule["when"].items())
     ]
 
 
@@ -48,11 +50,6 @@ def _written(schema: VersionLine, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the engine sees of its file: where vLLM's reader cannot negate, it leaves out what is false."""
     leaves_out = schema.engine == "vllm" and not schema.negates
     return {name: value for name, value in options.items() if not (leaves_out and value is False)}
-
-
-def _is_of(rule: Json, version: str) -> bool:
-    version = bare(version)
-    return not_before(version, rule["since"]) and ("until" not in rule or not not_before(version, rule["until"]))
 
 
 def _value(given: Mapping[str, Any], key: str) -> Any:

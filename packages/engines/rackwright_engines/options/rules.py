@@ -23,20 +23,20 @@ DISCRIMINATED = "1.3.0rc4"
 NEWEST_RULES = "1.3.0rc22"
 
 
-def rules(line: VersionLine, options: Mapping[str, Any]) -> list[Finding]:
+def rules(schema: VersionLine, options: Mapping[str, Any]) -> list[Finding]:
     """Return what is wrong between keys; single keys were checked before and may be wrong themselves."""
-    found = [*_graphs(line, options), *_attention_dp(options), *_lengths(options), *_batches(options)]
+    found = [*_graphs(schema, options), *_attention_dp(options), *_lengths(options), *_batches(options)]
     section = options.get(DRAFT)
     if isinstance(section, Mapping):
-        found += [finding.below(DRAFT) for finding in _drafting(line, options, section)]
+        found += [finding.below(DRAFT) for finding in _drafting(schema, options, section)]
     return found
 
 
-def switches(line: VersionLine, options: Mapping[str, Any]) -> list[Finding]:
+def switches(schema: VersionLine, options: Mapping[str, Any]) -> list[Finding]:
     """Keys of vLLM's file that are false: it makes words of its command line of the file, and leaves those out."""
-    off = {str(name): spelled(line, str(name)) for name, value in options.items() if value is False}
+    off = {str(name): spelled(schema, str(name)) for name, value in options.items() if value is False}
     flags = {name: meant for name, meant in off.items() if meant and meant.key.type == "bool"}
-    lost = {name: meant for name, meant in flags.items() if meant.negated or not line.negates}
+    lost = {name: meant for name, meant in flags.items() if meant.negated or not schema.negates}
     return [_left_out(name, "" if meant.negated else f"no-{meant.key.name}") for name, meant in lost.items()]
 
 
@@ -45,14 +45,14 @@ def _left_out(name: str, opposite: str) -> Finding:
     return Finding((name,), text, Level.WARN, code="RW0322")
 
 
-def _graphs(line: VersionLine, options: Mapping[str, Any]) -> Iterator[Finding]:
+def _graphs(schema: VersionLine, options: Mapping[str, Any]) -> Iterator[Finding]:
     graphs = options.get("cuda_graph_config")
     if not isinstance(graphs, Mapping):
         return
     sizes, largest = graphs.get("batch_sizes"), graphs.get("max_batch_size")
     if not isinstance(sizes, list) or not sizes or not _is_number(largest) or not largest:
         return
-    padding, any_list = bool(graphs.get("enable_padding")), not_before(line.name, DISCRIMINATED)
+    padding, any_list = bool(graphs.get("enable_padding")), not_before(schema.name, DISCRIMINATED)
     if not any_list and all(map(_is_number, sizes)) and sorted(sizes) != generated_sizes(largest, padding):
         text = f"must not be set together with max_batch_size: {largest}, which makes its own list: keep one of them"
         yield Finding(("cuda_graph_config", "batch_sizes"), text, code="RW0310")
@@ -96,7 +96,7 @@ def _batches(options: Mapping[str, Any]) -> Iterator[Finding]:
     yield Finding(("cuda_graph_config", "max_batch_size"), text, Level.WARN, code="RW0310")
 
 
-def _drafting(line: VersionLine, options: Mapping[str, Any], section: Mapping[str, Any]) -> Iterator[Finding]:
+def _drafting(schema: VersionLine, options: Mapping[str, Any], section: Mapping[str, Any]) -> Iterator[Finding]:
     kind = str(section.get("decoding_type"))
     backend = options.get("backend", "pytorch")
     if kind in TWO_MODELS:
@@ -110,10 +110,10 @@ def _drafting(line: VersionLine, options: Mapping[str, Any], section: Mapping[st
     if kind in WITHOUT_OVERLAP and not options.get("disable_overlap_scheduler"):
         text = f"NVIDIA's guides pair {kind} with disable_overlap_scheduler: true"
         yield Finding(("decoding_type",), text, Level.WARN, code="RW0308")
-    if kind == "Eagle" and not_before(line.name, DISCRIMINATED):
+    if kind == "Eagle" and not_before(schema.name, DISCRIMINATED):
         text = "is read as Eagle3, with a warning in the engine's log"
         yield Finding(("decoding_type",), text, Level.NOTE, Move(("decoding_type",), "Eagle3"), code="RW0308")
-    yield from _schedule(line, section)
+    yield from _schedule(schema, section)
 
 
 def _draft_model(section: Mapping[str, Any]) -> Iterator[Finding]:
@@ -129,12 +129,12 @@ def _draft_model(section: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(("max_draft_len",), "must be above 0: how many tokens the draft model proposes", code="RW0309")
 
 
-def _schedule(line: VersionLine, section: Mapping[str, Any]) -> Iterator[Finding]:
+def _schedule(schema: VersionLine, section: Mapping[str, Any]) -> Iterator[Finding]:
     schedule, length = section.get("draft_len_schedule"), section.get("max_draft_len")
     if not isinstance(schedule, Mapping) or not schedule:
         return
     numbers = {batch: tokens for batch, tokens in schedule.items() if _is_number(batch) and _is_number(tokens)}
-    newest = not_before(line.name, NEWEST_RULES)
+    newest = not_before(schema.name, NEWEST_RULES)
     if newest and section.get("max_concurrency") is not None:
         yield Finding(("draft_len_schedule",), "and max_concurrency exclude each other: keep one", code="RW0309")
     if not newest and 1 not in numbers:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
 from rackwright_engines.data import files, table
-from rackwright_engines.version import FINAL, Version, nearest_line, parse_version
+from rackwright_engines.version import FINAL, Version, nearest_line, not_before, parse_version
 
 Json = dict[str, Any]
 EXTENDS = "_extends"
+BOUNDS = ("gt", "ge", "lt", "le")
 NO_DEFAULT = object()
 """Marks a key whose default is its section's, or that has none."""
 
@@ -160,19 +161,19 @@ def line_for(engine: str, version: str) -> tuple[VersionLine, bool]:
     A line's versions begin with its name, so only the nearest is read: reading all takes longer than a login.
     """
     names = _names(engine)
-    line = _line(engine, version if version in names else nearest_line(version, names))
-    return line, version in line.versions
+    schema = _line(engine, version if version in names else nearest_line(version, names))
+    return schema, version in schema.versions
 
 
-def next_line(line: VersionLine) -> VersionLine | None:
+def next_line(schema: VersionLine) -> VersionLine | None:
     """Return the line after one; None for the newest."""
-    later = [name for name in _names(line.engine) if _order(name) > _order(line.name)]
-    return _line(line.engine, later[0]) if later else None
+    later = [name for name in _names(schema.engine) if _order(name) > _order(schema.name)]
+    return _line(schema.engine, later[0]) if later else None
 
 
 def all_versions(engine: str) -> list[str]:
     """Return every version that a line was written for, in order."""
-    return sorted((version for line in lines(engine).values() for version in line.versions), key=_order)
+    return sorted((version for schema in lines(engine).values() for version in schema.versions), key=_order)
 
 
 @cache
@@ -182,14 +183,16 @@ def _line(engine: str, name: str) -> VersionLine:
 
 def line_of(engine: str, name: str, raw: Json) -> VersionLine:
     """Return a line from its data, whole. Raises KeyError or TypeError for malformed data."""
+    root = next(iter(raw["sections"]))
+    sections = {section: _section(raw["sections"], section) for section in raw["sections"]}
     return VersionLine(
         engine=engine,
         name=name,
         versions=tuple(str(version) for version in raw["versions"]),
-        root=next(iter(raw["sections"])),
+        root=root,
         open=bool(raw.get("open", False)),
         decoding=str(raw.get("decoding", "attributes")),
-        sections={section: _section(raw["sections"], section) for section in raw["sections"]},
+        sections={**sections, root: _bounded(engine, name, sections[root])},
         unions={
             union: Union(
                 str(part["tag"]),
@@ -208,65 +211,82 @@ def line_of(engine: str, name: str, raw: Json) -> VersionLine:
     )
 
 
+def _bounded(engine: str, version: str, keys: Mapping[str, Key]) -> dict[str, Key]:
+    """Return the options of the file itself with what the engine checks of their numbers later, at its start."""
+    rows = {key: row for key, row in start_bounds(engine).items() if key in keys and is_of(row, version)}
+    limits = {key: {bound: row[bound] for bound in BOUNDS if bound in row} for key, row in rows.items()}
+    return {**keys, **{key: replace(keys[key], bounds={**keys[key].bounds, **limits[key]}) for key in rows}}
+
+
+def start_bounds(engine: str) -> Mapping[str, Json]:
+    """Return the numbers that an engine checks at its start, by option: bounds, versions, and the source."""
+    return dict(table(f"{engine}/bounds")) if "bounds" in files(engine) else {}
+
+
+def is_of(row: Json, version: str) -> bool:
+    """Return True if a row of data counts at a version: from `since` on, and before `until`."""
+    return not_before(version, row["since"]) and ("until" not in row or not not_before(version, row["until"]))
+
+
 @cache
 def merged_file(engine: str, name: str) -> Json:
     """Return a line's file over its base line's."""
-    own = _dated(table(f"{engine}/{name}"), name)
-    if "base" not in own:
-        return own
-    base = merged_file(engine, own["base"])
-    removed, added = own.get("remove", {}), own.get("add", {})
+    changes = _dated(table(f"{engine}/{name}"), name)
+    if "base" not in changes:
+        return changes
+    base = merged_file(engine, changes["base"])
+    removed, added = changes.get("remove", {}), changes.get("add", {})
     sections = {
         section: {
-            **{key: told for key, told in keys.items() if key not in removed.get(section, ())},
+            **{key: spec for key, spec in keys.items() if key not in removed.get(section, ())},
             **added.get(section, {}),
         }
         for section, keys in {**{new: {} for new in added}, **base["sections"]}.items()
     }
     root = next(iter(base["sections"]))
-    seen = {section: _sourced(own, sections[section], name) for section in own.get("seen", ())}
-    return {**_inherited(base), **own, "sections": {root: {}, **sections, **seen}}
+    whole = {section: _sourced(changes, sections[section], name) for section in changes.get("seen", ())}
+    return {**_inherited(base), **changes, "sections": {root: {}, **sections, **whole}}
 
 
 def _inherited(base: Json) -> Json:
     """Return what a line takes over from its base, without where the base was read: the line was read elsewhere."""
-    return {part: told for part, told in base.items() if part not in ("in", "seen")}
+    return {part: spec for part, spec in base.items() if part not in ("in", "seen")}
 
 
-def _sourced(own: Json, keys: Json, name: str) -> Json:
+def _sourced(changes: Json, keys: Json, name: str) -> Json:
     """Return the keys of a class that was read whole, with the file that says them beside those that have none."""
-    source = {"in": own["in"], "of": name}
-    return {key: told if _has_source(told) else {**told, **source} for key, told in keys.items()}
+    source = {"in": changes["in"], "of": name}
+    return {key: spec if _has_source(spec) else {**spec, **source} for key, spec in keys.items()}
 
 
-def _has_source(told: Any) -> bool:
-    return not isinstance(told, dict) or "in" in told or told.get("unsure", False)
+def _has_source(spec: Any) -> bool:
+    return not isinstance(spec, dict) or "in" in spec or spec.get("unsure", False)
 
 
-def _dated(own: Json, name: str) -> Json:
+def _dated(changes: Json, name: str) -> Json:
     """Return a file whose keys, where they or the whole file name their source, have the version that says them."""
-    if "in" in own:
-        added = {section: _sourced(own, keys, name) for section, keys in own["add"].items()}
-        return {**own, "add": added}
+    if "in" in changes:
+        added = {section: _sourced(changes, keys, name) for section, keys in changes["add"].items()}
+        return {**changes, "add": added}
     dated: Json = {
         part: {
-            section: {key: {**told, "of": name} if "in" in told else told for key, told in keys.items()}
-            for section, keys in own[part].items()
+            section: {key: {**spec, "of": name} if "in" in spec else spec for key, spec in keys.items()}
+            for section, keys in changes[part].items()
         }
         for part in ("sections", "add")
-        if part in own and name and any("in" in told for keys in own[part].values() for told in _mappings(keys))
+        if part in changes and name and any("in" in spec for keys in changes[part].values() for spec in _mappings(keys))
     }
-    return {**own, **dated}
+    return {**changes, **dated}
 
 
 def _mappings(keys: Json) -> list[Json]:
-    return [told for told in keys.values() if isinstance(told, dict)]
+    return [spec for spec in keys.values() if isinstance(spec, dict)]
 
 
 def _section(sections: Json, name: str) -> dict[str, Key]:
     raw = sections[name]
     keys = _section(sections, raw[EXTENDS]) if EXTENDS in raw else {}
-    return keys | {key: _key(key, told) for key, told in raw.items() if key != EXTENDS}
+    return keys | {key: _key(key, spec) for key, spec in raw.items() if key != EXTENDS}
 
 
 def _key(name: str, raw: Json) -> Key:
@@ -279,7 +299,7 @@ def _key(name: str, raw: Json) -> Key:
         values=tuple(map(str, raw.get("values", ()))),
         more=bool(raw.get("more", False)),
         fold=str(raw.get("fold", "")),
-        bounds={bound: raw[bound] for bound in ("gt", "ge", "lt", "le") if bound in raw},
+        bounds={bound: raw[bound] for bound in BOUNDS if bound in raw},
         unsure=bool(raw.get("unsure", False)),
         given=bool(raw.get("given", False)),
         names=tuple(raw.get("names", ())),

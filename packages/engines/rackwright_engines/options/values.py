@@ -54,15 +54,19 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(PLAIN[kind])
 
 
-def check_value(line: VersionLine, key: Key, value: Any, path: KeyPath) -> Iterator[Finding]:
+def check_value(schema: VersionLine, key: Key, value: Any, path: KeyPath) -> Iterator[Finding]:
     """Yield what is wrong with a value that is not a section: its type, its choices, its bounds."""
     kind = WORDS.get(key.type, f"a {key.type}".replace("[", " of ").replace("]", ""))
     try:
-        plain = _read(line, key, value)
+        plain = _read(schema, key, value)
     except (ValidationError, ValueError):
         yield Finding(path, f"must be {kind}, not {shown(value)}", code="RW0303")
         return
-    yield from _among(key, plain, path)
+    if isinstance(plain, list) and key.values:
+        for index, one in enumerate(plain):
+            yield from _among(key, one, (*path, index))
+    else:
+        yield from _among(key, plain, path)
     measured = isinstance(plain, int | float)
     wrong = [bound for bound in key.bounds if measured and not _within(plain, bound, key.bounds[bound])]
     if wrong:
@@ -86,18 +90,18 @@ def _letters(text: str) -> str:
     return "".join(char for char in text if not char.isdigit())
 
 
-def _read(line: VersionLine, key: Key, value: Any) -> Any:
+def _read(schema: VersionLine, key: Key, value: Any) -> Any:
     """Return a value as its type. Raises ValueError for one that does not fit, of pydantic or its own."""
     if key.type == "json":
-        return _json(line, value)
+        return _json(schema, value)
     if key.type == "size":
         return _size(value)
-    if key.type == "bool" and _is_flag(line, key) and not isinstance(value, bool):
+    if key.type == "bool" and _is_flag(schema, key) and not isinstance(value, bool):
         raise ValueError(value)
-    as_word = line.engine != "tensorrt-llm" and key.type == "str"
+    as_word = schema.engine != "tensorrt-llm" and key.type == "str"
     if as_word and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    if as_word and isinstance(value, Mapping) and line.mappings:
+    if as_word and isinstance(value, Mapping) and schema.mappings:
         return value
     return _adapter(key.type).validate_python(value)
 
@@ -107,9 +111,9 @@ def _is_flag(schema: VersionLine, key: Key) -> bool:
     return schema.engine != "tensorrt-llm" and schema.sections[schema.root].get(key.name) is key
 
 
-def _json(line: VersionLine, value: Any) -> Any:
+def _json(schema: VersionLine, value: Any) -> Any:
     """Return JSON text, or a mapping where the file's reader makes text of it."""
-    if isinstance(value, Mapping) and line.mappings:
+    if isinstance(value, Mapping) and schema.mappings:
         return value
     found = parsed(_adapter("str").validate_python(value))
     if found is None and value != "null":
