@@ -2,12 +2,12 @@
 
 import os
 import signal
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 
 import pytest
 from hypothesis import settings
 
-if not find_spec("rackwright_engines"):
+if not {"bench", "lab"} <= entry_points(group="rackwright.commands").names:
     pytest.exit("this environment was made before a package was added; next: scripts/setup")
 
 pytest_plugins = ("tests.timelimits",)
