@@ -63,6 +63,12 @@ def ready(host: Host) -> list[float]:
     return times(host, "Started")
 
 
+def logins(host: Host) -> int:
+    """Return the number of SSH logins since the boot."""
+    journal = host.run("journalctl --sync; journalctl --boot --unit ssh --no-pager --output cat").stdout
+    return journal.count("Accepted publickey")
+
+
 @in_proof("waves are pure, and a bad change stops at the canary on hosts")
 def test_the_first_host_of_the_inventory_goes_first_and_the_rest_together(fleet: Site) -> None:
     for host in fleet.lab.hosts:
@@ -117,7 +123,9 @@ def test_a_good_change_rolls_through_unnoticed_and_back_without_a_download(serve
     hooked.mkdir()
     told = {event: [{"command": ["tee", "-a", str(hooked / event)]}] for event in ("plan", "wave", "switch", "finish")}
     with loading(served.lab.hosts, 1.0, tmp_path / "load.jsonl") as load:
+        logged_in = [logins(host) for host in served.lab.hosts]
         run = rollout(served, "--data", f"rollout.hooks={json.dumps(told)}", stream_interval=5)
+        assert [logins(host) - before for host, before in zip(served.lab.hosts, logged_in, strict=True)] == [2, 2, 2]
         assert_nobody_noticed(load, run, 1)
     assert run.status == 0, run.output
     assert "done: 3 switched" in run.output
