@@ -63,7 +63,7 @@ def test_everything_comes_through_a_proxy_and_then_from_mirrors_behind_the_sites
 
     run = stage(site, closed, **proxied)
     assert run.status == 0, run.output
-    through = {address for _, address in site.lab.proxy.asked()}
+    through = {address for _, address in site.lab.proxy.requests()}
     assert {f"{name}:443" for name in (HOST, HUB_HOST, CDN_HOST, ENCODINGS_HOST, "nvidia.github.io")} <= through
     assert asked_by(site, closed) == []
     assert stage(site, closed, **proxied).changed == []
@@ -76,12 +76,12 @@ def test_everything_comes_through_a_proxy_and_then_from_mirrors_behind_the_sites
     closed.run("rm -rf /var/lib/rackwright/images")
     mirrors = {"hub": f"https://{MIRROR_HOST}/hub", "encodings": f"https://{MIRROR_HOST}/encodings"}
     mirrored: dict[str, Any] = {"mirrors": mirrors, "image": f"{MIRROR}/{IMAGE}", "registry": {"host": MIRROR}}
-    before = len(site.lab.proxy.asked())
+    before = len(site.lab.proxy.requests())
     run = stage(site, closed, **mirrored)
     assert run.status == 0, run.output
     assert "no answer within" not in run.output
     assert set(asked_by(site, closed)) == {MIRROR_HOST}
-    asked = {address for _, address in site.lab.proxy.asked()[before:]}
+    asked = {address for _, address in site.lab.proxy.requests()[before:]}
     assert asked <= {f"{name}:443" for name in (MIRROR, MIRROR_HOST)}, "the control machine keeps to the mirrors, too"
     assert closed.run("docker info --format '{{.HTTPSProxy}}'").stdout.strip() == ""
     assert stage(site, closed, **mirrored).changed == []

@@ -374,7 +374,7 @@ class TestLabs:
         assert all(host.ssh("true").returncode == 0 for host in hosts)
 
     def test_a_bad_id_is_refused(self) -> None:
-        with pytest.raises(LabError, match="is no lab id"):
+        with pytest.raises(LabError, match="is not a lab id"):
             Lab.open("Not_An_Id")
 
 

@@ -117,7 +117,7 @@ def requests(state: Path) -> list[dict[str, Any]]:
     file = state / REQUESTS_FILE
     if not file.is_file():
         return []
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(row) for row in file.read_text(encoding="utf-8").splitlines()]
 
 
 def forget_requests(state: Path) -> None:

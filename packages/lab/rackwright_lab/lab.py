@@ -220,12 +220,12 @@ class Lab:
         self.progress.say(f"network {record['subnet']} on bridge {self.paths.bridge}")
 
     def _make_secret(self, name: str, prefix: str) -> None:
-        place = self.paths.secrets / name
-        if place.exists():
+        path = self.paths.secrets / name
+        if path.exists():
             return
-        place.parent.mkdir(mode=0o700, exist_ok=True)
-        place.touch(mode=0o600)
-        place.write_text(prefix + secrets.token_hex(24))
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(prefix + secrets.token_hex(24))
 
     @property
     def registry(self) -> Registry:
@@ -345,11 +345,11 @@ class Lab:
 
     def trust(self, *hosts: Host) -> None:
         """Write the present keys of these hosts into known_hosts, in place of those it has of them."""
-        known = self.paths.known_hosts
-        lines = known.read_text().splitlines() if known.exists() else []
+        path = self.paths.known_hosts
+        lines = path.read_text().splitlines() if path.exists() else []
         addresses = {host.address for host in hosts}
-        kept = [line for line in lines if line.split()[0] not in addresses]
-        known.write_text("\n".join([*kept, *(f"{host.address} {host.public_host_key()}" for host in hosts)]) + "\n")
+        others = [row for row in lines if row.split()[0] not in addresses]
+        path.write_text("\n".join([*others, *(f"{host.address} {host.public_host_key()}" for host in hosts)]) + "\n")
 
     # -- down
 
@@ -392,14 +392,14 @@ def _hand_out(gpus: host_gpus.HostGpus, rows: list[dict[str, Any]]) -> None:
     Raises LabError when the GPUs cannot be shared, or hosts that are there already would have others.
     """
     nodes = [path for _, path in gpus.gpus]
-    for row, own in zip(rows, host_gpus.share(nodes, len(rows)), strict=True):
-        has = [str(node) for node in (*own, *gpus.control)]
+    for row, granted in zip(rows, host_gpus.share(nodes, len(rows)), strict=True):
+        has = [str(node) for node in (*granted, *gpus.control)]
         if row.setdefault("devices", has) != has:
             raise LabError(
                 f"{row['name']} has other GPUs than it would have among {counted(len(rows), 'host')}: "
                 "end this lab first: rackwright lab down"
             )
-        row["denied"] = [str(node) for node in nodes if node not in own]
+        row["denied"] = [str(node) for node in nodes if node not in granted]
 
 
 def _start(host: Host) -> str:

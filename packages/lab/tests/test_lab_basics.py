@@ -33,7 +33,7 @@ def test_every_name_of_a_lab_carries_its_id_and_fits(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "Demo", "1st", "a_b", "much-too-long-a-name", "../x", "end-"])
 def test_a_name_that_cannot_be_used_is_refused(name: str) -> None:
-    with pytest.raises(LabError, match="is no lab id"):
+    with pytest.raises(LabError, match="is not a lab id"):
         Paths(name)
 
 
@@ -75,7 +75,7 @@ def test_without_linux_the_message_says_what(monkeypatch: pytest.MonkeyPatch) ->
 
 
 APT = """#!/bin/sh
-# Like apt, it waits for nobody who holds its lists.
+# Like apt, it does not wait for another process that holds its lists.
 mkdir "$0.lock" 2>/dev/null || { echo "E: Could not get lock" >&2; exit 100; }
 sleep 0.2
 [ "$1" = update ] || install -m 755 /dev/null "${0%/*}/new-tool"

@@ -38,9 +38,9 @@ class Posing:
 
     def compute(self, pid: int, *uuids: str) -> None:
         started = Path("/proc", str(pid), "stat").read_text().split()[21]
-        place = self.root / "run/gpu-processes/one"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(f"{pid} {started} 4096 {' '.join(uuids)}\n")
+        path = self.root / "run/gpu-processes/one"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{pid} {started} 4096 {' '.join(uuids)}\n")
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def b200(tmp_path: Path) -> Posing:
 
 def without_what_differs(xml: str) -> list[str]:
     tags = "timestamp|attached_gpus|serial|uuid|pci_bus_id|free"
-    return [line for line in xml.splitlines() if not re.search(rf"<({tags})>|<gpu id=", line)]
+    return [row for row in xml.splitlines() if not re.search(rf"<({tags})>|<gpu id=", row)]
 
 
 def test_an_h200_reads_as_the_real_one_does(h200: Posing) -> None:
@@ -72,12 +72,12 @@ def test_a_query_has_the_real_ones_form(h200: Posing) -> None:
 def test_the_table_has_the_real_ones_lines(h200: Posing) -> None:
     ours = h200.smi("-i", "0").stdout.splitlines()[1:]
     real = (REAL / "smi.txt").read_text().splitlines()[1:]
-    assert [line.replace("00000000:1B:00.0", "00000000:00:06.0") for line in ours] == real
+    assert [row.replace("00000000:1B:00.0", "00000000:00:06.0") for row in ours] == real
 
 
 def test_headers_carry_units_and_nounits_takes_them_off_the_values(b200: Posing) -> None:
-    said = b200.smi("--query-gpu=index,memory.total", "--format=csv,nounits", "-i", "7").stdout
-    assert said == "index, memory.total [MiB]\n7, 183359\n"
+    output = b200.smi("--query-gpu=index,memory.total", "--format=csv,nounits", "-i", "7").stdout
+    assert output == "index, memory.total [MiB]\n7, 183359\n"
 
 
 def test_a_mismatch_of_module_and_library_fails_as_nvml_does_text(b200: Posing) -> None:
@@ -118,8 +118,8 @@ def test_a_process_shows_while_it_lives(b200: Posing) -> None:
     process = subprocess.Popen(["sleep", "60"])
     try:
         b200.compute(process.pid, uuid)
-        said = b200.smi("--query-compute-apps=pid,gpu_uuid,used_memory,process_name", "--format=csv,noheader").stdout
-        assert said == f"{process.pid}, {uuid}, 4096 MiB, sleep\n"
+        output = b200.smi("--query-compute-apps=pid,gpu_uuid,used_memory,process_name", "--format=csv,noheader").stdout
+        assert output == f"{process.pid}, {uuid}, 4096 MiB, sleep\n"
         assert b200.smi("--query-gpu=memory.used", "--format=csv,noheader", "-i", "1").stdout == "4096 MiB\n"
         assert f"<pid>{process.pid}</pid>" in b200.smi("-q", "-x").stdout
     finally:

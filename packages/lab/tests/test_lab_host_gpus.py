@@ -19,7 +19,7 @@ INFORMATION = f"Model: \t\t NVIDIA H200\nGPU UUID: \t {UUID}\nBus Location: \t 0
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A folder with what a machine with one GPU has in /dev, /proc and its driver's folder."""
+    """Make a folder with what a machine with one GPU has in /dev, /proc and its driver's folder."""
     for name in ("dev/nvidia-caps", "proc/gpus/0000:00:06.0", "driver/lib64", "driver/bin"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-caps/nvidia-cap1"):
@@ -91,20 +91,20 @@ def test_hosts_share_the_gpus_evenly_in_their_order_and_one_host_gets_all() -> N
 
 
 @pytest.mark.parametrize(
-    ("gpus", "hosts", "said"),
+    ("gpus", "hosts", "message"),
     [
         (1, 2, "1 GPU of this machine cannot be shared evenly among 2 hosts: --hosts takes 1"),
         (8, 3, "8 GPUs of this machine cannot be shared evenly among 3 hosts: --hosts takes 1 or 2 or 4 or 8"),
     ],
 )
-def test_gpus_that_do_not_go_evenly_onto_the_hosts_are_refused(gpus: int, hosts: int, said: str) -> None:
-    with pytest.raises(LabError, match=f"^{said}$"):
+def test_gpus_that_do_not_go_evenly_onto_the_hosts_are_refused(gpus: int, hosts: int, message: str) -> None:
+    with pytest.raises(LabError, match=f"^{message}$"):
         host.share(NODES[:gpus], hosts)
 
 
 @pytest.fixture
 def two_gpus(machine: Path) -> host.HostGpus:
-    """The machine with a second GPU."""
+    """Add a second GPU to the machine."""
     (machine / "dev/nvidia1").touch()
     (machine / "proc/gpus/0000:00:07.0").mkdir()
     other = INFORMATION.replace(UUID, "GPU-2").replace("Minor: \t 0", "Minor: \t 1").replace("06.0", "07.0")
@@ -118,8 +118,8 @@ def test_each_host_of_a_lab_has_its_own_gpu_and_what_all_need_and_is_denied_the_
     rows: list[dict[str, Any]] = [{"name": "a"}, {"name": "b"}]
     lab._hand_out(two_gpus, rows)
     dev, control = f"{machine}/dev", ["nvidiactl", "nvidia-uvm", "nvidia-caps/nvidia-cap1"]
-    for row, own, other in zip(rows, ("nvidia0", "nvidia1"), ("nvidia1", "nvidia0"), strict=True):
-        assert row["devices"] == [f"{dev}/{name}" for name in (own, *control)]
+    for row, granted, other in zip(rows, ("nvidia0", "nvidia1"), ("nvidia1", "nvidia0"), strict=True):
+        assert row["devices"] == [f"{dev}/{name}" for name in (granted, *control)]
         assert row["denied"] == [f"{dev}/{other}"]
     lab._hand_out(two_gpus, rows)
 
@@ -138,18 +138,18 @@ def test_a_host_sees_only_its_own_gpus_in_proc_and_makes_no_nodes(machine: Path,
     (proc / "version").write_text("NVRM version: 580.159.04\n")
     (proc / "params").write_text("ModifyDeviceFiles: 1\nDeviceFileMode: 438\n")
     host.write_own(root, [machine / "dev/nvidia1", machine / "dev/nvidiactl"], proc)
-    own = root / host.OWN_PROC
-    assert (own / "params").read_text() == "ModifyDeviceFiles: 0\nDeviceFileMode: 438\n"
-    assert (own / "version").read_text() == "NVRM version: 580.159.04\n"
-    assert [path.parent.name for path in own.glob("gpus/*/information")] == ["0000:00:07.0"]
+    folder = root / host.OWN_PROC
+    assert (folder / "params").read_text() == "ModifyDeviceFiles: 0\nDeviceFileMode: 438\n"
+    assert (folder / "version").read_text() == "NVRM version: 580.159.04\n"
+    assert [path.parent.name for path in folder.glob("gpus/*/information")] == ["0000:00:07.0"]
     unit = root / f"etc/systemd/system/{host.UNIT}.d/own.conf"
     assert unit.read_text() == f"[Service]\nExecStart=/bin/mount --bind /{host.OWN_PROC} /proc/driver/nvidia\n"
 
 
 def answer(text: bytes, major: int, minor: int) -> int:
-    """What the kernel would hear of a device, by the four instructions that the program is made of."""
+    """Return the kernel's answer for a device, by the four instructions that the program is made of."""
     lines = [text[at : at + 8] for at in range(0, len(text), 8)]
-    registers, asked, at = [0] * 4, {4: major, 8: minor}, 0
+    registers, context, at = [0] * 4, {4: major, 8: minor}, 0
     while True:
         code, target, skip, value = (
             lines[at][0],
@@ -160,7 +160,7 @@ def answer(text: bytes, major: int, minor: int) -> int:
         if code == devices.EXIT:
             return registers[0]
         if code == devices.LOAD:
-            registers[target] = asked[skip]
+            registers[target] = context[skip]
         elif code == devices.SET:
             registers[target] = value
         elif registers[target] != value:
@@ -169,6 +169,6 @@ def answer(text: bytes, major: int, minor: int) -> int:
 
 def test_the_kernels_program_denies_the_given_devices_and_no_other() -> None:
     text = devices.program([(195, 1), (195, 300), (7, 0)])
-    asked = [(195, 0), (195, 1), (195, 300), (7, 0), (7, 1), (1, 5)]
-    assert [answer(text, *device) for device in asked] == [1, 0, 0, 0, 1, 1]
+    nodes = [(195, 0), (195, 1), (195, 300), (7, 0), (7, 1), (1, 5)]
+    assert [answer(text, *device) for device in nodes] == [1, 0, 0, 0, 1, 1]
     assert answer(devices.program([]), 195, 0) == 1

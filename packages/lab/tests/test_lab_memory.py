@@ -1,4 +1,4 @@
-"""Whether the disks of a lab's hosts may lie in memory."""
+"""Whether the disks of a lab's hosts may be in memory."""
 
 from __future__ import annotations
 

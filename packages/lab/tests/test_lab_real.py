@@ -18,7 +18,7 @@ from rackwright_lab.real.builds import BUILDS, Build
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--engine-version", "0.32.0"], "add --engine vllm"),
         (["--engine", "vllm", "--engine-version", "0.33.0"], "no vLLM 0.33.0 .* there are 0.14.1 and 0.32.0"),
@@ -30,11 +30,11 @@ from rackwright_lab.real.builds import BUILDS, Build
     ],
 )
 def test_a_version_that_there_is_not_is_refused_before_anything_is_made(
-    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(prerequisites, "ensure", lambda _: pytest.fail("it would begin to make a lab"))
     assert main(["up", "--id", "never", *words]) == 1
-    assert re.search(said, capsys.readouterr().err)
+    assert re.search(message, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)

@@ -45,9 +45,9 @@ def why_refused(options: dict[str, Any], version: str, **cli: Any) -> str:
 @pytest.mark.parametrize("name", ACCEPTS)
 def test_agrees_with_the_matrix_of_accepted_files(name: str, version: str) -> None:
     options = load_yaml((FIXTURES / f"{name}.yaml").read_text())
-    told = ACCEPTS[name][version]
+    expected = ACCEPTS[name][version]
     why = why_refused(options, version)
-    assert (why == "", why) == (told["ok"], told["why"])
+    assert (why == "", why) == (expected["ok"], expected["why"])
 
 
 VARIANTS: list[tuple[str, dict[str, Any], list[str]]] = [

@@ -11,7 +11,7 @@ from rackwright_lab.standins.engine.serve.listen import bound
 
 @pytest.fixture
 def left_port() -> int:
-    """A port whose server has just closed a client's connection and gone: the connection waits there for a minute."""
+    """Return a port whose server has just closed a client's connection and ended: the port waits for a minute."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = int(server.getsockname()[1])
         with socket.create_connection(("127.0.0.1", port)) as client:

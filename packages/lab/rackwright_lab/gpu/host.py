@@ -20,7 +20,7 @@ from rackwright.messages import counted
 from rackwright_lab.machine.shell import LabError, run
 
 DRIVER = "usr/local/nvidia"
-"""Where a lab host has the driver's files; containers get them at the same place."""
+"""Where a lab host has the driver's files; containers get them at the same path."""
 GRANTS = "usr/lib/rackwright-lab/host-gpus.json"
 """What the lab's container runtime adds to a container: each GPU with its device, what all need, and the mounts."""
 LIBRARY = "libnvidia-ml.so.1"
@@ -66,12 +66,12 @@ class HostGpus:
 
 
 def share(gpus: Sequence[Path], hosts: int) -> list[tuple[Path, ...]]:
-    """Device nodes of the GPUs that each of so many hosts gets, in order and equally many; one host gets all of them.
+    """Return the device nodes of each host's GPUs, in order and equally many; one host gets all of them.
 
     Raises LabError when they do not go evenly onto the hosts.
     """
-    each, rest = divmod(len(gpus), hosts)
-    if not each or rest:
+    each, remainder = divmod(len(gpus), hosts)
+    if not each or remainder:
         raise LabError(
             f"{counted(len(gpus), 'GPU')} of this machine cannot be shared evenly among {counted(hosts, 'host')}: "
             f"--hosts takes {' or '.join(str(n) for n in range(1, len(gpus) + 1) if len(gpus) % n == 0)}"
@@ -80,7 +80,7 @@ def share(gpus: Sequence[Path], hosts: int) -> list[tuple[Path, ...]]:
 
 
 def devices(dev: Path = Path("/dev")) -> tuple[Path, ...]:
-    """The device nodes of NVIDIA's driver, GPUs first. Raises LabError when there is no GPU."""
+    """Return the device nodes of NVIDIA's driver, GPUs first. Raises LabError when there is no GPU."""
     found = sorted((path for path in dev.glob("nvidia*") if re.fullmatch(r"nvidia\d+", path.name)), key=_number)
     if not found:
         raise LabError(
@@ -97,7 +97,7 @@ def _number(path: Path) -> int:
 def find(
     dev: Path = Path("/dev"), proc: Path = Path("/proc/driver/nvidia"), folders: Sequence[str] = FOLDERS
 ) -> HostGpus:
-    """What this machine has. Raises LabError, saying which part is missing, when its GPUs cannot be handed on."""
+    """Return this machine's GPUs and driver. Raises LabError, naming the missing part, when they cannot be shared."""
     nodes = devices(dev)
     folder = next((Path(name) for name in folders if Path(name, LIBRARY).exists()), None)
     if folder is None:
@@ -107,7 +107,7 @@ def find(
     if not gpus:
         raise LabError(f"{proc}/gpus names no GPU that has a device here: look at nvidia-smi -L")
     files = tuple(path for path in sorted(folder.iterdir()) if path.resolve().name.endswith(f".so.{version}"))
-    control = tuple(path for path in nodes if path not in [own for _, own in gpus] and not _is_gpu(path))
+    control = tuple(path for path in nodes if path not in [device for _, device in gpus] and not _is_gpu(path))
     return HostGpus(version, files, _programs(folder), gpus, control)
 
 
@@ -116,18 +116,18 @@ def _is_gpu(path: Path) -> bool:
 
 
 def _uuids(proc: Path) -> list[tuple[str, str]]:
-    told = [_information(place) for place in sorted(proc.glob("gpus/*/information"))]
-    return [(one["GPU UUID"], one["Device Minor"]) for one in told]
+    readings = [_information(path) for path in sorted(proc.glob("gpus/*/information"))]
+    return [(one["GPU UUID"], one["Device Minor"]) for one in readings]
 
 
-def _information(place: Path) -> dict[str, str]:
-    pairs = (line.split(":", 1) for line in place.read_text().splitlines() if ":" in line)
+def _information(path: Path) -> dict[str, str]:
+    pairs = (row.split(":", 1) for row in path.read_text().splitlines() if ":" in row)
     return {key: value.strip() for key, value in pairs}
 
 
 def _programs(libraries: Path) -> tuple[Path, ...]:
     path = f"{libraries.parent / 'bin'}:{os.environ.get('PATH', '')}:/usr/bin"
-    found = [Path(place) for name in PROGRAMS if (place := shutil.which(name, path=path))]
+    found = [Path(program) for name in PROGRAMS if (program := shutil.which(name, path=path))]
     if not found or found[0].name != PROGRAMS[0]:
         raise LabError(
             f"this machine has NVIDIA's libraries in {libraries}, but no nvidia-smi: install the whole driver"
@@ -152,27 +152,27 @@ def write_common(root: Path, host: HostGpus) -> None:
     _write(root / GRANTS, json.dumps(grants(host), indent=1) + "\n")
 
 
-def write_own(root: Path, own: Sequence[Path], proc: Path = Path("/proc/driver/nvidia")) -> None:
-    """Let a host that has some of the machine's GPUs see only those in /proc/driver/nvidia. own: its device nodes."""
-    minors = {path.name.removeprefix("nvidia") for path in own if _is_gpu(path)}
-    place = root / OWN_PROC
-    _write(place / "version", (proc / "version").read_text())
+def write_own(root: Path, nodes: Sequence[Path], proc: Path = Path("/proc/driver/nvidia")) -> None:
+    """Let a host that has some of the machine's GPUs see only those in /proc/driver/nvidia. nodes: its device nodes."""
+    minors = {path.name.removeprefix("nvidia") for path in nodes if _is_gpu(path)}
+    folder = root / OWN_PROC
+    _write(folder / "version", (proc / "version").read_text())
     # NVIDIA's libraries would make the missing nodes themselves.
     params = (proc / "params").read_text()
-    _write(place / "params", re.sub(r"(?m)^ModifyDeviceFiles: .*$", "ModifyDeviceFiles: 0", params))
-    for told in sorted(proc.glob("gpus/*/information")):
-        if _information(told)["Device Minor"] in minors:
-            _write(place / told.relative_to(proc), told.read_text())
+    _write(folder / "params", re.sub(r"(?m)^ModifyDeviceFiles: .*$", "ModifyDeviceFiles: 0", params))
+    for file in sorted(proc.glob("gpus/*/information")):
+        if _information(file)["Device Minor"] in minors:
+            _write(folder / file.relative_to(proc), file.read_text())
     _write(root / f"etc/systemd/system/{UNIT}.d/own.conf", OWN_UNIT_TEXT)
 
 
-def _write(place: Path, text: str) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(text)
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def grants(host: HostGpus) -> dict[str, Any]:
-    """What the container runtime reads: by UUID the device of a GPU, the devices for all, and the mounts."""
+    """Return the container runtime's file: the device of each GPU by UUID, the devices for all, and the mounts."""
     mounts = [_bind(f"/{DRIVER}", f"/{DRIVER}"), _bind(f"/{DRIVER}/bin/nvidia-smi", "/usr/bin/nvidia-smi")]
     return {
         "gpus": {uuid: _device(path) for uuid, path in host.gpus},
@@ -186,15 +186,15 @@ def _bind(source: str, target: str) -> dict[str, Any]:
 
 
 def _device(path: Path) -> dict[str, Any]:
-    told = path.stat()
-    numbers = {"major": os.major(told.st_rdev), "minor": os.minor(told.st_rdev)}
-    return {"path": str(path), "type": "c", **numbers, "fileMode": stat.S_IMODE(told.st_mode), "uid": 0, "gid": 0}
+    status = path.stat()
+    numbers = {"major": os.major(status.st_rdev), "minor": os.minor(status.st_rdev)}
+    return {"path": str(path), "type": "c", **numbers, "fileMode": stat.S_IMODE(status.st_mode), "uid": 0, "gid": 0}
 
 
 def described(host: HostGpus) -> str:
-    """One line for the user: which GPUs, which driver."""
+    """Return one line for the user: which GPUs, which driver."""
     smi = host.programs[0]
-    said = run(
+    names = run(
         smi, "--query-gpu=name", "--format=csv,noheader", env={"LD_LIBRARY_PATH": str(host.libraries[0].parent)}
     ).stdout.split("\n")
-    return f"{len(host.gpus)} GPU(s) of this machine, {said[0].strip()}, driver {host.version}"
+    return f"{len(host.gpus)} GPU(s) of this machine, {names[0].strip()}, driver {host.version}"

@@ -87,7 +87,7 @@ MODELS = {"h200": H200, "b200": B200}
 
 
 def gpu_xml(model: Model) -> str:
-    """The `<gpu>` element of a model with @NAMES@ where nvidia-smi fills in, and @PROCESSES@ alone on a line."""
+    """Return the `<gpu>` element of a model with @NAMES@ where nvidia-smi fills in, and @PROCESSES@ alone on a line."""
     whole = (FIXTURES / "h200.xml").read_text()
     gpu = whole[whole.index("\t<gpu id=") : whole.index("\t</gpu>") + len("\t</gpu>\n")]
     gpu = re.sub(r'<gpu id="[^"]*">', '<gpu id="@BUS@">', gpu)
@@ -119,7 +119,7 @@ def _set(text: str, tag: str, value: str) -> str:
 
 
 def model_settings(model: Model) -> str:
-    """The model as shell assignments, for nvidia-smi."""
+    """Return the model as shell assignments, for nvidia-smi."""
     values = {
         "NAME": model.product,
         "COMPUTE_CAP": model.compute_cap,
@@ -137,6 +137,6 @@ def model_settings(model: Model) -> str:
 
 
 def table_frame() -> str:
-    """The lines of nvidia-smi's table around its rows, as the real one prints them."""
+    """Return the lines of nvidia-smi's table around its rows, as the real one prints them."""
     lines = (FIXTURES / "smi.txt").read_text().splitlines(keepends=True)
     return "".join(lines[3:8] + lines[14:18])

@@ -58,8 +58,8 @@ def write_common(root: Path) -> None:
     shutil.copy(FIXTURES / "topo.txt", library / "topo")
 
 
-def _install(root: Path, name: str, place: str, mode: int = 0o755) -> None:
-    target = root / place
+def _install(root: Path, name: str, path: str, mode: int = 0o755) -> None:
+    target = root / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text((FILES / name).read_text().replace("@DRIVER@", DRIVER))
     target.chmod(mode)
@@ -79,48 +79,48 @@ def write_host(root: Path, name: str, model: str = MODEL) -> None:
 
 
 def uuid(host: str, index: int) -> str:
-    """The UUID of one GPU of a host: always the same one."""
+    """Return the UUID of one GPU of a host: always the same one."""
     text = hashlib.sha256(f"{host}/{index}".encode()).hexdigest()
     return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
 
 def serial(host: str, index: int) -> str:
-    """The serial number of one GPU of a host: always the same one."""
+    """Return the serial number of one GPU of a host: always the same one."""
     return str(1650000000000 + int(hashlib.sha256(f"serial {host}/{index}".encode()).hexdigest()[:8], 16))
 
 
 def write_switches(root: Path, switches: Switches) -> None:
     """Write the switches of a host; nvidia-smi reads them each time it runs."""
     lines = "".join(f'{name.upper()}="{value}"\n' for name, value in asdict(switches).items())
-    for place, text in (
+    for path, text in (
         ("etc/rackwright-lab/gpu.conf", lines),
         ("usr/lib/rackwright-lab/proc-driver/nvidia/version", NVRM.format(module=switches.module)),
     ):
-        (root / place).parent.mkdir(parents=True, exist_ok=True)
-        (root / place).write_text(text)
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
     _write_information(root, switches)
 
 
-# Real: an H200's, driver 580.159.04. The folder is named by the GPU's place on the bus.
+# Real: an H200's, driver 580.159.04. The folder has the GPU's bus address as its name.
 INFORMATION = (
     "Model: \t\t {product}\nIRQ:   \t\t 41\nGPU UUID: \t {uuid}\nVideo BIOS: \t 96.00.a5.00.1a\nBus Type: \t PCIe\n"
-    "DMA Size: \t 52 bits\nDMA Mask: \t 0xfffffffffffff\nBus Location: \t {place}\nDevice Minor: \t {index}\n"
+    "DMA Size: \t 52 bits\nDMA Mask: \t 0xfffffffffffff\nBus Location: \t {bus}\nDevice Minor: \t {index}\n"
     "GPU Firmware: \t {driver}\nGPU Excluded:\t No\n"
 )
 
 
 def _write_information(root: Path, switches: Switches) -> None:
-    """What the kernel says of each GPU in /proc/driver/nvidia/gpus."""
+    """Write what the kernel reports of each GPU in /proc/driver/nvidia/gpus."""
     library = root / "usr/lib/rackwright-lab"
     folder = library / "proc-driver/nvidia/gpus"
     shutil.rmtree(folder, ignore_errors=True)
     product = shlex.split((library / "gpu/model").read_text().partition("NAME=")[2])[0]
     for row in (library / "gpu/gpus").read_text().splitlines()[: switches.gpus]:
-        index, uuid_, place, _ = row.split()
-        place = place.removeprefix("0000").lower()
-        text = INFORMATION.format(product=product, uuid=uuid_, place=place, index=index, driver=switches.driver)
-        (folder / place).mkdir(parents=True)
-        (folder / place / "information").write_text(text)
+        index, uuid_, bus, _ = row.split()
+        bus = bus.removeprefix("0000").lower()
+        text = INFORMATION.format(product=product, uuid=uuid_, bus=bus, index=index, driver=switches.driver)
+        (folder / bus).mkdir(parents=True)
+        (folder / bus / "information").write_text(text)
 
 
 class GpuHost(Protocol):
@@ -178,7 +178,7 @@ class Gpus:
         self.host.run(f"{gone} {' '.join(UNITS)}")
 
     def start_foreign_process(self, index: int = 0, memory_mib: int = 4096, user: str = "nobody") -> int:
-        """Let a stranger's process compute on a GPU. Returns its pid on the host."""
+        """Let another user's process compute on a GPU. Returns its pid on the host."""
         unit = f"stranger-{index}"
         self.host.run(f"systemd-run --quiet --unit={unit} --uid={user} sleep infinity")
         pid = int(self.host.run(f"systemctl show --property=MainPID --value {unit}").stdout)

@@ -127,15 +127,15 @@ def _make(base: Base, folder: Path, below: str | None, progress: Progress) -> No
 
 def _install_over(base: Base, upper: Path, below: str) -> None:
     with tempfile.TemporaryDirectory(dir=upper.parent, prefix="making.") as work:
-        places = (upper, Path(work, "work"), Path(work, "root"))
-        for place in places:
-            place.mkdir()
+        folders = (upper, Path(work, "work"), Path(work, "root"))
+        for folder in folders:
+            folder.mkdir()
         # The mounts are of a name space of their own and go with it.
-        run("unshare", "--mount", "sh", "-c", INSTALL_OVER, "-", below, *places, *base.packages)
+        run("unshare", "--mount", "sh", "-c", INSTALL_OVER, "-", below, *folders, *base.packages)
 
 
 def _bootstrap(base: Base, root: Path) -> None:
-    options = [f"--aptopt={line}" for line in inherited.apt_options()]
+    options = [f"--aptopt={setting}" for setting in inherited.apt_options()]
     options += [f"--keyring={ubuntu.keyring(root.parent.parent)}"] if base.kind == "ubuntu" else []
     run(
         "mmdebstrap", "--mode=root", "--variant=minbase", f"--include={','.join(base.packages)}", *options,
@@ -162,7 +162,7 @@ def _furnish(root: Path, files: Mapping[str, str]) -> None:
 
 def _trust_few(root: Path) -> None:
     chosen = root / "etc/ca-certificates.conf"
-    names = [line for line in chosen.read_text().splitlines() if line.endswith(".crt")]
+    names = [row for row in chosen.read_text().splitlines() if row.endswith(".crt")]
     chosen.write_text("".join(f"{name}\n" for name in names[:AUTHORITIES]))
     run("chroot", root, "update-ca-certificates", "--fresh")
 
@@ -177,4 +177,4 @@ def _fetch(root: Path, base: Base) -> None:
 def write_apt(root: Path, kind: str) -> None:
     """Give a root file system of a kind its sources, and the apt settings of this machine."""
     (root / "etc/apt/sources.list").write_text(BASES[kind].sources_list)
-    (root / "etc/apt/apt.conf.d/90machine").write_text("".join(f"{line}\n" for line in inherited.apt_options()))
+    (root / "etc/apt/apt.conf.d/90machine").write_text("".join(f"{setting}\n" for setting in inherited.apt_options()))

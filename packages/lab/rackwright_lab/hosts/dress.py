@@ -175,6 +175,6 @@ def host_key(host: Dressed) -> None:
     """Put the host's key pair where its sshd reads it."""
     target = host.root / "etc/ssh/ssh_host_ed25519_key"
     for source, mode in ((host.host_key, 0o600), (host.host_key.with_suffix(".pub"), 0o644)):
-        place = target.with_suffix(source.suffix)
-        shutil.copy(source, place)
-        place.chmod(mode)
+        path = target.with_suffix(source.suffix)
+        shutil.copy(source, path)
+        path.chmod(mode)

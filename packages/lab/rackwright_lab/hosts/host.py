@@ -237,7 +237,7 @@ class Host:
             "BatchMode": "yes",
             "ConnectTimeout": "10",
         }
-        flags = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+        flags = [argument for name, value in options.items() for argument in ("-o", f"{name}={value}")]
         login = ["-i", str(self.key), "-p", str(self.port), f"{self.user}@{self.address}"]
         return ["ssh", "-F", "/dev/null", *flags, *login, *command]
 
@@ -252,10 +252,10 @@ class Host:
 
         Without a rule they work again. Running engines see the change.
         """
-        place = self.root / "etc/rackwright-lab/faults.json"
-        partial = place.with_suffix(".partial")
+        path = self.root / "etc/rackwright-lab/faults.json"
+        partial = path.with_suffix(".partial")
         partial.write_text(json.dumps({"engine": list(rules)}))
-        partial.rename(place)
+        partial.rename(path)
 
     def fill_disk(self, folder: str, free_mib: int) -> None:
         """Put a small file system over a folder, with its contents copied, so that it runs full after `free_mib`."""

@@ -15,7 +15,7 @@ from rackwright_lab.standins.hub_content import REPOSITORIES, HubFile, Store
 USERS = {"alice": ("adm", "video", "audio", "plugdev"), "bob": ("staff", "video"), "ops": ("adm", "video")}
 LOGINS = {
     "registry.site.example:5000": "robot$lab:kept-as-it-is",
-    "ghcr.io": "somebody:also-kept",
+    "ghcr.io": "deploy:also-kept",
 }
 DAEMON = {
     "log-driver": "json-file",
@@ -70,22 +70,22 @@ def _logins(root: Path, home: str, owner: str) -> None:
     folder = root / home / ".docker"
     folder.mkdir(mode=0o700)
     auths = {host: {"auth": base64.b64encode(login.encode()).decode()} for host, login in LOGINS.items()}
-    place = folder / "config.json"
-    _json(place, {"auths": auths})
-    place.chmod(0o600)
+    path = folder / "config.json"
+    _json(path, {"auths": auths})
+    path.chmod(0o600)
     run("chroot", root, "chown", "-R", f"{owner}:{owner}", f"/{home}/.docker")
 
 
-def _json(place: Path, content: object) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(content, indent="\t") + "\n")
+def _json(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent="\t") + "\n")
 
 
 def _firewall(root: Path) -> None:
     lines = ["#!/bin/sh", "# Adds each rule once."]
     for rule in RULES:
-        command, chain, rest = rule.split(" ", 2)
-        lines.append(f"{command} -w -C {chain} {rest} 2>/dev/null || {command} -w -I {chain} {rest}")
+        command, chain, match = rule.split(" ", 2)
+        lines.append(f"{command} -w -C {chain} {match} 2>/dev/null || {command} -w -I {chain} {match}")
     script = root / "usr/local/sbin/site-firewall"
     script.write_text("\n".join(lines) + "\n")
     script.chmod(0o755)

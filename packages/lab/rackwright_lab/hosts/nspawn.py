@@ -141,4 +141,4 @@ def _pids_in_namespaces(pid: int) -> list[str]:
         lines = Path("/proc", str(pid), "status").read_text().splitlines()
     except OSError:
         return []
-    return next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
+    return next((row.split()[1:] for row in lines if row.startswith("NSpid:")), [])

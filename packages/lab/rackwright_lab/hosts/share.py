@@ -1,7 +1,7 @@
-"""A share whose server maps root to nobody (NFS's root_squash), served by bindfs: not every kernel can serve NFS.
+"""A share whose server squashes root (as NFS's root_squash), served by bindfs: not every kernel can serve NFS.
 
-The server is a root without power over permissions; whatever it makes is shown as nobody's, and its owner cannot be
-changed. As with NFS, a lock that one client has keeps the others out.
+The server is a root without power over permissions; whatever it makes belongs to an unprivileged user, and stays
+so. As with NFS, a lock that one client has keeps the others out.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ OTHER_USER = 1234
 # linux/mount.h. A mount of this machine is not a mount of a host until it is cloned and moved there.
 MOVE = """
 import ctypes, os, sys
-libc, (place, leader, inside) = ctypes.CDLL(None, use_errno=True), sys.argv[1:]
+libc, (source, leader, inside) = ctypes.CDLL(None, use_errno=True), sys.argv[1:]
 def must(result):
     if result < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result
 OPEN_TREE, MOVE_MOUNT, HERE, CLONE, NEWNS, EMPTY_PATH = 428, 429, -100, 1, 0x20000, 4
-tree = must(libc.syscall(OPEN_TREE, HERE, place.encode(), CLONE))
+tree = must(libc.syscall(OPEN_TREE, HERE, source.encode(), CLONE))
 must(libc.setns(os.open(f"/proc/{leader}/ns/mnt", os.O_RDONLY), NEWNS))
 must(libc.syscall(MOVE_MOUNT, tree, b"", HERE, inside.encode(), EMPTY_PATH))
 """
 
 
-def mount(export: Path, place: Path) -> None:
+def mount(export: Path, target: Path) -> None:
     """Mount a folder of this machine's as such a share. `unmount` ends its server."""
-    run(*NO_POWER, "bindfs", *LOCKS, *FRESH, *SQUASHED, export, place)
+    run(*NO_POWER, "bindfs", *LOCKS, *FRESH, *SQUASHED, export, target)
 
 
-def unmount(place: Path) -> None:
+def unmount(target: Path) -> None:
     """Unmount it, even while it is in use."""
-    run("umount", "--lazy", place)
+    run("umount", "--lazy", target)
 
 
 def mount_in(host: Host, export: Path, inside: str) -> None:
@@ -51,12 +51,12 @@ def mount_in(host: Host, export: Path, inside: str) -> None:
     leader = host.machine.leader()
     if leader is None:
         raise LabError(f"{host.name} is off")
-    with tempfile.TemporaryDirectory() as place:
-        mount(export, Path(place))
+    with tempfile.TemporaryDirectory() as target:
+        mount(export, Path(target))
         try:
-            run(sys.executable, "-c", MOVE, place, str(leader), inside)
+            run(sys.executable, "-c", MOVE, target, str(leader), inside)
         finally:
-            unmount(Path(place))
+            unmount(Path(target))
 
 
 def refuse_writes(export: Path) -> None:

@@ -58,8 +58,8 @@ class Packages:
 def over(lower: str, cache: Path) -> str:
     """Return the layers of a base system, as overlay's lowerdir, with short lists above; the cache keeps those."""
     layers = [Path(layer) for layer in lower.split(":")]
-    told = json.dumps([FORMAT, [layer.name for layer in layers], WANTED])
-    folder = cache / "base" / f"lists-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+    contents = json.dumps([FORMAT, [layer.name for layer in layers], WANTED])
+    folder = cache / "base" / f"lists-{hashlib.sha256(contents.encode()).hexdigest()[:12]}"
     with locks.only_one(folder.name):
         if not folder.exists():
             _make(layers, folder)
@@ -68,13 +68,13 @@ def over(lower: str, cache: Path) -> str:
 
 def _make(layers: list[Path], folder: Path) -> None:
     lists = {file.name: file.read_text() for file in (layers[-1] / LISTS).iterdir() if file.name.endswith("_Packages")}
-    kept = kept_of(lists, _installed(layers))
+    names = kept_of(lists, _installed(layers))
     partial = folder.with_suffix(".partial")
     remove_tree(partial)
     target = partial / LISTS
     target.mkdir(parents=True)
     sums = store(layers[-1] / ARCHIVE, partial / ARCHIVE)
-    for name, text in shortened(lists, kept, sums).items():
+    for name, text in shortened(lists, names, sums).items():
         (target / name).write_text(text)
     for file in (layers[-1] / LISTS).glob("*_Translation-*"):
         (target / file.name).write_text("")
@@ -95,10 +95,10 @@ def kept_of(lists: Mapping[str, str], installed: Iterable[str]) -> set[str]:
     return packages.closure({*WANTED, *installed})
 
 
-def shortened(lists: Mapping[str, str], kept: set[str], sums: Mapping[str, str]) -> dict[str, str]:
+def shortened(lists: Mapping[str, str], names: set[str], sums: Mapping[str, str]) -> dict[str, str]:
     """Return the lists with these packages alone, by file; sums: of packages that are stored otherwise."""
     return {
-        file: "".join(f"{as_stored(stanza, sums)}\n\n" for stanza in stanzas(text) if name_of(stanza) in kept)
+        file: "".join(f"{as_stored(stanza, sums)}\n\n" for stanza in stanzas(text) if name_of(stanza) in names)
         for file, text in lists.items()
     }
 
@@ -115,4 +115,4 @@ def name_of(stanza: str) -> str:
 
 
 def _named(key: str, stanza: str) -> set[str]:
-    return {name for line in re.findall(rf"^{key}: (.*)$", stanza, re.MULTILINE) for name in re.findall(_NAME, line)}
+    return {name for value in re.findall(rf"^{key}: (.*)$", stanza, re.MULTILINE) for name in re.findall(_NAME, value)}

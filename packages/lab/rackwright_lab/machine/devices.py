@@ -28,9 +28,9 @@ ANSWER, ASKED, MAJOR, MINOR = range(4)
 
 
 def numbers(node: Path) -> tuple[int, int]:
-    """Major and minor number of a device node."""
-    told = node.stat().st_rdev
-    return os.major(told), os.minor(told)
+    """Return the major and minor number of a device node."""
+    device = node.stat().st_rdev
+    return os.major(device), os.minor(device)
 
 
 def program(denied: Iterable[tuple[int, int]]) -> bytes:

@@ -25,13 +25,13 @@ PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", 
 def apt_options() -> list[str]:
     """Return the apt settings without which this machine could not fetch a package, as apt.conf lines."""
     dump = run("apt-config", "dump").stdout.splitlines()
-    return [line for line in dump if line.split(" ", 1)[0] in HANDED_DOWN]
+    return [row for row in dump if row.split(" ", 1)[0] in HANDED_DOWN]
 
 
 def mirrors() -> tuple[str, str]:
     """Return the addresses of Debian and of its security updates that this machine's apt uses."""
-    said = run("apt-get", "indextargets", "--format", "$(REPO_URI)", check=False).stdout.split()
-    found = [url.rstrip("/") for url in said]
+    urls = run("apt-get", "indextargets", "--format", "$(REPO_URI)", check=False).stdout.split()
+    found = [url.rstrip("/") for url in urls]
     archive = next((url for url in found if url.endswith("/debian")), DEBIAN)
     security = next((url for url in found if url.endswith("/debian-security")), SECURITY)
     return archive, security
@@ -52,12 +52,12 @@ def resolv_conf() -> str:
 
 def name_servers() -> list[str]:
     """Return the addresses of this machine's name servers."""
-    rows = [line.split() for line in resolv_conf().splitlines()]
+    rows = [row.split() for row in resolv_conf().splitlines()]
     return [row[1] for row in rows if len(row) > 1 and row[0] == "nameserver"]
 
 
 def own_authorities() -> list[str]:
-    """Certificates (PEM) that this machine trusts beyond Debian's: a company's proxy, for instance."""
+    """Return the certificates (PEM) that this machine trusts beyond Debian's: a company's proxy, for instance."""
     if not BUNDLE.is_file():
         return []
     shipped = {_body(path.read_text()) for path in SHIPPED.glob("*.crt")}
@@ -69,12 +69,12 @@ def _body(pem: str) -> str:
 
 
 def memlock_is_clamped() -> bool:
-    """Whether this machine cannot lift RLIMIT_MEMLOCK, so that no container of a lab host can either."""
+    """Return True if this machine cannot lift RLIMIT_MEMLOCK, so that no container of a lab host can either."""
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     effective = next(
-        int(line.split()[1], 16)
-        for line in Path("/proc/self/status").read_text().splitlines()
-        if line.startswith("CapEff")
+        int(row.split()[1], 16)
+        for row in Path("/proc/self/status").read_text().splitlines()
+        if row.startswith("CapEff")
     )
     cap_sys_resource = 1 << 24
     return hard != resource.RLIM_INFINITY and not effective & cap_sys_resource

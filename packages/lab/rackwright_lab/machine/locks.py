@@ -12,7 +12,7 @@ from typing import TextIO
 FOLDERS = (Path("/run/lock"), Path("/tmp"))
 
 
-def _place(name: str) -> Path:
+def _path(name: str) -> Path:
     folder = next(folder for folder in FOLDERS if folder.is_dir())
     return folder / f"rackwright-lab-{name}.lock"
 
@@ -20,21 +20,21 @@ def _place(name: str) -> Path:
 @contextmanager
 def only_one(name: str) -> Iterator[None]:
     """Wait until no other process holds the lock of this name, and hold it."""
-    with _taken(_place(name)):
+    with _taken(_path(name)):
         yield
 
 
 @contextmanager
-def _taken(place: Path) -> Iterator[TextIO]:
+def _taken(path: Path) -> Iterator[TextIO]:
     while True:
-        with place.open("w") as handle:
+        with path.open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            # Its last holder may have removed the file while this one waited: then it is nobody's.
-            if place.exists() and os.path.samestat(place.stat(), os.fstat(handle.fileno())):
+            # Its last holder may have removed the file while this one waited: then this lock is void.
+            if path.exists() and os.path.samestat(path.stat(), os.fstat(handle.fileno())):
                 yield handle
                 return
 
 
 def forget(name: str) -> None:
     """Remove the file of a lock that this process holds."""
-    _place(name).unlink(missing_ok=True)
+    _path(name).unlink(missing_ok=True)

@@ -94,7 +94,7 @@ def _rules(paths: Paths, subnet: ipaddress.IPv4Network) -> list[str]:
 
 
 def wall_in(paths: Paths, address: str, server: str, port: int) -> None:
-    """Leave a host one way out, to that server's port; who comes to the host from this machine is answered still."""
+    """Leave a host one way out, to that server's port; it still answers connections from this machine."""
     inside = f"INPUT -i {paths.bridge} -s {address}"
     rules = [
         f"-I {inside} -j REJECT",
@@ -123,8 +123,8 @@ def down(paths: Paths) -> None:
 def _drop_rules(*words: str) -> None:
     """Remove the rules that have all these words."""
     for table in TABLES:
-        for line in run("iptables", "-w", "-t", table, "-S").stdout.splitlines():
-            rule = shlex.split(line)
+        for row in run("iptables", "-w", "-t", table, "-S").stdout.splitlines():
+            rule = shlex.split(row)
             if rule[0] == "-A" and set(words) <= set(rule):
                 run("iptables", "-w", "-t", table, "-D", *rule[1:])
 

@@ -32,7 +32,7 @@ class Paths:
 
     def __post_init__(self) -> None:
         if not ID_FORM.fullmatch(self.id):
-            raise LabError(f"{self.id!r} is no lab id: use up to 11 of a-z, 0-9 and -, beginning with a letter")
+            raise LabError(f"{self.id!r} is not a lab id: use up to 11 of a-z, 0-9 and -, beginning with a letter")
 
     @property
     def root(self) -> Path:

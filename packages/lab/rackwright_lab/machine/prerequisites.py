@@ -30,7 +30,7 @@ PACKAGE_OF = {
     "dpkg-deb": "dpkg",
     "gpg": "gnupg",
     "tinyproxy": "tinyproxy-bin",
-    # Serves a share that maps root to nobody.
+    # Serves a share that squashes root.
     "bindfs": "bindfs",
     # Sees from outside every program that a host starts, with its arguments.
     "strace": "strace",

@@ -13,7 +13,7 @@ LONGEST = 600.0
 
 
 class LabError(RackwrightError):
-    """The lab could not do what was asked: which command, what it said, what to type next."""
+    """The lab could not do what was asked: which command, its output, what to type next."""
 
 
 def run(
@@ -28,7 +28,7 @@ def run(
     Args: argv, text for its standard input, variables added to the environment, seconds until it is ended.
     Raises LabError with the command's last lines when it fails and `check` is on, or when it takes too long.
     """
-    words = [str(word) for word in argv]
+    words = [str(argument) for argument in argv]
     try:
         done = subprocess.run(
             words,
@@ -50,7 +50,7 @@ def run(
     return done
 
 
-def failure(words: list[str], code: int, said: str) -> str:
-    """One sentence and the last lines of what a failed command said."""
-    tail = "\n".join(said.strip().splitlines()[-12:])
+def failure(words: list[str], code: int, output: str) -> str:
+    """Return one sentence and the last lines of a failed command's output."""
+    tail = "\n".join(output.strip().splitlines()[-12:])
     return f"`{' '.join(words[:8])}` ended with status {code} on this machine:\n{tail}"

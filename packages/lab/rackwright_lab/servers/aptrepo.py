@@ -51,14 +51,14 @@ def index(base: Path, pool: str, lists: str) -> None:
 
 @cache
 def fingerprints(public_key: Path) -> tuple[str, ...]:
-    """Fingerprints of the primary keys in a key file."""
+    """Return the fingerprints of the primary keys in a key file."""
     with tempfile.TemporaryDirectory(prefix="rackwright-gnupg.") as home:
-        told = run("gpg", "--homedir", home, "--batch", "--quiet", "--show-keys", "--with-colons", public_key).stdout
-    lines = [line.split(":") for line in told.splitlines()]
+        listing = run("gpg", "--homedir", home, "--batch", "--quiet", "--show-keys", "--with-colons", public_key).stdout
+    rows = [row.split(":") for row in listing.splitlines()]
     return tuple(
-        after[9]
-        for line, after in pairwise([line for line in lines if line[0] in ("pub", "sub", "fpr")])
-        if line[0] == "pub" and after[0] == "fpr"
+        following[9]
+        for row, following in pairwise([row for row in rows if row[0] in ("pub", "sub", "fpr")])
+        if row[0] == "pub" and following[0] == "fpr"
     )
 
 
@@ -68,7 +68,7 @@ def sign(folder: Path, name: str, origin: Sequence[str], public_key: Path, home:
     public_key: where the key is published. home: a folder for the private one, which does not outlive the call.
     """
     release = run("sh", "-c", 'cd "$1" && apt-ftparchive release .', "-", folder).stdout
-    (folder / "Release").write_text("".join(f"{line}\n" for line in origin) + release)
+    (folder / "Release").write_text("".join(f"{row}\n" for row in origin) + release)
     home.mkdir(mode=0o700)
     gpg = ("gpg", "--homedir", home, "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", "")
     try:

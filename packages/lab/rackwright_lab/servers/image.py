@@ -53,9 +53,9 @@ _TITLE = {"org.opencontainers.image.title": "lab stand-in"}
 
 
 def _config(entry: tuple[str, ...], folder: str, environment: dict[str, str], **labels: str) -> dict[str, Any]:
-    told = {"PATH": _PATH, **_NVIDIA, **environment}
+    variables = {"PATH": _PATH, **_NVIDIA, **environment}
     return {
-        "Env": [f"{name}={value}" for name, value in told.items()],
+        "Env": [f"{name}={value}" for name, value in variables.items()],
         "Entrypoint": list(entry),
         "WorkingDir": folder,
         "Labels": {**_TITLE, **labels},
@@ -155,9 +155,9 @@ def _make(folder: Path, layout: Path, versions: tuple[str, ...]) -> None:
 
 
 def _fill(root: Path, written: oci.Layout, versions: tuple[str, ...]) -> None:
-    known = set[str]()
+    files = set[str]()
     base, wheels, trtllm, schema, shared, vllm, sglang, mpi = (
-        _layer(root, written, step, known)
+        _layer(root, written, step, files)
         for step in (
             rootfs.make_small_base,
             rootfs.add_wheels,
@@ -178,11 +178,11 @@ def _fill(root: Path, written: oci.Layout, versions: tuple[str, ...]) -> None:
     written.tag(written.add_image([base, wheels, shared, sglang], "amd64", _sglang_config()), SGLANG)
 
 
-def _layer(root: Path, written: oci.Layout, step: Callable[[Path], None], known: set[str]) -> oci.Layer:
-    """Let a step add its files; they make one layer, and are known from then on."""
+def _layer(root: Path, written: oci.Layout, step: Callable[[Path], None], files: set[str]) -> oci.Layer:
+    """Let a step add its files; they make one layer, and join `files`, those of the layers below."""
     step(root)
-    new = rootfs.files_below(root) - known
-    known |= new
+    new = rootfs.files_below(root) - files
+    files |= new
     return written.add_layer(rootfs.layer(root, new))
 
 

@@ -39,7 +39,7 @@ class Proxy:
         )
         self.server.start("unshare", "--mount", "sh", "-c", LAUNCH, "-", resolv, settings)
 
-    def asked(self) -> Sequence[tuple[str, str]]:
-        """Every request that came since it started: method, and the address or HOST:PORT asked for."""
+    def requests(self) -> Sequence[tuple[str, str]]:
+        """Return every request since it started: method, and the address or HOST:PORT wanted."""
         log = self.server.log
         return ASKED.findall(log.read_text(errors="replace")) if log.exists() else ()

@@ -78,7 +78,7 @@ def _build(tree: Path, work: Path) -> None:
 
 
 def _lay(root: Path, files: Mapping[str, tuple[str, int]]) -> None:
-    for place, (text, mode) in files.items():
-        (root / place).parent.mkdir(parents=True, exist_ok=True)
-        (root / place).write_text(text)
-        (root / place).chmod(mode)
+    for path, (text, mode) in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+        (root / path).chmod(mode)

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from rackwright_lab.faults import REQUESTS_FILE, Fault, read_faults
-from rackwright_lab.standins.answer import Answer, Asked, error_answer
+from rackwright_lab.standins.answer import Answer, Request, error_answer
 from rackwright_lab.standins.encodings import ENCODINGS_HOST, ensure_encodings
 from rackwright_lab.standins.hub import Hub
 from rackwright_lab.standins.static import static_answer
@@ -71,28 +71,28 @@ class Site:
         self._lock = threading.Lock()
         self._used: Counter[str] = Counter()
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, request: Request) -> Answer:
         """Answer one request, without faults."""
-        if asked.host in self._names:
-            return self._names[asked.host](asked)
-        if asked.host == MIRROR_HOST:
-            return self._mirrored(asked)
-        return static_answer(self.state / "static", asked)
+        if request.host in self._names:
+            return self._names[request.host](request)
+        if request.host == MIRROR_HOST:
+            return self._mirrored(request)
+        return static_answer(self.state / "static", request)
 
-    def _mirrored(self, asked: Asked) -> Answer:
-        folder, _, rest = asked.path.lstrip("/").partition("/")
+    def _mirrored(self, request: Request) -> Answer:
+        folder, _, path = request.path.lstrip("/").partition("/")
         if folder == "hub":
-            return self._mirror.answer(replace(asked, path=f"/{rest}"))
+            return self._mirror.answer(replace(request, path=f"/{path}"))
         if folder == "cdn":
-            return self._mirror.cdn_answer(asked)
+            return self._mirror.cdn_answer(request)
         host, _, below = MIRRORED.get(folder, MIRROR_HOST).partition("/")
-        return static_answer(self.state / "static", replace(asked, host=host, path=f"{below}/{rest}"))
+        return static_answer(self.state / "static", replace(request, host=host, path=f"{below}/{path}"))
 
-    def fault_for(self, asked: Asked) -> Fault | None:
+    def fault_for(self, request: Request) -> Fault | None:
         """Return the first fault that meets this request and is not used up; using it counts."""
         with self._lock:
             for fault in read_faults(self.state):
-                if fault.meets(asked.method, asked.host, asked.path) and (
+                if fault.meets(request.method, request.host, request.path) and (
                     fault.times == 0 or self._used[fault.id] < fault.times
                 ):
                     self._used[fault.id] += 1
@@ -164,17 +164,17 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Write nothing to the terminal; requests are recorded in the state folder."""
 
-    def _asked(self) -> Asked:
+    def _read_request(self) -> Request:
         url = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
         host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
-        return Asked(self.command, host, unquote(url.path), dict(parse_qsl(url.query)), headers)
+        return Request(self.command, host, unquote(url.path), dict(parse_qsl(url.query)), headers)
 
     def _serve(self) -> None:
-        asked = self._asked()
-        fault = self.server.site.fault_for(asked)
-        answer = (refusal(fault) if fault else None) or self.server.site.answer(asked)
-        status, start, end = self._span(asked, answer)
+        request = self._read_request()
+        fault = self.server.site.fault_for(request)
+        answer = (refusal(fault) if fault else None) or self.server.site.answer(request)
+        status, start, end = self._span(request, answer)
         sent = 0
         try:
             self._send_head(answer, status, start, end)
@@ -184,29 +184,29 @@ class Handler(BaseHTTPRequestHandler):
                     sent += len(piece)
         except (OSError, ssl.SSLError):
             self.close_connection = True
-        self._record(asked, status, sent, fault)
+        self._record(request, status, sent, fault)
         if fault is not None and fault.kind == "stall":
             self.server.ended.wait(STALL_SECONDS)
 
-    def _record(self, asked: Asked, status: int, sent: int, fault: Fault | None) -> None:
+    def _record(self, request: Request, status: int, sent: int, fault: Fault | None) -> None:
         self.server.site.record(
             {
                 "at": round(time.time(), 3),
                 "client": self.client_address[0],
-                "method": asked.method,
-                "host": asked.host,
-                "path": asked.path,
-                "range": asked.headers.get("range", ""),
+                "method": request.method,
+                "host": request.host,
+                "path": request.path,
+                "range": request.headers.get("range", ""),
                 "status": status,
                 "bytes": sent,
-                "token": bool(asked.token),
+                "token": bool(request.token),
                 "fault": fault.kind if fault else "",
             }
         )
 
-    def _span(self, asked: Asked, answer: Answer) -> tuple[int, int, int]:
+    def _span(self, request: Request, answer: Answer) -> tuple[int, int, int]:
         size = answer.size()
-        wanted = asked.headers.get("range", "")
+        wanted = request.headers.get("range", "")
         if answer.file is None or answer.status != 200 or not wanted.startswith("bytes="):
             return answer.status, 0, size
         span = byte_range(wanted, size)

@@ -1,4 +1,4 @@
-"""What a lab web server is asked and what it answers, free of sockets."""
+"""Requests and answers of a lab web server, free of sockets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """One request. `path` is decoded and without its query; header names are lower-case."""
 
     method: str
@@ -28,7 +28,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """One response: its body is `data`, or the file when one is named (then ranges are served)."""
+    """One response: its body is `data`, or the file when there is one (then ranges are served)."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from .answer import Answer, Asked, error_answer, json_answer
+from .answer import Answer, Request, error_answer, json_answer
 from .hub_content import REPOSITORIES, HubFile, Repository, Store, of_folder
 
 _REPO = r"(?P<repo>[\w.-]+/[\w.-]+)"
@@ -39,14 +39,14 @@ class Hub:
         self._store = Store(state / "hub")
         self._by_hash: dict[str, HubFile] = {}
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, request: Request) -> Answer:
         """Answer one request; what the hub does not know is its 404."""
         for pattern, handler in ((_INFO, self._info), (_TREE, self._tree), (_RESOLVE, self._resolve)):
-            found = pattern.match(asked.path)
+            found = pattern.match(request.path)
             if found:
-                return self._checked(asked) or handler(asked, found)
-        if asked.path == "/api/whoami-v2":
-            return self._whoami(asked)
+                return self._checked(request) or handler(request, found)
+        if request.path == "/api/whoami-v2":
+            return self._whoami(request)
         return error_answer(404, "", "Sorry, we can't find the page you are looking for.")
 
     def _tokens(self) -> dict[str, bool]:
@@ -54,21 +54,21 @@ class Hub:
         tokens: dict[str, bool] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         return tokens
 
-    def _checked(self, asked: Asked) -> Answer | None:
-        if asked.token and asked.token not in self._tokens():
+    def _checked(self, request: Request) -> Answer | None:
+        if request.token and request.token not in self._tokens():
             return error_answer(401, "", "Invalid credentials in Authorization header")
         return None
 
-    def _whoami(self, asked: Asked) -> Answer:
-        if asked.token in self._tokens():
+    def _whoami(self, request: Request) -> Answer:
+        if request.token in self._tokens():
             return json_answer({"type": "user", "name": "lab", "auth": {"type": "access_token"}})
         return error_answer(401, "", "Invalid credentials in Authorization header")
 
-    def _find(self, asked: Asked, name: str, wanted: str) -> tuple[Repository, int] | Answer:
+    def _find(self, request: Request, name: str, wanted: str) -> tuple[Repository, int] | Answer:
         repository = REPOSITORIES.get(name) or of_folder(self._state / OWN_FOLDER, name)
         if repository is None:
             # Without a token the hub does not tell a missing repository from a private one.
-            status, text = (404, "Repository not found") if asked.token else (401, "Invalid username or password.")
+            status, text = (404, "Repository not found") if request.token else (401, "Invalid username or password.")
             return error_answer(status, "RepoNotFound", text)
         moved = self._state / REFS_FILE
         refs = repository.refs()
@@ -83,12 +83,12 @@ class Hub:
         self._by_hash.update((file.sha256, file) for file in files.values() if file.large)
         return files
 
-    def _info(self, asked: Asked, found: re.Match[str]) -> Answer:
-        at = self._find(asked, found["repo"], found["revision"] or "main")
+    def _info(self, request: Request, found: re.Match[str]) -> Answer:
+        at = self._find(request, found["repo"], found["revision"] or "main")
         if isinstance(at, Answer):
             return at
         repository, revision = at
-        blobs = asked.query.get("blobs", "").lower() in ("true", "1")
+        blobs = request.query.get("blobs", "").lower() in ("true", "1")
         files = self._files(repository, revision).values()
         return json_answer(
             {
@@ -110,13 +110,13 @@ class Hub:
             }
         )
 
-    def _tree(self, asked: Asked, found: re.Match[str]) -> Answer:
-        at = self._find(asked, found["repo"], found["revision"])
+    def _tree(self, request: Request, found: re.Match[str]) -> Answer:
+        at = self._find(request, found["repo"], found["revision"])
         if isinstance(at, Answer):
             return at
         under = f"{found['under']}/" if found["under"] else ""
         files = [file for file in self._files(*at).values() if file.name.startswith(under)]
-        if asked.query.get("recursive", "").lower() in ("true", "1"):
+        if request.query.get("recursive", "").lower() in ("true", "1"):
             return json_answer([_entry(file) for file in files])
         folders = sorted({file.name[len(under) :].split("/")[0] for file in files if "/" in file.name[len(under) :]})
         rows: list[dict[str, Any]] = [
@@ -124,13 +124,13 @@ class Hub:
         ]
         return json_answer(rows + [_entry(file) for file in files if "/" not in file.name[len(under) :]])
 
-    def _resolve(self, asked: Asked, found: re.Match[str]) -> Answer:
-        at = self._find(asked, found["repo"], found["revision"])
+    def _resolve(self, request: Request, found: re.Match[str]) -> Answer:
+        at = self._find(request, found["repo"], found["revision"])
         if isinstance(at, Answer):
             return at
         repository, revision = at
-        if repository.gated and not self._tokens().get(asked.token):
-            return _gated(repository.name, bool(asked.token))
+        if repository.gated and not self._tokens().get(request.token):
+            return _gated(repository.name, bool(request.token))
         file = self._files(repository, revision).get(found["file"])
         commit = repository.commit(revision)
         if file is None:
@@ -138,9 +138,9 @@ class Hub:
         folder = f"{self._cdn_url}/cdn/{repository.name}"
         return _redirect(folder, file, commit) if file.large else _small(file, commit)
 
-    def cdn_answer(self, asked: Asked) -> Answer:
+    def cdn_answer(self, request: Request) -> Answer:
         """Answer for the host that large files come from."""
-        found = _CDN.match(asked.path)
+        found = _CDN.match(request.path)
         file = self._by_hash.get(found["sha256"]) if found else None
         if file is None:
             return Answer(403, {"Content-Type": "application/xml"}, b"<Error><Code>AccessDenied</Code></Error>")
@@ -148,9 +148,9 @@ class Hub:
         return Answer(200, headers, file=file.path)
 
 
-def _gated(name: str, known: bool) -> Answer:
+def _gated(name: str, authenticated: bool) -> Answer:
     restricted = f"Access to model {name} is restricted"
-    if known:
+    if authenticated:
         return error_answer(403, "GatedRepo", f"{restricted} and you are not in the authorized list.")
     return error_answer(401, "GatedRepo", f"{restricted}. You must have access to it and be authenticated.")
 

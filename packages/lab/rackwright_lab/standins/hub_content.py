@@ -134,10 +134,10 @@ REPOSITORIES = {
 """By name. meta-llama/Llama-3.1-8B-Instruct is gated; nvidia/gpt-oss-120b-Eagle3 has two revisions."""
 
 
-def of_folder(own: Path, name: str) -> Repository | None:
-    """The repository OWNER/NAME whose files lie below `own`, or None."""
-    revisions = len(list((own / name).glob("v[0-9]*")))
-    return Repository(name, 0, 0, {}, revisions=revisions, folder=own / name) if revisions else None
+def of_folder(folder: Path, name: str) -> Repository | None:
+    """Return the repository OWNER/NAME whose files are below `folder`, or None."""
+    revisions = len(list((folder / name).glob("v[0-9]*")))
+    return Repository(name, 0, 0, {}, revisions=revisions, folder=folder / name) if revisions else None
 
 
 def _shard(seed: str, tensor: str, size: int) -> bytes:

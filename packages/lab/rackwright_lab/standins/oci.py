@@ -49,15 +49,15 @@ class Layout:
 
     def add_tree(self, root: Path, names: Iterable[str], level: int = 1) -> Layer:
         """Store files below a root as a layer, without holding them in memory. level: of gzip; 0 saves time only."""
-        place = self._folder / "blobs" / "sha256" / "partial"
-        with place.open("wb") as file:
+        blob = self._folder / "blobs" / "sha256" / "partial"
+        with blob.open("wb") as file:
             packed = _Counted(file)
             with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=level, mtime=0) as zipped:
                 bare = _Counted(zipped)
                 with tarfile.open(fileobj=bare, mode="w|", format=tarfile.GNU_FORMAT) as tar:  # type: ignore[call-overload]
                     for name in sorted(names):
                         tar.add(root / name, arcname=name, recursive=False, filter=plain)
-        place.rename(place.with_name(packed.digest))
+        blob.rename(blob.with_name(packed.digest))
         descriptor = {"mediaType": _LAYER, "digest": f"sha256:{packed.digest}", "size": packed.size}
         return Layer(descriptor, f"sha256:{bare.digest}")
 
@@ -87,14 +87,14 @@ class Layout:
         self._tags.append({**descriptor, "annotations": {"org.opencontainers.image.ref.name": name}})
 
     def close(self) -> None:
-        """Write the layout's own index; before this the folder is no layout."""
+        """Write the layout's own index; before this the folder is not a layout."""
         (self._folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
         index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": self._tags}
         (self._folder / "index.json").write_text(json.dumps(index, indent=1))
 
 
 class _Counted:
-    """Passes bytes on to a file, and knows their number and SHA-256."""
+    """Passes bytes on to a file, and counts and hashes them."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
         self._file, self._hash, self.size = file, hashlib.sha256(), 0
@@ -106,7 +106,7 @@ class _Counted:
         return self._file.write(data)
 
     def flush(self) -> None:
-        """What gzip asks of a file."""
+        """Do nothing: gzip flushes its file."""
 
     @property
     def digest(self) -> str:
@@ -115,7 +115,7 @@ class _Counted:
 
 
 def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The entry without times and names of users, so that the same contents give the same bytes."""
+    """Return the entry without times and names of users, so that the same contents give the same bytes."""
     entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry

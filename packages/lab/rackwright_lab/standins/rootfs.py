@@ -104,7 +104,7 @@ SHIMS = {
 
 def make_base(root: Path, packages: tuple[str, ...] = PACKAGES) -> None:
     """Make the Debian below everything, with these packages and nothing of this machine's settings."""
-    options = [f"--aptopt={line}" for line in inherited.apt_options()]
+    options = [f"--aptopt={setting}" for setting in inherited.apt_options()]
     run(
         "mmdebstrap", "--mode=root", "--variant=essential", f"--include={','.join(packages)}", *options,
         "--dpkgopt=force-unsafe-io", "--skip=check/empty", SUITE, root, "-", stdin=inherited.sources_list(SUITE),
@@ -130,7 +130,7 @@ def add_mpi(root: Path) -> None:
     """Add Open MPI and mpi4py, with all that they need; only the files that are not there yet."""
     with tempfile.TemporaryDirectory(dir=root.parent) as beside:
         make_small_base(Path(beside), (*PACKAGES, *MPI_PACKAGES))
-        # No ssh: whether the real image has one is not known, and nothing of ours may need it there.
+        # No ssh: whether the real image has one is not known, and none of Rackwright's code may need it there.
         left_out = ("var/lib", "usr/include", "usr/lib/gcc", "usr/bin/ssh", "usr/lib/openssh")
         for name in sorted(files_below(Path(beside)) - files_below(root)):
             if not name.startswith(left_out):

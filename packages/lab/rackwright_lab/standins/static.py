@@ -1,4 +1,4 @@
-"""Static trees: STATE/static/HOST/... answered under that host's name, read anew at each request."""
+"""Static trees: STATE/static/HOST/... answered under that host's name, read again at each request."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import mimetypes
 from email.utils import formatdate
 from pathlib import Path
 
-from .answer import Answer, Asked
+from .answer import Answer, Request
 
 
-def static_answer(root: Path, asked: Asked) -> Answer:
+def static_answer(root: Path, request: Request) -> Answer:
     """Answer with the file that the host's tree has at this path, or 404. Never leaves the tree."""
-    tree = (root / asked.host).resolve()
-    file = (tree / asked.path.lstrip("/")).resolve()
+    tree = (root / request.host).resolve()
+    file = (tree / request.path.lstrip("/")).resolve()
     if not file.is_relative_to(tree) or not file.is_file():
         return Answer(404, {"Content-Type": "text/plain"}, b"The specified resource does not exist.\n")
     status = file.stat()

@@ -41,7 +41,7 @@ class Conversations:
         return chat.generate(engine, request)
 
     async def whole(self, engine: Engine, request: ChatRequest, generation: Generation) -> dict[str, Any]:
-        """Return the body of an answer that is not streamed; a call that nobody parses is lost."""
+        """Return the body of an answer that is not streamed; without a parser a tool call is lost."""
         body = _plain(await chat.whole(engine, request, generation))
         for choice in body["choices"]:
             message = choice["message"]

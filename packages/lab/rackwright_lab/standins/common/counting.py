@@ -31,11 +31,11 @@ class CountingEngine(Engine):
 
 def prometheus(rows: list[tuple[str, str, str, float]]) -> str:
     """Return metrics in Prometheus' text format, from rows of name, kind, labels and value."""
-    lines, told = list[str](), set[str]()
+    lines, typed = list[str](), set[str]()
     for name, kind, labels, value in rows:
         named = name.removesuffix("_count") if kind == "histogram" else name
-        if named not in told:
+        if named not in typed:
             lines.append(f"# TYPE {named} {kind}")
-            told.add(named)
+            typed.add(named)
         lines.append(f"{name}{{{labels}}} {float(value)}")
     return "\n".join(lines) + "\n"

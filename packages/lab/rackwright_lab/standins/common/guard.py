@@ -31,7 +31,7 @@ class Guard:
 
 
 def guard(application: Starlette, keys: Sequence[str], guarded: Callable[[str], bool]) -> Starlette:
-    """The application, behind its keys when it has any."""
+    """Return the application, behind its keys when it has any."""
     if keys:
         application.user_middleware.append(Middleware(Guard, keys=keys, guarded=guarded))
     return application

@@ -1,4 +1,4 @@
-"""How the ranks of one engine over several nodes meet: the first one listens, the others call and stay on the line."""
+"""How the ranks of one engine over several nodes meet: the first one listens, the others connect and stay connected."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Any
 
 WAITING = 600.0
 """Seconds for which a rank waits for the others."""
-Place = tuple[str, int]
+Address = tuple[str, int]
 
 
-class Line:
-    """The first rank's line to another one."""
+class Peer:
+    """The first rank's connection to another one."""
 
-    def __init__(self, rank: int, line: socket.socket, lost: Callable[[int], None]) -> None:
+    def __init__(self, rank: int, connection: socket.socket, lost: Callable[[int], None]) -> None:
         self.rank = rank
-        self._line = line
+        self._connection = connection
         self._lost = lost
         self._is_gone = False
         self._lock = threading.Lock()
         self._heard = threading.Semaphore(0)
-        watch(line, self._gone, self._heard.release)
+        watch(connection, self._gone, self._heard.release)
 
     def round(self) -> None:
-        """Send something and wait until it has come back, as each token does; for ever when the line is cut."""
+        """Send something and wait until it has come back, as each token does; for ever when the connection is cut."""
         with self._lock:
             if not self._is_gone:
                 with suppress(OSError):
-                    self._line.sendall(b".")
+                    self._connection.sendall(b".")
                 self._heard.acquire()
 
     def _gone(self) -> None:
@@ -41,76 +41,76 @@ class Line:
         self._heard.release()
 
 
-def gather(place: Place, nodes: int, options: dict[str, Any], lost: Callable[[int], None]) -> list[Line]:
-    """Wait until every other rank is there with the same options; returns the lines to them.
+def gather(address: Address, nodes: int, options: dict[str, Any], lost: Callable[[int], None]) -> list[Peer]:
+    """Wait until every other rank is there with the same options; returns the connections to them.
 
     lost: called with its rank when one of them is gone later. Raises RuntimeError when one is not there.
     """
-    waiting = socket.create_server(place, backlog=nodes)
-    waiting.settimeout(WAITING)
-    found: dict[int, Line] = {}
-    while len(found) < nodes - 1:
+    listener = socket.create_server(address, backlog=nodes)
+    listener.settimeout(WAITING)
+    peers: dict[int, Peer] = {}
+    while len(peers) < nodes - 1:
         try:
-            met, _ = waiting.accept()
+            connection, _ = listener.accept()
         except TimeoutError:
-            raise RuntimeError(f"Timed out after {WAITING:g} s waiting for {nodes - 1 - len(found)} nodes.") from None
-        line = _welcome(met, options, lost)
-        found[line.rank] = line
-    return list(found.values())
+            raise RuntimeError(f"Timed out after {WAITING:g} s waiting for {nodes - 1 - len(peers)} nodes.") from None
+        peer = _admit(connection, options, lost)
+        peers[peer.rank] = peer
+    return list(peers.values())
 
 
-def _welcome(met: socket.socket, options: dict[str, Any], lost: Callable[[int], None]) -> Line:
-    file = met.makefile("rw")
+def _admit(connection: socket.socket, options: dict[str, Any], lost: Callable[[int], None]) -> Peer:
+    file = connection.makefile("rw")
     theirs = json.loads(file.readline())
     if theirs["options"] != options:
         raise RuntimeError(f"The nodes disagree: {theirs['options']} and {options}.")
     file.write("joined\n")
     file.flush()
-    return Line(int(theirs["rank"]), met, lost)
+    return Peer(int(theirs["rank"]), connection, lost)
 
 
-def watch(line: socket.socket, gone: Callable[[], None], heard: Callable[[], None] = lambda: None) -> None:
-    """Call `gone` when the other end has closed its line, and `heard` for each byte until then."""
-    threading.Thread(target=_watch, args=(line, gone, heard), daemon=True).start()
+def watch(connection: socket.socket, gone: Callable[[], None], heard: Callable[[], None] = lambda: None) -> None:
+    """Call `gone` when the other end has closed the connection, and `heard` for each byte until then."""
+    threading.Thread(target=_watch, args=(connection, gone, heard), daemon=True).start()
 
 
-def _watch(line: socket.socket, gone: Callable[[], None], heard: Callable[[], None]) -> None:
+def _watch(connection: socket.socket, gone: Callable[[], None], heard: Callable[[], None]) -> None:
     try:
-        while line.recv(1):
+        while connection.recv(1):
             heard()
     except OSError:
         pass
     gone()
 
 
-def answer_rounds(line: socket.socket) -> None:
+def answer_rounds(connection: socket.socket) -> None:
     """Send back whatever the first rank sends, until it is gone."""
     try:
-        while said := line.recv(64):
-            line.sendall(said)
+        while data := connection.recv(64):
+            connection.sendall(data)
     except OSError:
         pass
 
 
-def join(place: Place, rank: int, options: dict[str, Any]) -> socket.socket | None:
-    """Call the first rank; returns the line to it, or None when it did not take this one. Raises RuntimeError."""
-    line = _called(place)
-    file = line.makefile("rw")
+def join(address: Address, rank: int, options: dict[str, Any]) -> socket.socket | None:
+    """Connect to the first rank; returns the connection, or None when it did not take this one. Raises RuntimeError."""
+    connection = _connected(address)
+    file = connection.makefile("rw")
     file.write(json.dumps({"rank": rank, "options": options}) + "\n")
     file.flush()
-    return line if file.readline() == "joined\n" else None
+    return connection if file.readline() == "joined\n" else None
 
 
-def _called(place: Place) -> socket.socket:
+def _connected(address: Address) -> socket.socket:
     end = time.monotonic() + WAITING
     while True:
         try:
-            line = socket.create_connection(place, timeout=10)
+            connection = socket.create_connection(address, timeout=10)
         except OSError as error:
             if time.monotonic() > end:
-                told = f"The client socket has timed out while trying to connect to {place}: {error}"
-                raise RuntimeError(told) from error
+                message = f"The client socket has timed out while trying to connect to {address}: {error}"
+                raise RuntimeError(message) from error
             time.sleep(0.5)
         else:
-            line.settimeout(None)
-            return line
+            connection.settimeout(None)
+            return connection

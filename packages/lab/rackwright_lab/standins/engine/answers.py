@@ -75,8 +75,8 @@ def _capital(text: str) -> str | None:
     found = re.search(r"capital(?: city)? of ([a-z ]+)", text, re.IGNORECASE)
     if not found:
         return None
-    asked = found[1].strip().lower()
-    return next((city for land, city in _CAPITALS.items() if asked.startswith(land)), None)
+    land = found[1].strip().lower()
+    return next((city for name, city in _CAPITALS.items() if land.startswith(name)), None)
 
 
 def _repeat(text: str) -> str | None:
@@ -162,7 +162,7 @@ def answer(question: str) -> str:
         found = skill(question)
         if found is not None:
             return found
-    words = [word for word in re.findall(r"[A-Za-z][\w-]{3,}", question) if word.lower() not in _FILLERS]
+    words = [term for term in re.findall(r"[A-Za-z][\w-]{3,}", question) if term.lower() not in _FILLERS]
     about = " ".join(words[-3:]) or "that"
     sentence = _SENTENCES[zlib.crc32(question.encode()) % len(_SENTENCES)].format(about=about)
     return sentence[0].upper() + sentence[1:]

@@ -56,8 +56,8 @@ def _walk(node: ast.AST) -> float:
     if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
         return _OPERATORS[type(node.op)](_walk(node.operand))
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right = _walk(node.left), _walk(node.right)
-        if isinstance(node.op, ast.Pow) and (abs(right) > 64 or abs(left) > 10**6):
+        first, second = _walk(node.left), _walk(node.right)
+        if isinstance(node.op, ast.Pow) and (abs(second) > 64 or abs(first) > 10**6):
             raise ValueError("too large")
-        return _OPERATORS[type(node.op)](left, right)
+        return _OPERATORS[type(node.op)](first, second)
     raise ValueError("not a sum")

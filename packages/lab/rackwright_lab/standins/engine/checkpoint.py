@@ -71,9 +71,9 @@ def load_shards(checkpoint: Checkpoint) -> Iterator[Path]:
         yield shard
     index = checkpoint.folder / _INDEX
     if index.is_file():
-        told = json.loads(index.read_text(encoding="utf-8")).get("metadata", {}).get("total_size", total)
-        if told != total:
-            raise SafetensorError(f"{index}: total_size is {told}, the weight files hold {total} bytes")
+        expected = json.loads(index.read_text(encoding="utf-8")).get("metadata", {}).get("total_size", total)
+        if expected != total:
+            raise SafetensorError(f"{index}: total_size is {expected}, the weight files hold {total} bytes")
 
 
 def _tensor_bytes(shard: Path) -> int:

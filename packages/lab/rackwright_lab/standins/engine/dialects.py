@@ -112,8 +112,8 @@ def _load_encoding() -> HarmonyEncoding:
         return load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
     except HarmonyError as error:
         text = str(error)
-        known = "error downloading or loading vocab file"
-        raise VocabularyError(text if known in text else f"{known}: {text}") from error
+        prefix = "error downloading or loading vocab file"
+        raise VocabularyError(text if prefix in text else f"{prefix}: {text}") from error
 
 
 def _part(channel: str | None, recipient: str | None) -> Part:
@@ -133,15 +133,15 @@ def _written(reply: Reply) -> str:
 def _conversation(request: dict[str, Any]) -> Conversation:
     effort = ReasoningEffort((request.get("reasoning_effort") or "medium").capitalize())
     system = SystemContent.new().with_reasoning_effort(effort)
-    told = [text_of(one.get("content")) for one in request["messages"] if one["role"] in ("system", "developer")]
-    developer = DeveloperContent.new().with_instructions("\n".join(told))
+    texts = [text_of(one.get("content")) for one in request["messages"] if one["role"] in ("system", "developer")]
+    developer = DeveloperContent.new().with_instructions("\n".join(texts))
     functions = [tool["function"] for tool in request.get("tools") or []]
     if functions:
         developer = developer.with_function_tools(
             [Tool.new(one["name"], one.get("description") or "", parameters=one.get("parameters")) for one in functions]
         )
     head = [Message.from_role_and_content(Role.SYSTEM, system)]
-    if told or functions:
+    if texts or functions:
         head.append(Message.from_role_and_content(Role.DEVELOPER, developer))
     turns = [_turn(one) for one in request["messages"] if one["role"] in ("user", "assistant", "tool")]
     return Conversation.from_messages(head + turns)
@@ -157,6 +157,6 @@ def _turn(message: dict[str, Any]) -> Message:
     calls = message.get("tool_calls") or []
     if calls:
         function = calls[0]["function"]
-        said = Message.from_role_and_content(Role.ASSISTANT, function["arguments"]).with_channel("commentary")
-        return said.with_recipient(f"functions.{function['name']}")
+        turn = Message.from_role_and_content(Role.ASSISTANT, function["arguments"]).with_channel("commentary")
+        return turn.with_recipient(f"functions.{function['name']}")
     return Message.from_role_and_content(Role.ASSISTANT, text).with_channel("final")

@@ -59,7 +59,7 @@ class Faults:
         self._file = Path(os.environ.get("TRTLLM_STANDIN_FAULTS", DEFAULT_FILE))
 
     def active(self) -> dict[str, Any]:
-        """Return the faults in force now, name to value. Raises ValueError on a name that nobody knows."""
+        """Return the faults in force now, name to value. Raises ValueError on an unknown name."""
         try:
             rules = json.loads(self._file.read_text(encoding="utf-8")).get("engine", [])
         except (FileNotFoundError, NotADirectoryError):

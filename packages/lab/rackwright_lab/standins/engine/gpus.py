@@ -31,6 +31,6 @@ def count() -> int:
 
 
 def compute_capability() -> str:
-    """Return the first GPU's compute capability such as "10.0", or "" when it is not told."""
+    """Return the first GPU's compute capability such as "10.0", or "" when it is not reported."""
     lines = _ask("--query-gpu=compute_cap", "--format=csv,noheader").split()
     return lines[0] if lines and re.fullmatch(r"\d+\.\d", lines[0]) else ""

@@ -43,12 +43,12 @@ def load(options: dict[str, Any], faults: Faults) -> Checkpoint:
 def _check_parallelism(options: dict[str, Any]) -> None:
     tensor, experts = options["tensor_parallel_size"], options.get("moe_expert_parallel_size")
     world = tensor * options["pipeline_parallel_size"] * options["context_parallel_size"]
-    seen = gpus.count()
-    log.line(f"world size {world}, {seen} GPU(s) visible")
+    visible = gpus.count()
+    log.emit(f"world size {world}, {visible} GPU(s) visible")
     if mpi_ranks.are_there():
         mpi_ranks.check(world, str(options["model"]))
-    elif world > seen:
-        raise RuntimeError(f"CUDA error: invalid device ordinal (world size {world}, but {seen} GPU(s) are visible)")
+    elif world > visible:
+        raise RuntimeError(f"CUDA error: invalid device ordinal (world size {world}, but {visible} GPU(s) are visible)")
     if experts and tensor % experts:
         raise ValueError(f"tensor_parallel_size {tensor} is not divisible by moe_expert_parallel_size {experts}")
 
@@ -86,7 +86,7 @@ def load_weights(checkpoint: Checkpoint) -> None:
     """Read each weight file as far as its length tells whether it is whole. Raises SafetensorError."""
     total = len(checkpoint.shards)
     for done, shard in enumerate(load_shards(checkpoint), start=1):
-        log.line(f"Loading weights: {100 * done // total:3d}%| {done}/{total} {shard.name}")
+        log.emit(f"Loading weights: {100 * done // total:3d}%| {done}/{total} {shard.name}")
 
 
 def take_time(weight_bytes: int, faults: Faults, stages: tuple[str, ...] = _STAGES) -> None:
@@ -96,14 +96,14 @@ def take_time(weight_bytes: int, faults: Faults, stages: tuple[str, ...] = _STAG
     seconds = float(active.get("load_seconds", usual))
     began = time.monotonic()
     for stage in stages:
-        log.line(f"{stage}...")
+        log.emit(f"{stage}...")
         time.sleep(seconds / len(stages))
     while faults.active().get("never_ready"):
-        log.line(f"{stages[-2]}...")
+        log.emit(f"{stages[-2]}...")
         time.sleep(1)
     if "die_at_end_of_load" in faults.active():
         raise OutOfMemoryError(_OUT_OF_MEMORY)
-    log.line(f"Model init total -- {time.monotonic() - began:.2f}s")
+    log.emit(f"Model init total -- {time.monotonic() - began:.2f}s")
 
 
 def model_name(model: str) -> str:

@@ -37,10 +37,10 @@ def named_line(logger: str, text: str) -> None:
     """Print what the real engine's module says by `logging`, if its logger is to say it."""
     found = logging.getLogger(logger)
     if found.level == logging.NOTSET or found.isEnabledFor(logging.INFO):
-        line(text)
+        emit(text)
 
 
-def line(text: str, level: str = "I") -> None:
+def emit(text: str, level: str = "I") -> None:
     """Print one log line; level is I, W or E."""
     print(_form(text, level), flush=True)
 

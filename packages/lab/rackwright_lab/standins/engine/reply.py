@@ -50,7 +50,7 @@ def reply_to(request: dict[str, Any], faults: dict[str, Any]) -> Reply:
 
 
 def completion(prompt: str, faults: dict[str, Any]) -> str:
-    """Return the text that follows a plain prompt: of a text that stood there before, how it went on."""
+    """Return the text that follows a plain prompt: of a text that was in it before, its continuation."""
     if faults.get("repeat_bang"):
         return BANGS
     spoilt = "answer" in faults or faults.get("wrong_answers")

@@ -18,6 +18,6 @@ def order(version: str) -> tuple[int, int, int, int, int]:
 
 
 def within(version: str, since: str = "", gone: str = "") -> bool:
-    """Tell whether `version` lies in [since, gone); an empty bound is open."""
+    """Return True if `version` is within [since, gone); an empty bound is open."""
     here = order(version)
     return (not since or here >= order(since)) and (not gone or here < order(gone))

@@ -36,7 +36,7 @@ class SglangServer(Server):
         self._said: set[str] = set()
 
     def invalid(self, error: ValidationError) -> Response:
-        """Answer a body that is no request."""
+        """Answer a body that is not a request."""
         return _failure(str(error))
 
     def refused(self, error: Exception) -> Response:
@@ -62,8 +62,8 @@ class SglangServer(Server):
         counts = self.engine.counts
         rounds = counts["drafts"]
         state = {"avg_spec_accept_length": 1 + counts["accepted"] / rounds} if rounds else {}
-        told = {"status": "ready" if self.ready else "starting", "internal_states": [state], "version": __version__}
-        return JSONResponse({**self.engine.served, **told})
+        report = {"status": "ready" if self.ready else "starting", "internal_states": [state], "version": __version__}
+        return JSONResponse({**self.engine.served, **report})
 
     async def model_info(self, _: Request) -> Response:
         """Tell which model is served."""
@@ -94,8 +94,8 @@ class SglangServer(Server):
         self._said.add(text)
         self.engine.record(made.id, made.prompt_tokens, generated, copied)
         usage = {"prompt_tokens": made.prompt_tokens, "completion_tokens": generated}
-        told = {"id": made.id, **usage, **self._verified(generated, copied)}
-        return JSONResponse({"text": text, "meta_info": told})
+        meta = {"id": made.id, **usage, **self._verified(generated, copied)}
+        return JSONResponse({"text": text, "meta_info": meta})
 
     def _verified(self, generated: int, copied: bool) -> dict[str, int]:
         """Tell how often drafts were verified (managers/tokenizer_manager.py); the first token needs no draft."""

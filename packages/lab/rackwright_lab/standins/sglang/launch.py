@@ -79,27 +79,27 @@ def _load_or_die(base: Checkpoint, options: dict[str, Any], faults: Faults) -> N
     try:
         _load(base, options, faults)
     except Exception:
-        log.line(f"Scheduler hit an exception: {traceback.format_exc()}", "E")
-        log.line("Received sigquit from a child process. It usually means the child failed.", "E")
+        log.emit(f"Scheduler hit an exception: {traceback.format_exc()}", "E")
+        log.emit("Received sigquit from a child process. It usually means the child failed.", "E")
         os._exit(1)
 
 
 def _warm_up(server: SglangServer, web: uvicorn.Server) -> None:
-    """Be ready once it listens and has answered a request of its own, if it was not told to skip that."""
+    """Be ready once it listens and has answered a request of its own, unless an option skips that."""
     if not server.engine.served["skip_server_warmup"]:
         while not web.started:
             time.sleep(0.1)
         time.sleep(_WARM_UP_SECONDS)
     server.ready = True
-    log.line("The server is fired up and ready to roll!")
+    log.emit("The server is fired up and ready to roll!")
 
 
 def _check_gpus(options: dict[str, Any]) -> None:
-    seen, world = gpus.count(), options["tp_size"] * options["pp_size"] // options["nnodes"]
-    if seen == 0:
+    visible, world = gpus.count(), options["tp_size"] * options["pp_size"] // options["nnodes"]
+    if visible == 0:
         raise RuntimeError("No accelerator (CUDA, XPU, HPU, NPU, MUSA) is available.")
-    if world > seen:
-        raise RuntimeError(f"CUDA error: invalid device ordinal (world size {world}, but {seen} GPU(s) are visible)")
+    if world > visible:
+        raise RuntimeError(f"CUDA error: invalid device ordinal (world size {world}, but {visible} GPU(s) are visible)")
 
 
 def _bound(args: Any) -> socket.socket:

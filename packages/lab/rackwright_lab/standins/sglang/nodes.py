@@ -31,7 +31,7 @@ def check(options: dict[str, Any]) -> None:
 
 
 def rank_of(options: dict[str, Any]) -> int:
-    """The node's rank; 0 serves."""
+    """Return the node's rank; 0 serves."""
     return int(options["node_rank"] or 0)
 
 
@@ -40,26 +40,26 @@ def meet(options: dict[str, Any]) -> None:
     if options["nnodes"] == 1:
         return
     host, _, port = (options["dist_init_addr"] or f"127.0.0.1:{options['port'] + 233}").rpartition(":")
-    log.line(f"Init torch distributed begin. tcp://{host}:{port}")
+    log.emit(f"Init torch distributed begin. tcp://{host}:{port}")
     same = {key: options[key] for key in SAME}
     if rank_of(options) == 0:
         meeting.gather((host, int(port)), options["nnodes"], same, _die)
         return
-    line = meeting.join((host, int(port)), rank_of(options), same)
-    if line is None:
+    connection = meeting.join((host, int(port)), rank_of(options), same)
+    if connection is None:
         _die(0)
     else:
-        meeting.watch(line, lambda: _die(0))
+        meeting.watch(connection, lambda: _die(0))
 
 
 def _die(rank: int) -> None:
-    log.line(f"Scheduler hit an exception: RuntimeError: Connection closed by peer (node {rank})", "E")
-    log.line("Received sigquit from a child process. It usually means the child failed.", "E")
+    log.emit(f"Scheduler hit an exception: RuntimeError: Connection closed by peer (node {rank})", "E")
+    log.emit("Received sigquit from a child process. It usually means the child failed.", "E")
     os._exit(1)
 
 
 def health_alone() -> Starlette:
-    """What a node of another rank answers: `launch_dummy_health_check_server` (srt/utils/common.py:2541)."""
+    """Return the web application of another rank: `launch_dummy_health_check_server` (srt/utils/common.py:2541)."""
 
     async def well(_: Request) -> Response:
         return Response(status_code=200)

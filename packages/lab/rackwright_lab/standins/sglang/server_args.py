@@ -108,7 +108,7 @@ def config_words(file: Path) -> list[str]:
     options = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     if not isinstance(options, dict):
         raise ValueError("Config file must contain a dictionary at root level")
-    return [word for key, value in options.items() for word in _words(key, value)]
+    return [argument for key, value in options.items() for argument in _words(key, value)]
 
 
 def _words(key: str, value: Any) -> list[str]:

@@ -38,13 +38,13 @@ class VllmServer(Server):
 
     def healthy(self) -> bool:
         """Tell whether nothing is known to be wrong: a rank that is gone is noticed by the next request alone."""
-        return super().healthy() and not self._nodes.told
+        return super().healthy() and not self._nodes.failure_reported
 
     async def answer(self, request: Request, model: Any, module: Any) -> Response:
         """Answer one request, or fail it when another node is gone."""
         await asyncio.to_thread(self._nodes.take_part)
         if self._nodes.lost:
-            self._nodes.told = True
+            self._nodes.failure_reported = True
             return _failure(
                 "EngineCore encountered an issue. See stack trace (above) for the root cause.",
                 500,
@@ -53,7 +53,7 @@ class VllmServer(Server):
         return await super().answer(request, model, module)
 
     def invalid(self, error: ValidationError) -> Response:
-        """Answer a body that is no request."""
+        """Answer a body that is not a request."""
         return _failure(str(error), 400, "Bad Request")
 
     def refused(self, error: Exception) -> Response:
@@ -141,8 +141,8 @@ def _rows(engine: CountingEngine) -> list[tuple[str, str, str, float]]:
     drafted = [("drafts", "drafts"), ("draft_tokens", "proposed"), ("accepted_tokens", "accepted")]
     rows += [(f"vllm:spec_decode_num_{name}_total", "counter", labels, counts[key]) for name, key in drafted]
     each = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
-    places = range(engine.draft_length)
-    return rows + [(each, "counter", f'{labels},position="{place}"', engine.positions[place]) for place in places]
+    accepted = [(at, engine.positions[at]) for at in range(engine.draft_length)]
+    return rows + [(each, "counter", f'{labels},position="{at}"', count) for at, count in accepted]
 
 
 def application(engine: CountingEngine, nodes: Nodes) -> Starlette:

@@ -84,12 +84,12 @@ def _check_choices(options: dict[str, Any]) -> None:
 
 
 def _check_gpus(options: dict[str, Any]) -> None:
-    seen = gpus.count()
-    if seen == 0:
+    visible = gpus.count()
+    if visible == 0:
         raise RuntimeError("Failed to infer device type: no GPU is visible.")
     world = options["tensor_parallel_size"] * options["pipeline_parallel_size"] * options["data_parallel_size"]
-    if -(-world // (options["nnodes"] or 1)) > seen:
-        raise ValueError(f"World size ({world}) is larger than the number of available GPUs ({seen}) in this node.")
+    if -(-world // (options["nnodes"] or 1)) > visible:
+        raise ValueError(f"World size ({world}) is larger than the number of available GPUs ({visible}) in this node.")
 
 
 def _check_sizes(options: dict[str, Any], base: Checkpoint) -> None:

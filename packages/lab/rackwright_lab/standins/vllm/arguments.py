@@ -32,36 +32,38 @@ class FlexibleArgumentParser(argparse.ArgumentParser):
             raise AssertionError("More than one config file specified!")
         if "--config" in words:
             words = self._with_file(words)
-        return super().parse_args(_undotted([_dashed(word) for word in words]), namespace)
+        return super().parse_args(_undotted([_dashed(argument) for argument in words]), namespace)
 
     def _with_file(self, words: list[str]) -> list[str]:
         at = words.index("--config")
         if at == len(words) - 1:
             raise ValueError("No config file specified! Please check your command-line arguments.")
-        told, model = config_words(Path(words[at + 1])), []
-        rest = words[:at] + words[at + 2 :]
-        if rest and not rest[0].startswith("-"):
-            model, rest = rest[:1], rest[1:]
-        return [*model, *told, *rest]
+        options, model = config_words(Path(words[at + 1])), []
+        others = words[:at] + words[at + 2 :]
+        if others and not others[0].startswith("-"):
+            model, others = others[:1], others[1:]
+        return [*model, *options, *others]
 
 
-def _dashed(word: str) -> str:
-    return _FLAG_NAME.sub(lambda found: found[0].replace("_", "-"), word, count=1) if word.startswith("--") else word
+def _dashed(argument: str) -> str:
+    if not argument.startswith("--"):
+        return argument
+    return _FLAG_NAME.sub(lambda found: found[0].replace("_", "-"), argument, count=1)
 
 
 def _undotted(words: list[str]) -> list[str]:
     """`--section.key VALUE`, and with an equals sign, as part of one `--section JSON` at the end."""
-    kept: list[str] = []
+    plain: list[str] = []
     sections: dict[str, dict[str, Any]] = {}
-    rest = iter(words)
-    for word in rest:
-        name, equals, value = word.partition("=")
+    remaining = iter(words)
+    for argument in remaining:
+        name, equals, value = argument.partition("=")
         if not _DOTTED.fullmatch(name):
-            kept.append(word)
+            plain.append(argument)
             continue
         flag, *path = name.split(".")
-        _put(sections.setdefault(flag, {}), path, value if equals else next(rest, ""))
-    return [*kept, *(part for flag, found in sections.items() for part in (flag, json.dumps(found)))]
+        _put(sections.setdefault(flag, {}), path, value if equals else next(remaining, ""))
+    return [*plain, *(part for flag, found in sections.items() for part in (flag, json.dumps(found)))]
 
 
 def _put(section: dict[str, Any], path: list[str], text: str) -> None:

@@ -45,7 +45,7 @@ class VllmCompletionRequest(OpenCompletionRequest):
 
 
 class VllmConversations(Conversations):
-    """Chats; other models than gpt-oss are not even asked for a tool call that nobody parses."""
+    """Chats; other models than gpt-oss are not even asked for a tool call without a parser."""
 
     def generate(self, engine: Any, request: Any) -> Generation:
         """Work the answer out. Raises ValueError for a request that flags or limits do not allow."""

@@ -60,7 +60,7 @@ def _load(config: VllmConfig, faults: Faults) -> None:
 def _check_draft(draft: Checkpoint) -> None:
     """Refuse the draft for long contexts, which this version was measured not to start with."""
     if draft.config.get("rope_scaling"):
-        log.line("EngineCore failed to start: the draft model's rope_scaling is not supported.", "E")
+        log.emit("EngineCore failed to start: the draft model's rope_scaling is not supported.", "E")
         raise RuntimeError("Engine core initialization failed. See root cause above. Failed core proc(s): {}")
 
 
@@ -75,15 +75,15 @@ def _dialect(base: Checkpoint) -> Dialect:
 
 def serve(args: argparse.Namespace) -> None:
     """Serve until a signal ends it. Raises what a start-up fails with."""
-    log.line(f"vLLM API server version {__version__}")
+    log.emit(f"vLLM API server version {__version__}")
     if args.headless:
         run_headless(AsyncEngineArgs.from_cli_args(args).create_engine_config(headless=True).options)
     # vllm/entrypoints/openai/api_server.py, create_server_socket
     bound = listen.bound(args.host or "0.0.0.0", args.port, socket.SO_REUSEADDR, socket.SO_REUSEPORT)
     config = AsyncEngineArgs.from_cli_args(args).create_engine_config()
     # Up to 0.29 the real one writes its key there too (vllm-project/vllm#52523).
-    told = {**config.options, **({"api_key": args.api_key} if args.api_key else {})}
-    log.named_line("vllm.entrypoints.utils", f"non-default args: {told}")
+    shown = {**config.options, **({"api_key": args.api_key} if args.api_key else {})}
+    log.named_line("vllm.entrypoints.utils", f"non-default args: {shown}")
     faults = Faults(_facts(args, config))
     nodes = Nodes()
     nodes.meet(config.options)

@@ -2,7 +2,7 @@
 
 As seen of the real server: a head whose other rank has died answers /health with 200 until a request has failed, and
 503 from then on; the other ranks serve nothing, and outlive their head. Each token passes every rank, so a head whose
-line to another rank is cut answers /health, and nothing else.
+connection to another rank is cut answers /health, and nothing else.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Nodes:
     def __init__(self) -> None:
         self.lost = False
         """Whether one of them has gone."""
-        self.told = False
-        """Whether a request has failed of that: only then /health says so."""
-        self._lines: list[meeting.Line] = []
+        self.failure_reported = False
+        """Whether a request has failed because of it: only then /health reports it."""
+        self._peers: list[meeting.Peer] = []
 
     def meet(self, options: dict[str, Any]) -> None:
         """Wait until every other rank is there with the same options. Raises RuntimeError when one is not."""
@@ -51,33 +51,33 @@ class Nodes:
         if nodes == 1:
             return
         host, port = options["master_addr"] or "127.0.0.1", options["master_port"] or 29501
-        log.line(f"world_size={nodes} rank=0 distributed_init_method=tcp://{host}:{port} backend=gloo")
-        self._lines = meeting.gather((host, port), nodes, compared_options(options), self._lose)
+        log.emit(f"world_size={nodes} rank=0 distributed_init_method=tcp://{host}:{port} backend=gloo")
+        self._peers = meeting.gather((host, port), nodes, compared_options(options), self._lose)
 
     def take_part(self) -> None:
         """Wait until every other rank has done its part of an answer, or is gone."""
-        for line in self._lines:
-            line.round()
+        for peer in self._peers:
+            peer.round()
 
     def _lose(self, rank: int) -> None:
-        log.line(f"Worker proc of node {rank} died unexpectedly.", "E")
+        log.emit(f"Worker proc of node {rank} died unexpectedly.", "E")
         self.lost = True
 
 
 def compared_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that nodes compare."""
+    """Return the options that nodes compare."""
     return {key: options[key] for key in SAME}
 
 
 def run_headless(options: dict[str, Any]) -> NoReturn:
     """Join the head and work for it until a signal comes: nothing here notices that the head has gone."""
     head = (options["master_addr"], options["master_port"] or 29501)
-    log.line(f"Launching vLLM headless multiproc executor, with head node address {head[0]}:{head[1]}")
-    line = meeting.join(head, options["node_rank"], compared_options(options))
-    if line is None:
-        log.line("The head did not take this node.", "E")
+    log.emit(f"Launching vLLM headless multiproc executor, with head node address {head[0]}:{head[1]}")
+    connection = meeting.join(head, options["node_rank"], compared_options(options))
+    if connection is None:
+        log.emit("The head did not take this node.", "E")
         os._exit(1)
-    log.line(f"node {options['node_rank']} has joined")
-    meeting.answer_rounds(line)
+    log.emit(f"node {options['node_rank']} has joined")
+    meeting.answer_rounds(connection)
     while True:
         time.sleep(3600)

@@ -1,0 +1,1 @@
+"""Stand-ins of the commands of tensorrt_llm."""

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Stand-in of trtllm-llmapi-launch: one process of mpirun runs it on each rank. The first rank runs the command beside
 # the leader, without MPI's variables; the others are workers until the leader says so.
-# As the real one (tensorrt_llm/llmapi/trtllm-llmapi-launch, v1.1 to v1.2): the command is split at spaces anew, and
-# nobody tells the leader that it has ended.
+# As the real one (tensorrt_llm/llmapi/trtllm-llmapi-launch, v1.1 to v1.2): the command is split at spaces again, and
+# the leader gets no message when it has ended.
 set -e
 command="${*:1}"
 rank=${OMPI_COMM_WORLD_RANK:-0}

@@ -57,7 +57,7 @@ def run(name: str, host: str, port: int, options: dict[str, Any]) -> None:
     """Bind, validate, load and serve under `name` until a signal ends it. Raises what a start-up fails with."""
     bound = listen.bound(host, port)
     effective = TorchLlmArgs(**options).model_dump(serialize_as_any=True)
-    log.line(f"LLM Args: {effective}")
+    log.emit(f"LLM Args: {effective}")
     faults = Faults(_facts(effective, name, port))
     base = load(effective, faults)
     engine = Engine(name, effective, Harmony() if base.is_gpt_oss else Plain(), faults)

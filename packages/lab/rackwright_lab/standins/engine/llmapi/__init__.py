@@ -1,0 +1,1 @@
+"""Stand-ins of tensorrt_llm.llmapi: options, and ranks over MPI."""

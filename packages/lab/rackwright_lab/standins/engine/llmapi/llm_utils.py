@@ -50,12 +50,12 @@ def update_llm_args_with_extra_dict(
 def _typed_values(
     llm_args: dict[str, Any], extra: dict[str, Any], typed: frozenset[str], file: str | None
 ) -> dict[str, Any]:
-    kept = {name: llm_args[name] for name in typed if name in llm_args and name in extra}
-    if "kv_cache_config" in kept:
-        kept["kv_cache_config"] = extra["kv_cache_config"] | llm_args["kv_cache_config"]
-    for name in kept:
-        log.line(f"{name}: the command line's value is used, that of {file} is ignored.", "W")
-    return kept
+    values = {name: llm_args[name] for name in typed if name in llm_args and name in extra}
+    if "kv_cache_config" in values:
+        values["kv_cache_config"] = extra["kv_cache_config"] | llm_args["kv_cache_config"]
+    for name in values:
+        log.emit(f"{name}: the command line's value is used, that of {file} is ignored.", "W")
+    return values
 
 
 def _trimmed(merged: dict[str, Any], version: str) -> dict[str, Any]:
@@ -65,14 +65,14 @@ def _trimmed(merged: dict[str, Any], version: str) -> dict[str, Any]:
     if within(version, since=keys.TRIMMED) and "sampler_type" in merged:
         if merged["sampler_type"] not in ("auto", "TorchSampler"):
             raise ValueError(f"sampler_type {merged['sampler_type']} was removed")
-        log.line("sampler_type is deprecated and ignored.", "W")
+        log.emit("sampler_type is deprecated and ignored.", "W")
         del merged["sampler_type"]
     return merged
 
 
 def _warn_eagle(section: Any) -> None:
     if isinstance(section, dict) and section.get("decoding_type") == "Eagle":
-        log.line("decoding_type 'Eagle' is deprecated on the PyTorch backend and read as 'Eagle3'.", "W")
+        log.emit("decoding_type 'Eagle' is deprecated on the PyTorch backend and read as 'Eagle3'.", "W")
 
 
 def update_llm_args_with_extra_options(

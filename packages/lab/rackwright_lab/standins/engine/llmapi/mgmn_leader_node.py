@@ -19,7 +19,7 @@ def everybody(task: mpi_ranks.Task) -> list[dict[str, Any]]:
 
 
 def _heard(world: Any, rank: int) -> dict[str, Any]:
-    """What another rank says; MPI alone would keep a core busy while it waits for one that is cut off."""
+    """Return another rank's result; MPI alone would keep a core busy while it waits for one that is cut off."""
     while not world.iprobe(source=rank):
         time.sleep(0.005)
     found: dict[str, Any] = world.recv(source=rank)

@@ -98,12 +98,12 @@ def decoding_from_dict(version: str, data: dict[str, Any]) -> DecodingBase:
     """
     wanted = dict(data)
     tag = data.get("decoding_type")
-    known = decodings(version)
-    if tag not in known:
+    models = decodings(version)
+    if tag not in models:
         raise ValueError(f"Invalid decoding type: {tag}")
     if tag == "Eagle" and within(version, gone=keys.TYPED_DECODING):
-        _set_one_by_one(known[tag], wanted)
-    return known[tag](**wanted)  # type: ignore[return-value]
+        _set_one_by_one(models[tag], wanted)
+    return models[tag](**wanted)  # type: ignore[return-value]
 
 
 def _set_one_by_one(model: Model, data: dict[str, Any]) -> None:
@@ -157,7 +157,7 @@ def _resolved(key: Key, sections: dict[str, Any]) -> tuple[Key, Any]:
     if not isinstance(key.kind, Section):
         return key, key.kind
     kind = sections[key.kind.name]
-    # An absent section takes its own defaults; pydantic validates a default only when it is told to.
+    # An absent section takes its own defaults; pydantic validates a default only with validate_default.
     default: Any = None if key.kind.nullable and key.default is None else {}
     filled = Key(key.name, kind, Field(default=default, validate_default=True))
     return filled, (kind | None if key.kind.nullable else kind)

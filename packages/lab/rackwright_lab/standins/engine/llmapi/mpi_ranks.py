@@ -23,7 +23,7 @@ def are_there() -> bool:
     return os.environ.get("TLLM_SPAWN_PROXY_PROCESS") == "1"
 
 
-def _place() -> tuple[str, int]:
+def _address() -> tuple[str, int]:
     host, _, port = os.environ["TLLM_SPAWN_PROXY_PROCESS_IPC_ADDR"].removeprefix("tcp://").rpartition(":")
     return host, int(port)
 
@@ -36,9 +36,9 @@ def ask(task: Task) -> list[dict[str, Any]]:
     """Let all ranks carry out a task; return what each has found. Raises RuntimeError when the leader is not there."""
     for _ in range(300):
         try:
-            with Client(_place(), authkey=_key()) as line:
-                line.send(task)
-                return list(line.recv())
+            with Client(_address(), authkey=_key()) as connection:
+                connection.send(task)
+                return list(connection.recv())
         except ConnectionRefusedError:
             time.sleep(0.1)
     raise RuntimeError("RemoteMpiCommSessionClient: the MPI Comm Server does not answer")
@@ -55,7 +55,7 @@ def check(world: int, model: str) -> None:
     if len(found) != world:
         raise ValueError(f"External MPI session has {len(found)} workers but the model needs world_size={world}.")
     for one in found:
-        log.line(f"rank {one['rank']} is on {one['host']}, GPU {one['local']} of {one['gpus']}")
+        log.emit(f"rank {one['rank']} is on {one['host']}, GPU {one['local']} of {one['gpus']}")
         if one["error"]:
             raise RuntimeError(f"rank {one['rank']} on {one['host']}: {one['error']}")
         if one["local"] >= one["gpus"]:
@@ -82,14 +82,14 @@ def work(rank: int, task: Task) -> dict[str, Any]:
 
 def lead(everybody: Any) -> None:
     """Serve the server's tasks for good. everybody: carries a task out on all ranks, and returns what came of it."""
-    with Listener(_place(), authkey=_key()) as waiting:
+    with Listener(_address(), authkey=_key()) as listener:
         while True:
-            with waiting.accept() as line:
-                _serve(line, everybody)
+            with listener.accept() as connection:
+                _serve(connection, everybody)
 
 
-def _serve(line: Connection, everybody: Any) -> None:
+def _serve(connection: Connection, everybody: Any) -> None:
     try:
-        line.send(everybody(line.recv()))
+        connection.send(everybody(connection.recv()))
     except EOFError:
-        log.line("the server has hung up", "W")
+        log.emit("the server has closed the connection", "W")

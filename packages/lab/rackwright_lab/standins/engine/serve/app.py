@@ -73,9 +73,9 @@ class Server:
 
     async def perf_metrics(self, _: Request) -> Response:
         """Hand out the finished requests' metrics; reading drains them."""
-        kept = list(self.engine.performance)
+        metrics = list(self.engine.performance)
         self.engine.performance.clear()
-        return JSONResponse(kept)
+        return JSONResponse(metrics)
 
     async def prometheus(self, _: Request) -> Response:
         """Tell totals in Prometheus' text format."""
@@ -93,7 +93,7 @@ class Server:
         return await self.answer(request, CompletionRequest, completions)
 
     def invalid(self, error: ValidationError) -> Response:
-        """Answer a body that is no request."""
+        """Answer a body that is not a request."""
         return JSONResponse({"error": str(error)}, status_code=400)
 
     def refused(self, error: Exception) -> Response:
@@ -117,7 +117,7 @@ class Server:
         try:
             generation = self.sampled(module.generate(self.engine, body), getattr(body, "temperature", None))
         except (VocabularyError, ValueError) as error:
-            log.line(f"Error in processing the request: {error}", "E")
+            log.emit(f"Error in processing the request: {error}", "E")
             return self.refused(error)
         if getattr(body, "stream", False):
             events = module.stream(self.engine, body, generation)

@@ -90,16 +90,16 @@ async def stream(engine: Engine, request: ChatRequest, generation: Generation) -
 
 
 def _deltas(group: list[Token], generation: Generation, opened: bool) -> list[dict[str, Any]]:
-    def said(part: str) -> str:
+    def text(part: str) -> str:
         return "".join(token.text for token in group if token.part == part)
 
     deltas: list[dict[str, Any]] = []
-    if said("reasoning"):
-        deltas.append({"reasoning_content": said("reasoning"), "reasoning": said("reasoning")})
-    if said("content"):
-        deltas.append({"content": said("content")})
-    if said("tool"):
-        call = {"function": {"arguments": said("tool")}} if opened else tool_call(generation, said("tool"))
+    if text("reasoning"):
+        deltas.append({"reasoning_content": text("reasoning"), "reasoning": text("reasoning")})
+    if text("content"):
+        deltas.append({"content": text("content")})
+    if text("tool"):
+        call = {"function": {"arguments": text("tool")}} if opened else tool_call(generation, text("tool"))
         deltas.append({"tool_calls": [{"index": 0, **call}]})
     return deltas
 

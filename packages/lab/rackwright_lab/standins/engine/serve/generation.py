@@ -55,9 +55,9 @@ def generation_of(
     if limit is not None and len(tokens) > limit:
         tokens, finish = tokens[:limit], "length"
     words = [stop] if isinstance(stop, str) else stop or []
-    kept = _until_stop(tokens, words)
-    if len(kept) < len(tokens):
-        tokens, finish = kept, "stop"
+    until_stop = _until_stop(tokens, words)
+    if len(until_stop) < len(tokens):
+        tokens, finish = until_stop, "stop"
     call = reply.call if reply is not None else None
     if call is not None and finish == "stop":
         finish = "tool_calls"
@@ -65,16 +65,16 @@ def generation_of(
 
 
 def _until_stop(tokens: list[Token], words: list[str]) -> list[Token]:
-    said = ""
+    text = ""
     for index, token in enumerate(tokens):
         if token.part != "content":
             continue
-        said += token.text
-        ends = [said.index(word) for word in words if word and word in said]
+        text += token.text
+        ends = [text.index(stop) for stop in words if stop and stop in text]
         if ends:
-            keep = len(token.text) - (len(said) - min(ends))
-            text = token.text[: max(keep, 0)]
-            return [*tokens[:index], Token("content", text, text)]
+            keep = len(token.text) - (len(text) - min(ends))
+            last = token.text[: max(keep, 0)]
+            return [*tokens[:index], Token("content", last, last)]
     return tokens
 
 
@@ -84,9 +84,9 @@ def spoilt(made: Generation) -> Generation:
     A call among it is one no more; thoughts stay.
     """
     thoughts = [token for token in made.tokens if token.part not in ("content", "tool")]
-    said = [token.text for token in made.tokens if token.part in ("content", "tool")]
-    words = [text if at % 4 == 0 else _NONSENSE[at % len(_NONSENSE)] for at, text in enumerate(said)]
-    return replace(made, tokens=[*thoughts, *(Token("content", word, word) for word in words)], tool="", finish="stop")
+    texts = [token.text for token in made.tokens if token.part in ("content", "tool")]
+    words = [text if at % 4 == 0 else _NONSENSE[at % len(_NONSENSE)] for at, text in enumerate(texts)]
+    return replace(made, tokens=[*thoughts, *(Token("content", text, text) for text in words)], tool="", finish="stop")
 
 
 def plain_tokens(text: str) -> list[Token]:

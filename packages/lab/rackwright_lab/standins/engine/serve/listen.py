@@ -40,6 +40,7 @@ class CalmServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def main_loop(self) -> None:
+        """Tick once a second until the server is to exit; a signal ends the wait at once."""
         self._loop = asyncio.get_running_loop()
         # Counter 0 is uvicorn's own sign to renew the Date header, which it does once a second.
         signalled = asyncio.ensure_future(self._signalled.wait())
@@ -48,6 +49,7 @@ class CalmServer(uvicorn.Server):
         signalled.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note the signal, and wake the loop."""
         super().handle_exit(sig, frame)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._signalled.set)

@@ -31,8 +31,8 @@ class Engine:
 
     def __post_init__(self) -> None:
         self.iterations: deque[dict[str, Any]] = deque(maxlen=_KEPT_ITERATIONS)
-        kept = self.options.get("perf_metrics_max_requests") or 0
-        self.performance: deque[dict[str, Any]] = deque(maxlen=kept)
+        most = self.options.get("perf_metrics_max_requests") or 0
+        self.performance: deque[dict[str, Any]] = deque(maxlen=most)
         self.totals = {"requests": 0, "tokens": 0}
         self._slots = asyncio.Semaphore(self.options.get("max_batch_size") or 1)
         self._iteration = 0
@@ -59,7 +59,7 @@ class Engine:
 
     def die(self, reason: str) -> None:
         """End the process at once, as an engine does whose CUDA context is gone."""
-        log.line(f"Fatal error: {reason}", "E")
+        log.emit(f"Fatal error: {reason}", "E")
         os._exit(1)
 
     def slots(self) -> asyncio.Semaphore:
@@ -82,8 +82,8 @@ class Engine:
 
     def spoils(self, temperature: float | None) -> bool:
         """Tell whether the fault `spoils_samples` meets an answer at a temperature; None is the engine's own."""
-        own = self.options.get("temperature", 1.0) if temperature is None else temperature
-        return bool(own) and self.draft_length > 0 and "spoils_samples" in self.faults.active()
+        effective = self.options.get("temperature", 1.0) if temperature is None else temperature
+        return bool(effective) and self.draft_length > 0 and "spoils_samples" in self.faults.active()
 
     def hangs(self) -> bool:
         """Tell whether the fault `hang_after_seconds` has stopped the core."""
