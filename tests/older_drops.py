@@ -57,7 +57,7 @@ def _between(group: Group | None, version: int) -> Iterator[str]:
             port = f"-m addrtype --dst-type LOCAL -p tcp -m tcp --dport {group.ports[0]}:{group.ports[1]}"
             yield f"-A {CHAIN} {port} {_comment(group.endpoint, 'refused')} -j DROP"
         return
-    taken = [(f"-d {group.own.address}/32", EPHEMERAL)]
+    taken = [(f"-d {group.member.address}/32", EPHEMERAL)]
     taken += [("-m addrtype --dst-type LOCAL", group.ports)] if group.ports else []
     for to, (first, last) in taken:
         port = f"-p tcp -m tcp --dport {first}:{last}"

@@ -94,7 +94,7 @@ def _values(name: str, look: Look) -> dict[str, Any]:
     if isinstance(look, str):
         return {"host": name, "error": look}
     held = look.live.holder if look.live else None
-    return {"host": name, "holder": asdict(held) if held else None, "seconds_left": look.left if held else None}
+    return {"host": name, "holder": asdict(held) if held else None, "seconds_left": look.remaining if held else None}
 
 
 def table(looks: Mapping[str, Look], names: Sequence[str], width: int | None) -> str:
@@ -107,7 +107,7 @@ def _cells(look: Look) -> tuple[str, str, str]:
     if isinstance(look, str):
         return look, "?", "?"
     held = look.live.holder if look.live else None
-    return (f"{held.user}@{held.machine}", held.purpose, span(look.left)) if held else ("-", "-", "-")
+    return (f"{held.user}@{held.machine}", held.purpose, span(look.remaining)) if held else ("-", "-", "-")
 
 
 def lease_lines(looks: Mapping[str, Look], now: datetime) -> list[str]:
@@ -127,7 +127,7 @@ def _line(look: Look, now: datetime) -> str:
     if isinstance(look, str):
         return look
     gone = look.live is not None and is_gone(look.live.holder)
-    end = "its process on this machine has ended" if gone else f"ends in {span(look.left)} unless it is renewed"
+    end = "its process on this machine has ended" if gone else f"ends in {span(look.remaining)} unless it is renewed"
     return f"{whose(look, now)}; {end}"
 
 

@@ -18,17 +18,17 @@ def composite(
 ) -> str:
     """Return the script that reads the concerns, followed by the sections of `more` by name."""
     shared = {name: host_script(f"{name}_read") for name in SHARED}
-    own = {concern.name: concern.read(settings) for concern in concerns}
-    return reading.script({**shared, **own, **(more or {})}, _shared(concerns, settings))
+    scripts = {concern.name: concern.read(settings) for concern in concerns}
+    return reading.script({**shared, **scripts, **(more or {})}, _shared(concerns, settings))
 
 
 def _shared(concerns: Sequence[Concern[Any, Any]], settings: HostSettings) -> str:
-    own = [unit for concern in concerns for unit in concern.units]
-    asked = dict.fromkeys(["docker.service", *own, *map(unit_name, settings.all_endpoints)])
+    of_concerns = [unit for concern in concerns for unit in concern.units]
+    wanted = dict.fromkeys(["docker.service", *of_concerns, *map(unit_name, settings.all_endpoints)])
     home = f"{STATE}/endpoints"
     folders = " ".join(folders_of(settings))
     mounts = host_script("mounts_ask", reading_folders=folders)
-    units = host_script("shared_read", reading_asked=" ".join(asked), reading_home=home)
+    units = host_script("shared_read", reading_asked=" ".join(wanted), reading_home=home)
     engine = host_script("holders") + host_script("engine_ask", reading_socket=DOCKER_SOCKET)
     functions = "".join(map(host_text, ("docker_lacks.sh", "docker_store.sh", "docker_start.sh")))
     return DOCKER_ENVIRONMENT + mounts + units + engine + functions
@@ -36,7 +36,7 @@ def _shared(concerns: Sequence[Concern[Any, Any]], settings: HostSettings) -> st
 
 def folders_of(settings: HostSettings) -> list[str]:
     """Return the folders of the settings that may be on another machine's file system."""
-    sources = [source for own in settings.all_endpoints.values() for source in (own.model, own.draft)]
+    sources = [source for endpoint in settings.all_endpoints.values() for source in (endpoint.model, endpoint.draft)]
     paths = [source.path for source in sources if source and source.path]
     return list(dict.fromkeys([settings.models.folder, settings.encodings.folder, *paths]))
 

@@ -107,7 +107,9 @@ def _unfetched(declared: Declared, settings: HostSettings) -> Iterator[StepProbl
     """Yield a problem for each model that no step fetches and whose path on the host is not set."""
     if "models" in declared or not {"release", "endpoint"} & {*declared.steps}:
         return
-    sources = [source for own in settings.all_endpoints.values() for source in (own.model, own.draft) if source]
+    sources = [
+        source for endpoint in settings.all_endpoints.values() for source in (endpoint.model, endpoint.draft) if source
+    ]
     if not all(source.path for source in sources):
         step = "endpoint" if "endpoint" in declared else "release"
         text = f"{step}() needs models(), or model.path; next: call models(), or say where the files lie on the host"
@@ -115,10 +117,10 @@ def _unfetched(declared: Declared, settings: HostSettings) -> Iterator[StepProbl
 
 
 def _out_of_order(declared: Declared) -> Iterator[StepProblem]:
-    place = {step: number for number, step in reversed(list(enumerate(declared.steps)))}
-    for step, number in place.items():
+    position = {step: number for number, step in reversed(list(enumerate(declared.steps)))}
+    for step, number in position.items():
         for earlier in FOLLOWS.get(step, ()):
-            if place.get(earlier, -1) > number:
+            if position.get(earlier, -1) > number:
                 yield _wrong_order(step, earlier)
 
 
@@ -132,7 +134,7 @@ def _unserved(declared: Declared, settings: HostSettings) -> Iterator[StepProble
             "sets one; next: correct the group's name in the inventory, or set `model:`"
         )
         yield StepProblem("RW2007", text)
-    if "firewall" not in declared and any(own.is_closed_by_hand for own in settings.all_endpoints.values()):
+    if "firewall" not in declared and any(endpoint.is_closed_by_hand for endpoint in settings.all_endpoints.values()):
         text = "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"
         yield StepProblem("RW2008", text)
 
@@ -160,6 +162,6 @@ def left_of(declared: Declared, record: Iterable[Owned]) -> dict[str, list[Owned
 def left_behind(declared: Declared, record: Iterable[Owned]) -> list[str]:
     """Return the entries of `left_of` as sentences."""
     return [
-        f"left behind: {', '.join(dict.fromkeys(one.kind for one in own))} of {step}(), which is no longer called"
-        for step, own in left_of(declared, record).items()
+        f"left behind: {', '.join(dict.fromkeys(one.kind for one in entries))} of {step}(), which is no longer called"
+        for step, entries in left_of(declared, record).items()
     ]

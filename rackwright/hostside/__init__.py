@@ -44,11 +44,11 @@ def durable_script(name: str, **values: str | int) -> str:
 
 def trial_of_several(owner: str, held: Sequence[str], parts: Sequence[str]) -> str:
     """Return a trial script for several endpoints at once. parts: scripts that define `restore` and `restart`."""
-    own = "".join(f'part_{number}() {{ (\n{part}\n"$@"\n) }}\n' for number, part in enumerate(parts))
+    functions = "".join(f'part_{number}() {{ (\n{part}\n"$@"\n) }}\n' for number, part in enumerate(parts))
     named = f"owner={shlex.quote(owner)}\nheld={shlex.quote(' '.join(held))}\n"
     return (
         _text("durable.sh")
-        + own
+        + functions
         + _each("restore", len(parts))
         + _each("restart", len(parts))
         + named
@@ -56,9 +56,9 @@ def trial_of_several(owner: str, held: Sequence[str], parts: Sequence[str]) -> s
     )
 
 
-def _each(word: str, parts: int) -> str:
-    lines = "".join(f'  part_{number} {word} "$@" || return 1\n' for number in range(parts))
-    return f"{word}() {{\n{lines}}}\n"
+def _each(function: str, parts: int) -> str:
+    lines = "".join(f'  part_{number} {function} "$@" || return 1\n' for number in range(parts))
+    return f"{function}() {{\n{lines}}}\n"
 
 
 def job_script(name: str, **values: str | int) -> str:
@@ -100,7 +100,7 @@ INCLUDE = re.compile(r"^#include (\S+)$", re.MULTILINE)
 
 @cache
 def _text(file: str) -> str:
-    return INCLUDE.sub(lambda line: compact(_text(line[1])), _places()[file].read_text())
+    return INCLUDE.sub(lambda match: compact(_text(match[1])), _places()[file].read_text())
 
 
 def compact(text: str) -> str:
@@ -108,7 +108,7 @@ def compact(text: str) -> str:
 
     It must not contain text of several lines.
     """
-    return "\n".join(line.strip() for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return "\n".join(row.strip() for row in text.splitlines() if not row.lstrip().startswith("#"))
 
 
 @cache

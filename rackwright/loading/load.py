@@ -402,7 +402,7 @@ def _renamed(layer: Layer) -> Layer:
 def _renamed_origin(path: KeyPath, origin: Origin) -> tuple[KeyPath, Origin]:
     """Return the origin of a value under its new name, with the one that was written."""
     new = rename(str(path[0]), None)[0]
-    return (new, *path[1:]), origin if new == path[0] else replace(origin, word=str(path[0]))
+    return (new, *path[1:]), origin if new == path[0] else replace(origin, written=str(path[0]))
 
 
 def _documents(paths: set[Path], site: Site) -> dict[Path, Document]:

@@ -112,7 +112,7 @@ class Found(NamedTuple):
 
 def _problem(host: str, origin: Origin | None, one: Found) -> Problem:
     """With the hosts, where a file says it of several: the way to a host, and what an inventory has without a line."""
-    of_host = one.path[:1] != () and (one.path[0] in WAY or (origin is not None and not origin.line))
+    of_host = one.path[:1] != () and (one.path[0] in WAY or (origin is not None and not origin.line_number))
     return Problem(origin, one.path, one.text, host, code=one.code, of_host=of_host)
 
 

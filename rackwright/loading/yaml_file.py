@@ -217,7 +217,7 @@ def _survey(root: yaml.Node | None, file: str) -> tuple[Origins, list[Problem]]:
     problems: list[Problem] = []
     for path, node, _ in _walk(root, (), ()):
         if path in origins:
-            text = f"comes twice; the first is on line {origins[path].line}"
+            text = f"comes twice; the first is on line {origins[path].line_number}"
             problems.append(Problem(_origin(file, node), path, text, code="RW0218"))
         origins.setdefault(path, _origin(file, node))
     return origins, problems

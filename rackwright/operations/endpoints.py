@@ -119,12 +119,12 @@ def line_up() -> Commands:
     """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
     host = this_host()
     changes = yield from _after_earlier_switches(
-        host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen)
+        host, lambda reading: pending(declared_of(host).steps, settings_of(host), reading)
     )
-    seen = reading_of(host)
-    if changes is not None and seen is not None and host.state.is_executing and not left_drained(host, seen):
-        moves = listens_elsewhere(settings_of(host), seen)
-        queue_up(host, seen, changes, _diff(host, seen) if changes else "", moves)
+    reading = reading_of(host)
+    if changes is not None and reading is not None and host.state.is_executing and not left_drained(host, reading):
+        moves = listens_elsewhere(settings_of(host), reading)
+        queue_up(host, reading, changes, _diff(host, reading) if changes else "", moves)
 
 
 def _after_earlier_switches(
@@ -148,24 +148,24 @@ def _waited(host: Host, changes: Sequence[Change]) -> bool:
     return any(await_earlier(host, step) for step in steps)
 
 
-def pending(steps: Collection[str], settings: HostSettings, seen: HostReading) -> list[Change]:
+def pending(steps: Collection[str], settings: HostSettings, reading: HostReading) -> list[Change]:
     """Return what waits for the host's turn: dockerd, which all of its endpoints need, before the endpoints themselves.
 
     steps: those that deploy.py calls for the host.
     """
-    return [change for concern in IN_TURN if concern.name in steps for change in concern.pending(settings, seen)]
+    return [change for concern in IN_TURN if concern.name in steps for change in concern.pending(settings, reading)]
 
 
-def _diff(host: Host, seen: HostReading) -> str:
+def _diff(host: Host, reading: HostReading) -> str:
     """Return daemon.json, engine YAML and unit, before and after, as `rackwright plan` shows them."""
-    planned = plan_host(host.name, settings_of(host), seen, declared_of(host)).changes
+    planned = plan_host(host.name, settings_of(host), reading, declared_of(host)).changes
     names = [concern.name for concern in IN_TURN]
     return "\n".join(change.diff for change in planned if change.concern in names and change.diff)
 
 
-def left_drained(host: Host, seen: HostReading) -> bool:
+def left_drained(host: Host, reading: HostReading) -> bool:
     """Return whether an operator has drained the host, and report then that its endpoints are left unchanged."""
-    mark = seen[DRAINED].drained
+    mark = reading[DRAINED].drained
     if mark is None:
         return False
     text = f"{mark}; its endpoints are left as they are; next: rackwright undrain INVENTORY --limit {host.name}"
@@ -175,20 +175,20 @@ def left_drained(host: Host, seen: HostReading) -> bool:
 
 
 def queue_up(
-    host: Host, seen: HostReading, changes: Sequence[Change], diff: str = "", moves: bool = False, boot: str = ""
+    host: Host, reading: HostReading, changes: Sequence[Change], diff: str = "", moves: bool = False, boot: str = ""
 ) -> None:
     """Let a host take part: it counts for the limits, and must switch when there are changes.
 
     moves: whether endpoints move to another port. boot: the one that is to end.
     """
-    settings, cut = settings_of(host), was_cut(host.name) or seen[DOCKER].restarting
-    before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
+    settings, cut = settings_of(host), was_cut(host.name) or reading[DOCKER].restarting
+    before = {name: endpoint.proven for name, endpoint in reading[ENDPOINT].endpoints.items() if endpoint.proven}
     together = group_turn_of(host)
     if together is not None and together.group.head.host != host.name:
         line_up_member(together, MemberTurn(host, changes, before, boot))
         return
     order = [other.name for other in host.state.inventory].index(host.name)
-    member = RunHost(host.name, order, domains_together(host, domains_of), serves(seen) or cut, settings)
+    member = RunHost(host.name, order, domains_together(host, domains_of), serves(reading) or cut, settings)
     turns = switch_queue_of(host)
     turns.add(member)
 
@@ -200,9 +200,9 @@ def queue_up(
             return
         joins = any(is_join(change) for one in others for change in one.changes)
         welcomes = joins and not changes
-        own = _welcome(settings, seen) if welcomes else changes
-        node = node_of(member, shape_of(settings, seen), takes_capacity(own, seen[ENDPOINT]) or cut)
-        turn = HostTurn(own, before, member.serving, diff, moves and is_ours(seen), others, boot, welcomes)
+        turn_changes = _welcome(settings, reading) if welcomes else changes
+        node = node_of(member, shape_of(settings, reading), takes_capacity(turn_changes, reading[ENDPOINT]) or cut)
+        turn = HostTurn(turn_changes, before, member.serving, diff, moves and is_ours(reading), others, boot, welcomes)
         turns.gate.announce(node, partial(_switch_host, host, turn))
         if in_rollout():
             turns.keepers[host.name] = lambda: keep_slice(host)
@@ -216,13 +216,13 @@ def queue_up(
         line_up_head(together, announce)
 
 
-def _welcome(settings: HostSettings, seen: HostReading) -> Sequence[Change]:
+def _welcome(settings: HostSettings, reading: HostReading) -> Sequence[Change]:
     """Return the changes of an otherwise unchanged head when hosts rejoin it: they start together in any case.
 
     They come with the wanted release, so it takes that one too, even where it would wait for the next switch.
     """
     adopting = settings.model_copy(update={"rollout": settings.rollout.model_copy(update={"adopt": True})})
-    return ENDPOINT.pending(adopting, seen) or ask_again(settings, seen)
+    return ENDPOINT.pending(adopting, reading) or ask_again(settings, reading)
 
 
 @dataclass(frozen=True)
@@ -250,12 +250,12 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         turn = _under_lease(host, turn)
         _begin_turn(host, turn)
         refuse_unable(turn.others, turn.changes)
-        restart, rest = _restart_first(turn)
+        restart, remaining = _restart_first(turn)
         carry_out_all(host, restart)
         perform_others(turn.others, Stage.BEFORE)
         perform_others(turn.others, Stage.BACK)
         with _rules_of_what_serves(host, turn):
-            _switch_all(host, rest.changes)
+            _switch_all(host, remaining.changes)
         perform_others(turn.others, Stage.AFTER)
         _knock_as_stranger(host)
     except StepFailedError as error:
@@ -275,19 +275,19 @@ def _under_lease(host: Host, turn: HostTurn) -> HostTurn:
 
     Raises StepFailedError.
     """
-    seen = lease_for_others(host) if turn.welcomes else None
-    if seen is None:
+    reading = lease_for_others(host) if turn.welcomes else None
+    if reading is None:
         return turn
     settings = settings_of(host)
-    return replace(turn, changes=pending(declared_of(host).steps, settings, seen) or _welcome(settings, seen))
+    return replace(turn, changes=pending(declared_of(host).steps, settings, reading) or _welcome(settings, reading))
 
 
 def _begin_turn(host: Host, turn: HostTurn) -> None:
     announce_changes(host, turn.changes)
     sentences = [change.sentence for change in turn.changes]
-    told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
-    told["boot"] = turn.boot or None
-    note("host", host=host.name, state=RunState.SWITCHING, **told)
+    fields: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
+    fields["boot"] = turn.boot or None
+    note("host", host=host.name, state=RunState.SWITCHING, **fields)
     keep_slice(host)
     begin_others(turn.others)
 
@@ -300,11 +300,11 @@ def _failed_turn(host: Host, turn: HostTurn, error: StepFailedError) -> Outcome:
     complain(host, str(error))
     outcome = outcome_of(error, turn.served)
     first = outcome.reasons[0]
-    told: dict[str, Any] = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
-    told["unseen"] = isinstance(error, UnknownEndError) or None
-    note("host", host=host.name, state=state_after(error, turn.served), **told)
+    fields: dict[str, Any] = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
+    fields["unseen"] = isinstance(error, UnknownEndError) or None
+    note("host", host=host.name, state=state_after(error, turn.served), **fields)
     keep_slice(host)
-    note_others(turn.others, state_after(error, turn.served), **told)
+    note_others(turn.others, state_after(error, turn.served), **fields)
     return outcome
 
 
@@ -335,9 +335,9 @@ def _rules_of_what_serves(host: Host, turn: HostTurn) -> Iterator[None]:
 def _let_rules_follow(host: Host) -> None:
     """Close ports that no longer have a listener. A failure is reported, and does not count against the release."""
     state_of(host).stale = True
-    seen = reading_of(host)
+    reading = reading_of(host)
     try:
-        changes = FIREWALL_AS_SERVED.pending(settings_of(host), seen) if seen is not None else []
+        changes = FIREWALL_AS_SERVED.pending(settings_of(host), reading) if reading is not None else []
         announce_changes(host, changes)
         carry_out_all(host, changes)
     except StepFailedError as error:
@@ -351,24 +351,24 @@ def _switch_all(host: Host, changes: Sequence[Change]) -> None:
     carry_out_all(host, restarts)
     if restarts:
         state_of(host).stale = True
-        seen = reading_of(host)
-        if seen is None:
+        reading = reading_of(host)
+        if reading is None:
             raise StepFailedError(
                 "dockerd was restarted, and the host could not be read again; see the line above", code="RW1102"
             )
-        told = {change.sentence for change in changes}
-        changes = ENDPOINT.pending(settings_of(host), seen)
-        announce_changes(host, [change for change in changes if change.sentence not in told])
+        announced = {change.sentence for change in changes}
+        changes = ENDPOINT.pending(settings_of(host), reading)
+        announce_changes(host, [change for change in changes if change.sentence not in announced])
     carry_out_all(host, changes)
 
 
 def _bake_host(host: Host, last: bool) -> Outcome:
     """Return whether a host that has switched still serves what it was switched to; asked for a token the last time."""
-    seen, own = reading_of(host), settings_of(host).all_endpoints
-    for name, endpoint in seen[ENDPOINT].endpoints.items() if seen else ():
+    reading, endpoints = reading_of(host), settings_of(host).all_endpoints
+    for name, endpoint in reading[ENDPOINT].endpoints.items() if reading else ():
         if endpoint.proven is None or not endpoint.spec:
             continue
-        rows = bake_rows(name, endpoint.proven, endpoint.spec, own.get(name) if last else None)
+        rows = bake_rows(name, endpoint.proven, endpoint.spec, endpoints.get(name) if last else None)
         try:
             ask_all(host, name, rows, again=True)
         except StepFailedError as error:
@@ -383,28 +383,28 @@ def _bake_host(host: Host, last: bool) -> Outcome:
 def switch() -> Commands:
     """Switch endpoints to their wanted release, host by host behind the gate, and ask each one."""
     host = this_host()
-    seen = reading_of(host)
-    if seen is None:
+    reading = reading_of(host)
+    if reading is None:
         yield from unreadable(host)
         return
     if lacks(host.state, host.name):
         return
-    changes = pending(declared_of(host).steps, settings_of(host), seen)
+    changes = pending(declared_of(host).steps, settings_of(host), reading)
     if not host.state.is_executing:
         announce_changes(host, changes)
     else:
-        _tell_deferred(host, seen)
+        _tell_deferred(host, reading)
     together = group_turn_of(host) if host.state.is_executing else None
     if together is not None and together.absent and changes:
         yield FunctionCommand(_leave_absent, (), {})
     elif together.is_announced if together is not None else changes:
         yield FunctionCommand(_pass_gate, (), {})
     elif host.state.is_executing:
-        yield from _wait_for_loading(host, waits(settings_of(host), seen[ENDPOINT]))
+        yield from _wait_for_loading(host, waits(settings_of(host), reading[ENDPOINT]))
 
 
-def _tell_deferred(host: Host, seen: HostReading) -> None:
-    for text in adopted_later(ENDPOINT.wanted(settings_of(host), seen), seen[ENDPOINT]):
+def _tell_deferred(host: Host, reading: HostReading) -> None:
+    for text in adopted_later(ENDPOINT.wanted(settings_of(host), reading), reading[ENDPOINT]):
         say(host, text)
 
 
@@ -418,12 +418,12 @@ def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
 
 
 def _pass_gate(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
-    gate, own = switch_queue_of(host).gate, turn_name(host)
-    if gate.pass_through(own):
+    gate, turn = switch_queue_of(host).gate, turn_name(host)
+    if gate.pass_through(turn):
         return True
-    if own in gate.failed():
+    if turn in gate.failed():
         return False
-    stoppers = [name for name in gate.failed() if name != own]
+    stoppers = [name for name in gate.failed() if name != turn]
     if gate.held:
         _leave(host, gate.held)
     elif stoppers:
@@ -452,35 +452,35 @@ def line_up_back() -> Commands:
     host = this_host()
     if not host.state.is_executing:
         return
-    changes = yield from _after_earlier_switches(host, lambda seen: _ways_back(host, seen))
-    seen = reading_of(host)
-    if changes is None or seen is None or left_drained(host, seen):
+    changes = yield from _after_earlier_switches(host, lambda reading: _ways_back(host, reading))
+    reading = reading_of(host)
+    if changes is None or reading is None or left_drained(host, reading):
         return
     refusals = [step.message for change in changes for step in change.steps if isinstance(step, Refuse)]
     if not refusals:
-        queue_up(host, seen, changes, moves=bool(new_addresses(seen, _places(changes))))
+        queue_up(host, reading, changes, moves=bool(new_addresses(reading, _places(changes))))
         return
     note("host", host=host.name, state=RunState.REFUSED, text="; ".join(refusals))
     for text in refusals:
         yield fail(text)
 
 
-def _ways_back(host: Host, seen: HostReading) -> list[Change]:
-    if seen[DRAINED].drained is not None:
+def _ways_back(host: Host, reading: HostReading) -> list[Change]:
+    if reading[DRAINED].drained is not None:
         return []
     ok, output = remote(host, command_of(Shell(read_script())))
     if not ok:
         raise StepFailedError(f"its kept releases could not be read: {tail(output)}", code="RW1101")
-    endpoints = seen[ENDPOINT].endpoints
-    asked = releases_asked(received().releases, host.name, [*endpoints, *seen[ENDPOINT].replaced])
-    kept = parse_kept(output.stdout_lines)
-    note("target", host=host.name, to=targets_of(endpoints, kept, asked))
+    endpoints = reading[ENDPOINT].endpoints
+    wanted = releases_asked(received().releases, host.name, [*endpoints, *reading[ENDPOINT].replaced])
+    retained = parse_kept(output.stdout_lines)
+    note("target", host=host.name, to=targets_of(endpoints, retained, wanted))
     settings = settings_of(host)
-    bindings = {name: binding_of(own, seen, settings) for name, own in settings.all_endpoints.items()}
-    found = back_changes(settings, endpoints, kept, asked, bindings)
-    elsewhere = new_addresses(seen, _places(found))
+    bindings = {name: binding_of(endpoint, reading, settings) for name, endpoint in settings.all_endpoints.items()}
+    found = back_changes(settings, endpoints, retained, wanted, bindings)
+    elsewhere = new_addresses(reading, _places(found))
     # The rules of a port are there before anything listens on it.
-    return [*opening_changes(settings, seen, elsewhere), *found] if elsewhere and is_ours(seen) else found
+    return [*opening_changes(settings, reading, elsewhere), *found] if elsewhere and is_ours(reading) else found
 
 
 def _places(changes: Iterable[Change]) -> dict[str, ListenAddress]:

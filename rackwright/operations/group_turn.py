@@ -109,10 +109,10 @@ def domains_together(host: Host, domains_of: Callable[[Sequence[str], str | None
 # -- in the turn
 
 
-def note_others(others: Iterable[MemberTurn], state: RunState, **told: Any) -> None:
+def note_others(others: Iterable[MemberTurn], state: RunState, **fields: Any) -> None:
     """Note the same of the other members as of their head."""
     for one in others:
-        note("host", host=one.host.name, state=state, **told)
+        note("host", host=one.host.name, state=state, **fields)
         keep_slice(one.host)
 
 
@@ -121,8 +121,8 @@ def begin_others(others: Iterable[MemberTurn]) -> None:
     for one in others:
         announce_changes(one.host, one.changes)
         sentences = [change.sentence for change in one.changes]
-        told = {"before": dict(one.before), "changes": sentences, "diff": None, "boot": one.boot or None}
-        note("host", host=one.host.name, state=RunState.SWITCHING, **told)
+        fields = {"before": dict(one.before), "changes": sentences, "diff": None, "boot": one.boot or None}
+        note("host", host=one.host.name, state=RunState.SWITCHING, **fields)
         keep_slice(one.host)
 
 

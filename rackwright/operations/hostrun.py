@@ -66,25 +66,29 @@ def reading_of(host: Host, whole: bool = False) -> HostReading | None:
     whole: taken again when anything was changed since. Returns None when the host cannot be read.
     """
     hosts = part_of(host.state, RunHosts).by_name
-    known = hosts.get(host.name)
-    if known is not None and known.stage == host.state.is_executing and not (known.stale or (whole and known.behind)):
-        return _among(host, known.reading)
-    seen = _read(host)
-    fresh = HostState(host.state.is_executing, seen, changed=known.changed if known else False)
-    if seen is not None:
-        fresh.record = OwnershipRecord(seen[RECORD])
+    cached = hosts.get(host.name)
+    if (
+        cached is not None
+        and cached.stage == host.state.is_executing
+        and not (cached.stale or (whole and cached.behind))
+    ):
+        return _among(host, cached.reading)
+    reading = _read(host)
+    fresh = HostState(host.state.is_executing, reading, changed=cached.changed if cached else False)
+    if reading is not None:
+        fresh.record = OwnershipRecord(reading[RECORD])
     hosts[host.name] = fresh
-    return _among(host, seen)
+    return _among(host, reading)
 
 
-def _among(host: Host, seen: HostReading | None) -> HostReading | None:
+def _among(host: Host, reading: HostReading | None) -> HostReading | None:
     """Return the reading, with those that this run has by now of the hosts that serve the same endpoint."""
     group = settings_of(host).group
-    if seen is None or group is None:
-        return seen
-    known = part_of(host.state, RunHosts).by_name
-    others = {name: known[name].reading for name in group.hosts if name != host.name and name in known}
-    return replace(seen, others={name: one for name, one in others.items() if one is not None})
+    if reading is None or group is None:
+        return reading
+    states = part_of(host.state, RunHosts).by_name
+    others = {name: states[name].reading for name in group.hosts if name != host.name and name in states}
+    return replace(reading, others={name: one for name, one in others.items() if one is not None})
 
 
 def state_of(host: Host) -> HostState:
@@ -94,25 +98,25 @@ def state_of(host: Host) -> HostState:
 
 def was_changed(host: Host) -> bool:
     """Return whether this run has changed the host."""
-    known = part_of(host.state, RunHosts).by_name.get(host.name)
-    return known is not None and known.changed
+    state = part_of(host.state, RunHosts).by_name.get(host.name)
+    return state is not None and state.changed
 
 
 def _read(host: Host) -> HostReading | None:
     real = real_host(host)
-    seen: HostReading | None = None
+    reading: HostReading | None = None
     # The watcher of a wave looks at other hosts than its own, and each is read by its own settings.
     with acting_on(real):
         try:
             with waiting(lambda: f"{real.name} to be read"):
-                seen, _ = read_host(real, settings_of(real), steps=steps_known(real))
+                reading, _ = read_host(real, settings_of(real), steps=steps_known(real))
         except ReadingError as error:
             complain(real, str(error))
-    if seen is None and not host.state.is_executing:
+    if reading is None and not host.state.is_executing:
         complain(real, coded("RW1316", "could not be read, so nothing is known of its changes"))
         host.state.failed_hosts.add(real)
         host.state.active_hosts.discard(real)
-    return part_of(host.state, RunHosts).names.complete(settings_of(real), seen) if seen is not None else None
+    return part_of(host.state, RunHosts).names.complete(settings_of(real), reading) if reading is not None else None
 
 
 def fail(text: str) -> FunctionCommand:
@@ -136,8 +140,8 @@ def announce_changes(host: Host, changes: Sequence[Change]) -> None:
     for change in changes:
         say(host, without_secrets(("" if host.state.is_executing else "would ") + change.sentence), "yellow")
         if change.diff and host.state.config.DIFF:
-            for line in change.diff.splitlines():
-                say(host, f"  {without_secrets(line)}")
+            for row in change.diff.splitlines():
+                say(host, f"  {without_secrets(row)}")
 
 
 def leased_changes(
@@ -148,15 +152,15 @@ def leased_changes(
     When another process has written to the host since it was read, it is read and decided again.
     """
     try:
-        seen = reading_of(host)
-        changes = list(decide(seen)) if seen is not None else []
-        if seen is not None and _lease_due(host, changes):
-            seen = _take_lease(host, seen)
-            changes = list(decide(seen)) if seen is not None else []
+        reading = reading_of(host)
+        changes = list(decide(reading)) if reading is not None else []
+        if reading is not None and _lease_due(host, changes):
+            reading = _take_lease(host, reading)
+            changes = list(decide(reading)) if reading is not None else []
     except StepFailedError as error:
         yield fail(str(error))
         return None
-    if seen is None:
+    if reading is None:
         yield from unreadable(host)
         return None
     return changes
@@ -169,16 +173,16 @@ def lease_for_others(host: Host) -> HostReading | None:
     """
     if was_leased(host):
         return None
-    seen = reading_of(host)
-    seen = _take_lease(host, seen) if seen is not None else None
-    if seen is None:
+    reading = reading_of(host)
+    reading = _take_lease(host, reading) if reading is not None else None
+    if reading is None:
         raise StepFailedError("could not be read, so nothing was done; see the line above", code="RW1316")
-    return seen
+    return reading
 
 
-def _take_lease(host: Host, seen: HostReading) -> HostReading | None:
+def _take_lease(host: Host, reading: HostReading) -> HostReading | None:
     """Take a host's lease; return the reading that counts now: a new one when another process has written since."""
-    state_of(host).stale = not take(real_host(host), seen[LEASED]).fresh
+    state_of(host).stale = not take(real_host(host), reading[LEASED]).fresh
     return reading_of(host)
 
 

@@ -36,7 +36,7 @@ from rackwright.record.states import RunState
 def drain() -> Commands:
     """Mark a host as drained, take its clients away, and stop its endpoints; as the handover says why."""
     host, mark = this_host(), Drained(**(received().mark or {}))
-    yield from decide_and_carry_out(host, lambda seen: drain_changes(settings_of(host), seen, mark))
+    yield from decide_and_carry_out(host, lambda reading: drain_changes(settings_of(host), reading, mark))
 
 
 @operation()
@@ -70,7 +70,7 @@ def undrain_followers() -> Commands:
     """Wait until a host serves with its head again, and let runs take it."""
     host = this_host()
     if settings_of(host).follows and (yield from _heads_are_well(host)):
-        yield from decide_and_carry_out(host, lambda seen: follower_undrain_changes(settings_of(host), seen))
+        yield from decide_and_carry_out(host, lambda reading: follower_undrain_changes(settings_of(host), reading))
 
 
 @operation()
@@ -79,25 +79,25 @@ def undrain() -> Commands:
     host = this_host()
     if settings_of(host).follows:
         return
-    seen = reading_of(host)
-    if seen is not None and seen[DRAINED].drained is None and host.state.is_executing:
+    reading = reading_of(host)
+    if reading is not None and reading[DRAINED].drained is None and host.state.is_executing:
         say(host, "it is not drained")
         note("host", host=host.name, state=RunState.UNCHANGED)
-    yield from decide_and_carry_out(host, lambda seen: undrain_changes(settings_of(host), seen))
+    yield from decide_and_carry_out(host, lambda reading: undrain_changes(settings_of(host), reading))
 
 
 @operation()
 def line_up_restart() -> Commands:
     """Put hosts that are to restart into the gate's queue, in inventory order; changes nothing."""
-    host, asked = this_host(), received()
+    host, handover = this_host(), received()
     if not host.state.is_executing:
         return
-    before = asked.boots.get(host.name)
-    changes = yield from leased_changes(host, lambda seen: _restart(host, seen, asked.back_within, before))
-    seen = reading_of(host)
-    if changes is not None and seen is not None and not left_drained(host, seen):
-        queue_up(host, seen, changes, boot=before or seen[DRAINED].boot)
+    before = handover.boots.get(host.name)
+    changes = yield from leased_changes(host, lambda reading: _restart(host, reading, handover.back_within, before))
+    reading = reading_of(host)
+    if changes is not None and reading is not None and not left_drained(host, reading):
+        queue_up(host, reading, changes, boot=before or reading[DRAINED].boot)
 
 
-def _restart(host: Host, seen: HostReading, seconds: int, before: str | None) -> list[Change]:
-    return [] if seen[DRAINED].drained else reboot_changes(settings_of(host), seen, seconds, before)
+def _restart(host: Host, reading: HostReading, seconds: int, before: str | None) -> list[Change]:
+    return [] if reading[DRAINED].drained else reboot_changes(settings_of(host), reading, seconds, before)

@@ -74,10 +74,10 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
     wanted: Any = None
     missing: Sequence[str] = ()
 
-    def decide(seen: HostReading) -> Sequence[Change]:
+    def decide(reading: HostReading) -> Sequence[Change]:
         nonlocal wanted, missing
-        wanted, missing = concern.wanted(settings, seen), list(seen.names_of(concern).absent.values())
-        return concern.changes(wanted, seen[concern])
+        wanted, missing = concern.wanted(settings, reading), list(reading.names_of(concern).absent.values())
+        return concern.changes(wanted, reading[concern])
 
     if lacks(host.state, host.name):
         return
@@ -125,11 +125,11 @@ def collect_downloads() -> Commands:
 
 
 def _report(host: Host, concern: Concern[Any, Any], wanted: Any) -> None:
-    seen = reading_of(host)
+    reading = reading_of(host)
     tell = (concern.details if is_verbose(host.state) else None) or concern.report
-    if seen is not None and tell is not None:
-        for line in tell(wanted, seen[concern]).splitlines():
-            say(host, line)
+    if reading is not None and tell is not None:
+        for row in tell(wanted, reading[concern]).splitlines():
+            say(host, row)
 
 
 def _give_up_early(host: Host, changes: Sequence[Change]) -> None:
@@ -181,12 +181,12 @@ def converged() -> Commands:
         if (read := reading_of(host)) is not None and hold_of(host) is None:
             clear_dead(host, read[LEASED])
         return
-    seen = reading_of(host, whole=True)
-    if seen is None:
+    reading = reading_of(host, whole=True)
+    if reading is None:
         yield from unreadable(host)
         return
     for concern in managed(declared_of(host).steps):
-        for change in concern.pending(settings_of(host), seen):
+        for change in concern.pending(settings_of(host), reading):
             text = f"did not converge: still pending in {concern.name}: {change.sentence}"
             yield fail(coded("RW1104", text))
 
@@ -214,7 +214,7 @@ def hash_model_files() -> Commands:
     host = this_host()
     settings = settings_of(host)
     if settings.models.verify_deep:
-        yield from decide_and_carry_out(host, lambda seen: hash_changes(settings, seen[MODELS]))
+        yield from decide_and_carry_out(host, lambda reading: hash_changes(settings, reading[MODELS]))
 
 
 def try_keys(name: str) -> None:
@@ -242,7 +242,7 @@ def remove_left_behind(steps: Mapping[str, Sequence[str]], purge: bool = False) 
     host = this_host()
     if host.name in steps:
         declared = Declared(tuple(steps[host.name]))
-        yield from decide_and_carry_out(host, lambda seen: plan_left_behind(seen, declared, purge))
+        yield from decide_and_carry_out(host, lambda reading: plan_left_behind(reading, declared, purge))
 
 
 @operation()
@@ -254,9 +254,9 @@ def tear_down(purge: bool = False) -> Commands:
     host = this_host()
     plans: list[Teardown] = []
 
-    def decide(seen: HostReading) -> Sequence[Change]:
-        record: frozenset[Owned] = seen[RECORD]
-        plans.append(plan_teardown(seen, _read_marks(host, record), purge))
+    def decide(reading: HostReading) -> Sequence[Change]:
+        record: frozenset[Owned] = reading[RECORD]
+        plans.append(plan_teardown(reading, _read_marks(host, record), purge))
         return plans[-1].changes
 
     changes = yield from leased_changes(host, decide)
@@ -288,8 +288,8 @@ def _check_gone(host: Host, plan: Teardown) -> Commands:
     except StepFailedError as error:
         yield fail(coded(error.code, f"whether everything is gone is not known: {error.text}"))
         return
-    note("left", host=host.name, kept=plan.kept or None, unknown=plan.unknown or None, still=still or None)
-    for text in plan.kept:
+    note("left", host=host.name, kept=plan.retained or None, unknown=plan.unknown or None, still=still or None)
+    for text in plan.retained:
         say(host, f"left on the host: {text}")
     for text in plan.foreign:
         say(host, f"not Rackwright's, left as it is: {text}")

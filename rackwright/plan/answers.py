@@ -77,17 +77,17 @@ def parse_units(output: str) -> dict[str, dict[str, str]]:
     blocks = text.strip("\n").split("\n\n") if text.strip("\n") else []
     if blocks and len(blocks) != len(names.split()):
         raise ReadingError(f"systemd told of {len(blocks)} units, and was asked for: {names}", code="RW0502")
-    rows = (dict(line.split("=", 1) for line in block.split("\n") if "=" in line) for block in blocks)
+    rows = (dict(row.split("=", 1) for row in block.split("\n") if "=" in row) for block in blocks)
     return dict(zip(names.split(), rows, strict=False))
 
 
 def _bodies(output: str) -> Iterator[tuple[str, Any]]:
     """Yield Docker's successful answers by the last part of the path: info, containers, images, a container's name."""
     body: list[str] = []
-    for line in output.split("\n"):
-        words = line.split(" ")
+    for row in output.split("\n"):
+        words = row.split(" ")
         if words[0] != "answer" or len(words) != 3:
-            body.append(line)
+            body.append(row)
             continue
         _, status, url = words
         if status == "200":
@@ -108,12 +108,12 @@ def _json(text: str, url: str, kind: type) -> Any:
 
 def _container(entry: Mapping[str, Any]) -> ListedContainer:
     names = [name.removeprefix("/") for name in entry.get("Names") or ()]
-    own = next((name for name in names if "/" not in name), "")
+    direct = next((name for name in names if "/" not in name), "")
     at = frozenset(
         (port.get("IP", ""), port["PublicPort"]) for port in entry.get("Ports") or () if port.get("PublicPort")
     )
     ports, labels, running = frozenset(port for _, port in at), entry.get("Labels") or {}, entry.get("State") in RUNNING
-    return ListedContainer(entry["Id"], own, entry.get("Image") or "", running, labels, ports, at)
+    return ListedContainer(entry["Id"], direct, entry.get("Image") or "", running, labels, ports, at)
 
 
 def image_rows(image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -122,16 +122,16 @@ def image_rows(image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for repository, tags in _by_repository(image.get("RepoTags") or (), ":").items():
         for digest in digests.pop(repository, None) or (NONE,):
             yield from ((repository, tag, digest) for tag in tags)
-    for repository, left in digests.items():
-        yield from ((repository, NONE, digest) for digest in left)
+    for repository, unmatched in digests.items():
+        yield from ((repository, NONE, digest) for digest in unmatched)
 
 
 def _by_repository(references: Sequence[str], mark: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for reference in references:
-        repository, _, rest = reference.rpartition(mark)
+        repository, _, version = reference.rpartition(mark)
         if repository != NONE:
-            found.setdefault(_familiar(repository), []).append(rest)
+            found.setdefault(_familiar(repository), []).append(version)
     return found
 
 

@@ -81,7 +81,7 @@ class ResolvedNames:
 class HostReading:
     """A run's data about one host: its reading, by concern, and the data that the control machine got elsewhere."""
 
-    seen: Mapping[str, Any]
+    by_concern: Mapping[str, Any]
     managed: frozenset[str] | None = None
     """None where no deploy.py decides: a rollback, a teardown, a lock."""
     others: Mapping[str, HostReading] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class HostReading:
         return self.names.get(concern.name, ResolvedNames())
 
     def __getitem__(self, concern: Concern[Any, Seen]) -> Seen:
-        return cast(Seen, self.seen[concern.name])
+        return cast(Seen, self.by_concern[concern.name])
 
 
 def parse_all(
@@ -107,14 +107,14 @@ def parse_all(
     """Parse every section. Raises ReadingError with the concern whose lines failed or were invalid."""
     shared = [_output(name, sections[name]) if name in sections else "" for name in SHARED]
     answers = _made_of("units and containers", lambda: parse_answers(*shared))
-    seen = {concern.name: _parse(concern, sections[concern.name], answers) for concern in concerns}
-    return HostReading(seen, managed)
+    by_concern = {concern.name: _parse(concern, sections[concern.name], answers) for concern in concerns}
+    return HostReading(by_concern, managed)
 
 
 def _parse(concern: Concern[Any, Seen], section: Section, answers: Answers) -> Seen:
-    own = _output(concern.name, section)
+    output = _output(concern.name, section)
     joined = concern.joined
-    return _made_of(concern.name, lambda: concern.parse(joined(own, answers) if joined else own))
+    return _made_of(concern.name, lambda: concern.parse(joined(output, answers) if joined else output))
 
 
 def _output(name: str, section: Section) -> str:

@@ -28,7 +28,7 @@ PROGRESS = "progress"
 class Event:
     """A message of a job to the control machine: a defined keyword, and a text that is data."""
 
-    word: str
+    kind: str
     text: str
 
 
@@ -49,11 +49,11 @@ class Splitter:
 
     def feed(self, content: bytes) -> Iterator[str]:
         """Yield the lines that end in `content`."""
-        *ended, rest = content.split(b"\n")
+        *ended, unfinished = content.split(b"\n")
         for part in ended:
             self._add(part)
             yield self._take()
-        self._add(rest)
+        self._add(unfinished)
 
     def end(self) -> Iterator[str]:
         """Yield the last line, when it has no line break."""
@@ -61,9 +61,9 @@ class Splitter:
             yield self._take()
 
     def _add(self, part: bytes) -> None:
-        kept = part[: self._longest - len(self._line)]
-        self._line += kept
-        self._dropped += len(part) - len(kept)
+        fitting = part[: self._longest - len(self._line)]
+        self._line += fitting
+        self._dropped += len(part) - len(fitting)
 
     def _take(self) -> str:
         # Decoded when it is whole: a character may have come in two parts.
@@ -95,8 +95,8 @@ class JobStream:
         begin, done = self.log_bytes, 0
         self.log_bytes += len(log)
         while self._waiting and self._waiting[0][0] <= self.log_bytes:
-            place, event = self._waiting.popleft()
-            here = max(place - begin, done)
+            position, event = self._waiting.popleft()
+            here = max(position - begin, done)
             yield from map(without_secrets, self._lines.feed(log[done:here]))
             yield event
             done = here

@@ -39,8 +39,8 @@ class ClientPort:
             found = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
             return False
-        own = getattr(found, "ipv4_mapped", None) or found
-        return not self.networks or any(own in ipaddress.ip_network(text, strict=False) for text in self.networks)
+        client = getattr(found, "ipv4_mapped", None) or found
+        return not self.networks or any(client in ipaddress.ip_network(text, strict=False) for text in self.networks)
 
 
 def unreached(settings: EndpointSettings) -> tuple[str, ...]:
@@ -50,10 +50,12 @@ def unreached(settings: EndpointSettings) -> tuple[str, ...]:
     """
     if settings.allow_from in (None, "private", "any") or settings.is_local:
         return ()
-    own = ipaddress.ip_address(settings.address)
-    if own == ipaddress.ip_address("::") and settings.network == "host":
+    bound = ipaddress.ip_address(settings.address)
+    if bound == ipaddress.ip_address("::") and settings.network == "host":
         return ()
-    return tuple(text for text in settings.networks if ipaddress.ip_network(text, strict=False).version != own.version)
+    return tuple(
+        text for text in settings.networks if ipaddress.ip_network(text, strict=False).version != bound.version
+    )
 
 
 def unreached_text(settings: EndpointSettings) -> str:
@@ -79,8 +81,8 @@ def client_port_of(settings: EndpointSettings) -> ClientPort | None:
     """Return the port for an endpoint's clients; None when it listens on loopback only."""
     if settings.is_local:
         return None
-    own = ipaddress.ip_address(settings.address)
-    return ClientPort(settings.port, settings.networks, settings.network, "" if own.is_unspecified else str(own))
+    bound = ipaddress.ip_address(settings.address)
+    return ClientPort(settings.port, settings.networks, settings.network, "" if bound.is_unspecified else str(bound))
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def why_probe_failed(lines: Sequence[str]) -> str:
 
     Raises ReadingError when the attempt was not possible.
     """
-    why = next((line.partition(CONNECT)[2] for line in lines if CONNECT in line), "").lower()
+    why = next((row.partition(CONNECT)[2] for row in lines if CONNECT in row), "").lower()
     match pairs("\n".join(lines)).get("status"):
         case "0":
             return ""
@@ -160,10 +162,10 @@ def unreachable(client_port: ClientPort, failed: Sequence[ProbeResult], address:
 
 def not_checked(client_port: ClientPort, here: Prober, peers: Sequence[Prober], address: str) -> str:
     """Return the sentence when no possible prober is allowed. peers: the other hosts that were asked."""
-    asked = ", ".join(map(str, [here, *peers]))
+    probers = ", ".join(map(str, [here, *peers]))
     more = "" if peers else ", and no other host of this run is connected"
     return (
-        f"port {client_port.port} is not checked: allow_from ({who(client_port.networks)}) lets in none of {asked}"
+        f"port {client_port.port} is not checked: allow_from ({who(client_port.networks)}) lets in none of {probers}"
         f"{more}; "
         f"next, from where clients are: curl http://{in_url(address)}:{client_port.port}/health"
     )

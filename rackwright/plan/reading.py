@@ -74,11 +74,11 @@ def parse(lines: Iterable[str], expected: Iterable[str]) -> dict[str, Section]:
 
     Raises ReadingError when a section is missing or cut short: the host is then unknown, never "as if empty".
     """
-    rest = iter(lines)
-    nonce = next((line.removeprefix(HEAD) for line in rest if line.startswith(HEAD)), "")
+    remaining = iter(lines)
+    nonce = next((row.removeprefix(HEAD) for row in remaining if row.startswith(HEAD)), "")
     if not nonce:
         raise ReadingError(f"the reading broke off before: {', '.join(expected) or 'its beginning'}", code="RW0506")
-    bodies, packed = _bodies(rest, nonce)
+    bodies, packed = _bodies(remaining, nonce)
     missing = [wanted for wanted in expected if wanted not in bodies]
     if missing or packed is None:
         raise ReadingError(f"the reading broke off before: {', '.join(missing) or 'its end'}", code="RW0506")
@@ -90,8 +90,8 @@ def _bodies(lines: Iterator[str], nonce: str) -> tuple[dict[str, tuple[list[str]
     """Return each section's end marker and lines, and the archive of all files; None when it is missing."""
     found: dict[str, tuple[list[str], list[str]]] = {}
     name, body = "", list[str]()
-    for line in lines:
-        match line.split(" "):
+    for row in lines:
+        match row.split(" "):
             case [seen, "begin", begun] if seen == nonce:
                 name, body = begun, []
             case [seen, "text", *words] if seen == nonce:
@@ -101,7 +101,7 @@ def _bodies(lines: Iterator[str], nonce: str) -> tuple[dict[str, tuple[list[str]
             case [seen, "files", packed] if seen == nonce:
                 return found, packed
             case _:
-                body.append(line)
+                body.append(row)
     return found, None
 
 
@@ -124,19 +124,19 @@ def _unpacked(packed: str) -> dict[str, str]:
 def _section(words: list[str], body: list[str], nonce: str, contents: Mapping[str, str]) -> Section:
     if body and body[-1] == "":
         body.pop()
-    output = "\n".join(_with_content(line, nonce, contents) for line in body)
+    output = "\n".join(_with_content(row, nonce, contents) for row in body)
     try:
         return Section(int(words[0]), output, decode(words[1] if len(words) > 1 else ""))
     except (ValueError, IndexError) as error:
         raise ReadingError(f"a section of the reading has no end: {words!r}", code="RW0506") from error
 
 
-def _with_content(line: str, nonce: str, contents: Mapping[str, str]) -> str:
+def _with_content(row: str, nonce: str, contents: Mapping[str, str]) -> str:
     """Return a line with the content of the file in it, if any."""
-    words, named, path = line.partition(f" {nonce}:")
+    words, named, path = row.partition(f" {nonce}:")
     if named and path not in contents:
         raise ReadingError(f"{path} could not be read", code="RW0506")
-    return f"{words} {contents[path]}" if named else line
+    return f"{words} {contents[path]}" if named else row
 
 
 def lines_of(output: str) -> list[str]:
@@ -145,7 +145,7 @@ def lines_of(output: str) -> list[str]:
     Only a line feed ends one, as for the shell that printed it; Python's own splitlines() would also break a line at
     characters that a name may hold.
     """
-    return [line for line in output.split("\n") if line]
+    return [row for row in output.split("\n") if row]
 
 
 def decode(text: str) -> str:
@@ -159,8 +159,8 @@ def decode(text: str) -> str:
 def files(output: str) -> dict[str, str | None]:
     """Return contents by path of all lines that `show` printed; None where the file is absent."""
     found: dict[str, str | None] = {}
-    for line in lines_of(output):
-        words = line.split(" ")
+    for row in lines_of(output):
+        words = row.split(" ")
         if words[0] == "file" and len(words) >= 2:
             found[words[1]] = decode(words[2] if len(words) > 2 else "")
         elif words[0] == "none" and len(words) == 2:
@@ -170,10 +170,10 @@ def files(output: str) -> dict[str, str | None]:
 
 def pairs(output: str) -> dict[str, str]:
     """Return `key=value` lines as a mapping; lines without `=` are left out."""
-    return dict(line.split("=", 1) for line in lines_of(output) if "=" in line)
+    return dict(row.split("=", 1) for row in lines_of(output) if "=" in row)
 
 
 def whole_number(text: object) -> int | None:
     """Parse a whole number from a host; None for all else, and for an implausibly large one."""
-    word = str(text)
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 19 else None
+    digits = str(text)
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None

@@ -35,10 +35,10 @@ def _render(template: str, places: Sequence[Path], values: Mapping[str, Any]) ->
     try:
         return _plain(_environment(tuple(places)).get_template(template).render(**values))
     except BROKEN as error:
-        line = f":{error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
+        at = f":{error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
         name = getattr(error, "name", None) if isinstance(error, TemplateError) else None
         why = getattr(error, "message", None) or error
-        text = f"templates/{name or template}{line}: {why}; next: fix it, then: rackwright check INVENTORY"
+        text = f"templates/{name or template}{at}: {why}; next: fix it, then: rackwright check INVENTORY"
         raise SettingsError(text, code="RW0507") from error
 
 
@@ -69,7 +69,7 @@ class _Files(FileSystemLoader):
 def _environment(places: tuple[Path, ...]) -> Environment:
     """Return the environment: compiled templates are cached, and compiled again when their file has changed."""
     return Environment(
-        loader=ChoiceLoader([_Files(place) for place in places]),
+        loader=ChoiceLoader([_Files(folder) for folder in places]),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
@@ -80,10 +80,10 @@ class Expanded(str):
     """An argument of an Exec line in which systemd expands variables, written `${NAME}`."""
 
 
-def systemd_word(word: str) -> str:
+def systemd_word(argument: str) -> str:
     """Return one argument of an Exec line: specifiers and variables doubled, quoted where systemd would split."""
-    text = word.replace("%", "%%")
-    if isinstance(word, Expanded):
+    text = argument.replace("%", "%%")
+    if isinstance(argument, Expanded):
         return text
     text = text.replace("$", "$$")
     if text and all(char.isalnum() or char in "-_./:=,@+%$[]" for char in text):
@@ -94,4 +94,4 @@ def systemd_word(word: str) -> str:
 
 def systemd_command(groups: list[list[str]]) -> str:
     """Return a long command, one group of arguments in each line, so that people can read it in `systemctl cat`."""
-    return " \\\n    ".join(" ".join(systemd_word(word) for word in group) for group in groups)
+    return " \\\n    ".join(" ".join(systemd_word(argument) for argument in group) for group in groups)

@@ -92,7 +92,7 @@ class Calm:
 
     def says(self, heard: Heard) -> bool:
         """Return whether this is printed."""
-        phase = _repeated(heard.text) if isinstance(heard, Event) and heard.word == PROGRESS else None
+        phase = _repeated(heard.text) if isinstance(heard, Event) and heard.kind == PROGRESS else None
         if phase is None:
             return True
         now = self._clock()

@@ -40,7 +40,7 @@ class Download:
     """Set once the host's job runs, or never will."""
     ended: Event = field(default_factory=new_event)
     failure: Exception | None = None
-    said: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    output: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
 
     @property
     def is_cut_off(self) -> bool:
@@ -62,9 +62,9 @@ def under_way(host: Host) -> list[Download]:
 
 def begin(host: Host, job: Job, alone: bool = False) -> None:
     """Have a host begin a download, behind those that the job must come after, and return."""
-    own = under_way(host)
-    download = Download(job, alone, tuple(one for one in own if one.job.name in job.after))
-    own.append(download)
+    queue = under_way(host)
+    download = Download(job, alone, tuple(one for one in queue if one.job.name in job.after))
+    queue.append(download)
     work = beside(host, lambda: _carry_out(host, download))
     spawn(work, f"{host.name} {job.name}")
 
@@ -88,21 +88,21 @@ def _follow(host: Host, download: Download) -> None:
         return
 
     def show(text: str) -> None:
-        download.said.append(printable(text))
+        download.output.append(printable(text))
         say(host, f"  {job.title}: {text}")
 
     ended = show_job(host, job, show, download.runs.set)
     if ended.status != 0:
-        raise StepFailedError("\n".join([f"{job.title}: {ended.text}:", *download.said]), code=job.code)
+        raise StepFailedError("\n".join([f"{job.title}: {ended.text}:", *download.output]), code=job.code)
 
 
 def collect(host: Host) -> Iterator[Download]:
     """Wait for all downloads of a host, in their order. One that only failed since another one did is left out."""
-    own = under_way(host)
-    while own:
-        download = own[0]
+    queue = under_way(host)
+    while queue:
+        download = queue[0]
         download.ended.wait()
-        own.remove(download)
+        queue.remove(download)
         if download.failure is not None and not isinstance(download.failure, StepFailedError):
             raise download.failure
         if not download.is_cut_off:

@@ -55,10 +55,10 @@ def start_script(job: Job) -> str:
 
 def parse_started(lines: Sequence[str]) -> Started:
     """Parse what `start_script` printed. Raises ReadingError when it is not that."""
-    word, _, nonce = (lines[-1] if lines else "").partition(" ")
-    if word not in ("started", "joined"):
+    state, _, nonce = (lines[-1] if lines else "").partition(" ")
+    if state not in ("started", "joined"):
         raise ReadingError("the job was neither started nor joined", code="RW0706")
-    return Started(word == "joined", nonce)
+    return Started(state == "joined", nonce)
 
 
 def _digest(job: Job) -> str:
@@ -86,10 +86,10 @@ def follow_script(name: str, nonce: str, log: int, events: int, seconds: float) 
 
     seconds: how long it has been followed. What is only shown is gathered for a second at first, later for three.
     """
-    own = {"unit": job_unit(name), "folder": job_folder(name), "nonce": nonce}
+    job = {"unit": job_unit(name), "folder": job_folder(name), "nonce": nonce}
     gather = 10 if seconds < AT_FIRST else 30
     shown = f" {' '.join(SHOWN)} "
-    return host_script("job_follow", **own, log=log, events=events, gather=gather, patience=PATIENCE, shown=shown)
+    return host_script("job_follow", **job, log=log, events=events, gather=gather, patience=PATIENCE, shown=shown)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Ended:
 
 def parse_update(lines: Sequence[str]) -> JobUpdate:
     """Parse what `follow_script` printed. Raises ReadingError when it is not that, or of another job."""
-    values = dict(line.split("=", 1) for line in lines if "=" in line)
+    values = dict(row.split("=", 1) for row in lines if "=" in row)
     if "other" in values:
         raise ReadingError(
             "it has ended, and another run has begun one of the same name since; run the command again", code="RW0707"

@@ -133,7 +133,7 @@ def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[H
     heed(heard)
     if (
         isinstance(heard, Event)
-        and heard.word == PROGRESS
+        and heard.kind == PROGRESS
         and (fields := meter.progress_fields(heard.text, time.monotonic()))
     ):
         note("progress", host=host.name, job=job.name, **fields)

@@ -103,8 +103,8 @@ class _Probe:
     @cached_property
     def _known_peers(self) -> list[Prober]:
         others = [one for one in self.host.state.inventory if one.connected and one.name != self.host.name]
-        known = [Prober(one.name, str(one.data.get("ssh_hostname") or one.name)) for one in others]
-        return likely_first(self.client_port, known)[:PEERS]
+        peers = [Prober(one.name, str(one.data.get("ssh_hostname") or one.name)) for one in others]
+        return likely_first(self.client_port, peers)[:PEERS]
 
     def _peers(self) -> Iterator[Prober]:
         """Yield each by the address that it would really come from."""

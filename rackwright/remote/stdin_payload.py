@@ -70,7 +70,7 @@ def failed_of(errors: Sequence[str]) -> tuple[int, list[str]]:
     The number is 0 when the batch failed before its first step.
     """
     *lines, last = errors or [""]
-    said, mark, number = last.rpartition(_MARK)
+    text, mark, number = last.rpartition(_MARK)
     if not mark:
         return 0, list(errors)
-    return int(number), [*lines, said] if said else lines
+    return int(number), [*lines, text] if text else lines

@@ -42,22 +42,22 @@ REPLACED = (
 
 def why_refused(errors: Sequence[str], output: Sequence[str]) -> str | None:
     """Return the sentence for a command that sudo or the login shell refused, with its code; None for another cause."""
-    found = why_unread(False, *([line for line in lines if line] for lines in (output, errors)))
+    found = why_unread(False, *([row for row in lines if row] for lines in (output, errors)))
     return coded(*found) if found else None
 
 
 def why_unread(ok: bool, output: Sequence[str], errors: Sequence[str]) -> tuple[str, str] | None:
     """Return code and sentence of the cause, where a login's output of a reading tells it; None for another one."""
-    for word, code, text in _CAUSES:
-        if any(word in line for line in (*errors, *(() if ok else output))):
+    for mark, code, text in _CAUSES:
+        if any(mark in row for row in (*errors, *(() if ok else output))):
             return code, text
     if not (ok or output or errors):
         return "RW0769", f"the login's shell ended without a word, as /bin/false does: {_SHELL}"
-    if any(_starts_nothing(line) for line in errors):
+    if any(_starts_nothing(row) for row in errors):
         return NOEXEC
-    return REPLACED if ok and not any(line.startswith(HEAD) for line in output) else None
+    return REPLACED if ok and not any(row.startswith(HEAD) for row in output) else None
 
 
-def _starts_nothing(line: str) -> bool:
+def _starts_nothing(row: str) -> bool:
     """Return whether a shell, or `timeout`, says that it could not start a program that everybody may start."""
-    return line.endswith(tuple(f": {program}: Permission denied" for program in ("sh", "base64", "timeout")))
+    return row.endswith(tuple(f": {program}: Permission denied" for program in ("sh", "base64", "timeout")))

@@ -144,8 +144,8 @@ def rename(key: str, value: Any) -> tuple[str, Any]:
     """
     new = RENAMED.get(key, key)
     if new == "_sudo" and isinstance(value, str | int):
-        word = str(value).lower()
-        return new, True if word in TRUE else False if word in FALSE else value
+        text = str(value).lower()
+        return new, True if text in TRUE else False if text in FALSE else value
     if new == "ssh_port" and isinstance(value, str) and PORT.fullmatch(value):
         return new, int(value)
     return new, value

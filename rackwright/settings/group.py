@@ -47,7 +47,7 @@ class Group:
         return self.members[FIRST_RANK]
 
     @property
-    def own(self) -> GroupMember:
+    def member(self) -> GroupMember:
         """The member that this host is."""
         return self.members[self.rank]
 

@@ -275,11 +275,11 @@ class HostSettings(EndpointSettings):
 
         Reading another one raises UnlistedSectionError.
         """
-        if (known := self.narrowed.get(sections)) is not None:
-            return known
-        kept = sections | (ENDPOINT_KEYS if ENDPOINTS in sections else frozenset())
+        if (narrowed := self.narrowed.get(sections)) is not None:
+            return narrowed
+        retained = sections | (ENDPOINT_KEYS if ENDPOINTS in sections else frozenset())
         found = self.model_copy()
-        for key in HostSettings.model_fields.keys() - kept:
+        for key in HostSettings.model_fields.keys() - retained:
             vars(found).pop(key, None)  # gone already, where one concern asks another
         return self.narrowed.setdefault(sections, found)
 
@@ -329,10 +329,12 @@ class HostSettings(EndpointSettings):
     def all_endpoints(self) -> dict[str, EndpointSettings]:
         """Endpoints by name: the listed ones, each over the top-level keys, or the top-level one if it has a model."""
         base = {key: getattr(self, key) for key in EndpointSettings.model_fields if key in self.model_fields_set}
-        own = self.endpoints or ({self.endpoint_name: {}} if self.model else {})
-        self._refuse_reserved(own)
-        asked = {name: EndpointSettings.model_validate(overlay(base, keys)) for name, keys in own.items()}
-        found = [pair for name, endpoint in asked.items() for pair in replicas(name, endpoint, self._replicas_at(name))]
+        listed = self.endpoints or ({self.endpoint_name: {}} if self.model else {})
+        self._refuse_reserved(listed)
+        parsed = {name: EndpointSettings.model_validate(overlay(base, keys)) for name, keys in listed.items()}
+        found = [
+            pair for name, endpoint in parsed.items() for pair in replicas(name, endpoint, self._replicas_at(name))
+        ]
         names = [name for name, _ in found]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
@@ -379,26 +381,26 @@ def replicas(name: str, endpoint: EndpointSettings, at: tuple[str, ...]) -> list
     ]
 
 
-def overlay(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return `own` over `base` key by key.
+def overlay(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return `over` over `base` key by key.
 
     So are the sections `gate` and `container`, and `engine` alone is merged deep (DECISIONS 37).
     """
-    merged = {**base, **own}
-    if "engine" in base and "engine" in own:
-        merged["engine"] = deep_merge(base["engine"], own["engine"])
+    merged = {**base, **over}
+    if "engine" in base and "engine" in over:
+        merged["engine"] = deep_merge(base["engine"], over["engine"])
     for section in ("gate", "container"):
         weaker = base.get(section)
         weaker = weaker.model_dump(exclude_unset=True) if isinstance(weaker, Frozen) else weaker
-        if isinstance(weaker, dict) and isinstance(own.get(section), dict):
-            merged[section] = {**weaker, **own[section]}
+        if isinstance(weaker, dict) and isinstance(over.get(section), dict):
+            merged[section] = {**weaker, **over[section]}
     return merged
 
 
-def deep_merge(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return `own` over `base`, mappings merged key by key, everything else replaced."""
+def deep_merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return `over` over `base`, mappings merged key by key, everything else replaced."""
     merged = dict(base)
-    for key, value in own.items():
+    for key, value in over.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = deep_merge(merged[key], value) if both else value
     return merged

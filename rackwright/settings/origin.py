@@ -13,12 +13,12 @@ class Origin:
     """A file as the user knows it (relative to the site) and a line; line 0 means the file as a whole."""
 
     file: str
-    line: int = 0
-    word: str = field(default="", compare=False)
+    line_number: int = 0
+    written: str = field(default="", compare=False)
     """The key as it was written, where it is Ansible's name for ours."""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
+        return f"{self.file}:{self.line_number}" if self.line_number else self.file
 
 
 Origins = dict[KeyPath, Origin]

@@ -41,14 +41,14 @@ class InvalidSettingsError(SettingsError):
 def _lines(problems: Sequence[Problem]) -> list[str]:
     hosts: dict[tuple[str, int, str, str], dict[str, bool]] = {}
     for problem in problems:
-        file, line = (problem.where.file, problem.where.line) if problem.where else ("", 0)
-        seen = hosts.setdefault((file, line, _text(problem), problem.code), {})
+        file, number = (problem.where.file, problem.where.line_number) if problem.where else ("", 0)
+        by_host = hosts.setdefault((file, number, _text(problem), problem.code), {})
         if problem.host:
-            seen[problem.host] = seen.get(problem.host, False) or problem.of_host
+            by_host[problem.host] = by_host.get(problem.host, False) or problem.of_host
     every = {problem.host for problem in problems if problem.host}
     return [
-        printable(f"  {coded(code, _place(file, line, list(names)))}{text}{_on(file, names, every)}")
-        for (file, line, text, code), names in sorted(hosts.items(), key=lambda one: one[0])
+        printable(f"  {coded(code, _place(file, number, list(names)))}{text}{_on(file, names, every)}")
+        for (file, number, text, code), names in sorted(hosts.items(), key=lambda one: one[0])
     ]
 
 
@@ -63,18 +63,18 @@ def _on(file: str, hosts: Mapping[str, bool], every: Collection[str]) -> str:
 
 
 def _text(problem: Problem) -> str:
-    written = problem.where.word if problem.where else ""
+    written = problem.where.written if problem.where else ""
     path = (written, *problem.path[1:]) if written else problem.path
     return f"{dotted(path)}: {problem.text}" if path else problem.text
 
 
-def _place(file: str, line: int, hosts: Sequence[str]) -> str:
+def _place(file: str, number: int, hosts: Sequence[str]) -> str:
     if file:
-        return f"{Origin(file, line)}: "
+        return f"{Origin(file, number)}: "
     return f"{some(hosts)}: " if hosts else ""
 
 
 def some(hosts: Sequence[str]) -> str:
     """Name the first three, and how many more."""
-    rest = len(hosts) - 3
-    return ", ".join(hosts[:3]) + (f" and {rest} more" if rest > 0 else "")
+    remaining = len(hosts) - 3
+    return ", ".join(hosts[:3]) + (f" and {remaining} more" if remaining > 0 else "")

@@ -51,15 +51,15 @@ def all_definitions() -> dict[str, Json]:
     _, schema = models_json_schema(models, ref_template=REFERENCES + "{model}")  # type: ignore[arg-type]
     definitions: dict[str, Json] = _without_titles(schema["$defs"])
     for model in _below(Frozen):
-        if own := definitions.get(model.__name__):
-            _describe(own["properties"], model)
+        if definition := definitions.get(model.__name__):
+            _describe(definition["properties"], model)
     return definitions
 
 
 def _below(model: type[Frozen]) -> Iterator[type[Frozen]]:
-    for own in model.__subclasses__():
-        yield own
-        yield from _below(own)
+    for child in model.__subclasses__():
+        yield child
+        yield from _below(child)
 
 
 def _describe(properties: Json, model: type[Frozen]) -> None:
@@ -124,9 +124,9 @@ SECTIONS = (
 def markdown() -> str:
     """Return the reference page."""
     definitions = all_definitions()
-    own = set(definitions["EndpointSettings"]["properties"])
+    of_endpoint = set(definitions["EndpointSettings"]["properties"])
     definitions["HostSettings"]["properties"] = {
-        key: value for key, value in definitions["HostSettings"]["properties"].items() if key not in own
+        key: value for key, value in definitions["HostSettings"]["properties"].items() if key not in of_endpoint
     }
     parts = [INTRODUCTION]
     for title, name, text in SECTIONS:

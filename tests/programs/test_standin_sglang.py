@@ -87,11 +87,11 @@ def test_the_gates_rows_measure_it(server: Running) -> None:
     assert refuses(sampled, None, ask_row(sampled))
     server.set_faults()
     steps = engine_steps(server.url, MODEL, "sglang")
-    assert "sglang:generation_tokens grew by" in ask_row(steps).seen
+    assert "sglang:generation_tokens grew by" in ask_row(steps).text
     server.set_faults({"fault": "hang_after_seconds", "value": 0})
     hung = ask_row(steps, patience=2)
     server.set_faults()
-    assert (refuses(steps, None, hung), hung.seen.endswith("it hangs")) == (True, True), hung
+    assert (refuses(steps, None, hung), hung.text.endswith("it hangs")) == (True, True), hung
 
 
 def test_n_grams_win_what_was_said_before(bench: Bench) -> None:
@@ -102,7 +102,7 @@ def test_n_grams_win_what_was_said_before(bench: Bench) -> None:
     assert first["spec_verify_ct"] == first["completion_tokens"] - 1
     assert again["spec_verify_ct"] < first["spec_verify_ct"]
     assert ask_row(drafts_accepted(running.url, "llama", "sglang", "NGRAM")).passed
-    assert "its scheduler answers" in ask_row(engine_steps(running.url, "llama", "sglang")).seen
+    assert "its scheduler answers" in ask_row(engine_steps(running.url, "llama", "sglang")).text
 
 
 def test_its_health_goes(server: Running) -> None:

@@ -100,12 +100,12 @@ def test_the_gates_rows_measure_it(server: Running) -> None:
     assert (refuses(drafts, None, verdict), verdict.figure) == (True, 1.0), verdict
     server.set_faults()
     steps = engine_steps(server.url, MODEL, "vllm")
-    assert "iteration_tokens_total_count grew by" in ask_row(steps).seen
+    assert "iteration_tokens_total_count grew by" in ask_row(steps).text
     server.set_faults({"fault": "hang_after_seconds", "value": 0})
     assert (server.get("/health").status_code, "num_requests_running" in server.get("/metrics").text) == (200, True)
     hung = ask_row(steps, patience=2)
     server.set_faults()
-    assert (refuses(steps, None, hung), hung.seen.endswith("it hangs")) == (True, True), hung
+    assert (refuses(steps, None, hung), hung.text.endswith("it hangs")) == (True, True), hung
 
 
 def test_samples_that_drafting_spoils_are_refused_where_short_answers_pass(server: Running) -> None:

@@ -119,11 +119,11 @@ def test_every_request_of_the_longer_rows_carries_it(server: ThreadingHTTPServer
 def test_an_endpoint_that_lets_anybody_in_is_refused(server: ThreadingHTTPServer) -> None:
     row = asks_for_key(url(server))
     verdict = judge_safely(row, parse_answer(ran(row).stdout.split("\n")))
-    assert (verdict.passed, verdict.seen.endswith(" /v1/models answers 401")) == (True, True)
+    assert (verdict.passed, verdict.text.endswith(" /v1/models answers 401")) == (True, True)
     Keyed.key = None
     verdict = judge_safely(row, parse_answer(ran(row).stdout.split("\n")))
     assert not verdict.passed
-    assert "answers 200, expected 401: " in verdict.seen
+    assert "answers 200, expected 401: " in verdict.text
 
 
 # -- which rows carry it: those of a release that asks for one, whichever is asked
@@ -194,7 +194,7 @@ def test_the_peak_of_threads_is_told_against_the_limit(
     tmp_path: Path, files: dict[str, str], passed: bool, seen: str
 ) -> None:
     verdict = counted(tmp_path, files)
-    assert (verdict.passed, verdict.measured, verdict.seen) == (passed, True, seen)
+    assert (verdict.passed, verdict.measured, verdict.text) == (passed, True, seen)
 
 
 def test_a_host_without_such_a_group_is_not_measured(tmp_path: Path) -> None:

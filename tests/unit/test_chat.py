@@ -21,7 +21,7 @@ def host(rank: int) -> Any:
     """A member of a pair, as a connected host."""
     group = Group("llm", MEMBERS, rank)
     settings = SimpleNamespace(group=group, follows=not group.is_head, all_endpoints={"llm": None})
-    return SimpleNamespace(host=SimpleNamespace(name=group.own.host), entry=SimpleNamespace(settings=settings))
+    return SimpleNamespace(host=SimpleNamespace(name=group.member.host), entry=SimpleNamespace(settings=settings))
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -118,7 +118,7 @@ def edited_host() -> tuple[HostSettings, HostReading, Release]:
 def staged(reading: HostReading, release: Release) -> HostReading:
     """The same host with that release in its place."""
     sums = {**reading[RELEASE].sums["llm"], release.hash: release.sums}
-    return HostReading({**reading.seen, RELEASE.name: SeenReleases({"llm": sums})})
+    return HostReading({**reading.by_concern, RELEASE.name: SeenReleases({"llm": sums})})
 
 
 def test_a_plan_stages_it_and_then_has_nothing_to_do() -> None:
@@ -169,7 +169,7 @@ def swapped(reading: HostReading) -> HostReading:
     """The host with another GPU in place of its first."""
     seen = reading[GPUS]
     first = replace(seen.gpus[0], uuid="GPU-from-the-shelf")
-    return HostReading({**reading.seen, GPUS.name: replace(seen, gpus=(first, *seen.gpus[1:]))})
+    return HostReading({**reading.by_concern, GPUS.name: replace(seen, gpus=(first, *seen.gpus[1:]))})
 
 
 def test_hosts_with_other_gpus_have_the_same_release() -> None:

@@ -86,7 +86,7 @@ def reading(section: str = "", docker: dict[str, Any] | None = None, **endpoints
     seen = replace(recorded()[DOCKER], **{"serving": names, **(docker or {})})
     own = replace(recorded()[ENDPOINT], docker=True, endpoints=there)
     return HostReading(
-        {**recorded().seen, DOCKER.name: seen, ENDPOINT.name: own, DOCKERD.name: parse(section)},
+        {**recorded().by_concern, DOCKER.name: seen, ENDPOINT.name: own, DOCKERD.name: parse(section)},
     )
 
 
@@ -337,7 +337,7 @@ class Machine:
         told = [text for text in steps.read_text().splitlines() if text.startswith(words)]
         stream = JobStream("n")
         heard = [*stream.take((self.job / "log").read_bytes(), (self.job / "events").read_bytes()), *stream.end()]
-        said = [one if isinstance(one, str) else f"{one.word}: {one.text}" for one in heard]
+        said = [one if isinstance(one, str) else f"{one.kind}: {one.text}" for one in heard]
         return done.returncode, told, "\n".join(said)
 
     def marks(self) -> list[str]:

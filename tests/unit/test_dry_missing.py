@@ -40,7 +40,7 @@ def run(host: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def changes(_: Any, decide: Callable[[HostReading], list[Change]]) -> Generator[Any, None, list[Change]]:
         yield from ()
-        return decide(HostReading({**reading.seen, IMAGE.name: images}, names=names))
+        return decide(HostReading({**reading.by_concern, IMAGE.name: images}, names=names))
 
     monkeypatch.setattr(steps, "leased_changes", changes)
     monkeypatch.setattr(steps, "settings_of", lambda _: settings(image="r:9.9.9"))

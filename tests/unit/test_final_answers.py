@@ -115,9 +115,9 @@ def test_a_number_among_nonsense_is_no_answer(content: str) -> None:
 
 
 def test_the_text_of_the_row_says_why() -> None:
-    assert verdict_on(NONSENSE[0]).seen.endswith(": it makes no sense: no words of a language")
-    assert verdict_on(NONSENSE[5]).seen.endswith(": it makes no sense: broken characters")
-    assert verdict_on(NONSENSE[7]).seen.endswith(" more words follow the number")
+    assert verdict_on(NONSENSE[0]).text.endswith(": it makes no sense: no words of a language")
+    assert verdict_on(NONSENSE[5]).text.endswith(": it makes no sense: broken characters")
+    assert verdict_on(NONSENSE[7]).text.endswith(" more words follow the number")
 
 
 @pytest.mark.parametrize("key", ["reasoning", "reasoning_content"])

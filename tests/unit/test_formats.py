@@ -68,7 +68,7 @@ def test_it_is_refused_before_anything_is_written() -> None:
 
 def test_not_even_one_that_is_no_longer_wanted_is_removed() -> None:
     host = SeenEndpoints(True, {"old": replace(AT_REST, format=3)}, dict(BOOT), True)
-    reading = HostReading({**recorded("converged").seen, ENDPOINT.name: host})
+    reading = HostReading({**recorded("converged").by_concern, ENDPOINT.name: host})
     assert [change.what for change in ENDPOINT.pending(settings(), reading)] == ["leave endpoint old alone"]
 
 
@@ -81,7 +81,7 @@ def test_a_host_of_another_format_is_torn_down() -> None:
         line(WANTED.files["spec.json"]), line(json.dumps({"format": 3}))
     )
     record = frozenset({Owned("unit", "rackwright-llm.service")})
-    reading = HostReading({**recorded("converged").seen, ENDPOINT.name: parse(text), RECORD.name: record})
+    reading = HostReading({**recorded("converged").by_concern, ENDPOINT.name: parse(text), RECORD.name: record})
     found = plan_teardown(reading, Marks(), purge=False)
     assert any("rackwright-llm.service" in change.what for change in found.changes)
 
@@ -91,7 +91,7 @@ def test_a_host_of_another_format_is_torn_down() -> None:
 
 def test_what_a_release_needs_is_read_from_its_own_list() -> None:
     output = f"{WANTED.hash} {line(WANTED.files[NEEDS])}\nf941040613a5 \n"
-    assert parse_kept(output).kept == (
+    assert parse_kept(output).releases == (
         KeptRelease(WANTED.hash, WANTED.spec.image, frozenset({"/srv/models/base", "/srv/encodings"})),
         KeptRelease("f941040613a5", "", frozenset()),
     )

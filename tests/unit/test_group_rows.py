@@ -42,7 +42,7 @@ def test_sockets_are_refused_where_more_was_asked_for(asked: str, body: str, pas
     verdict = judged(asked, body)
     assert verdict.passed is passed
     assert is_refused(transport("u", "c", asked), verdict) is not passed
-    assert passed or verdict.seen.endswith(f", and {asked} was asked for")
+    assert passed or verdict.text.endswith(f", and {asked} was asked for")
 
 
 @pytest.mark.parametrize("asked", ["any", "rdma"])
@@ -101,7 +101,7 @@ def test_what_nccl_really_prints_is_found_in_the_units_journal(tmp_path: Path) -
 )
 def test_what_carries_the_traffic_is_said_in_words(lines: str, carried: str, tmp_path: Path) -> None:
     """By the formats of NCCL's sources (src/init.cc, src/mnnvl.cc, src/transport)."""
-    assert judged("any", read_by_the_host("any", tmp_path, lines)).seen == carried
+    assert judged("any", read_by_the_host("any", tmp_path, lines)).text == carried
 
 
 @pytest.mark.parametrize("said", ["Failed to open libibverbs.so[.1]", "NET/IB : No device found"])

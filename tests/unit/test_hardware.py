@@ -56,7 +56,7 @@ def reading(name: str = "gb200") -> HostReading:
     """A reading of a converged host, with the machine and the GPUs of another one."""
     found = parse_reading(CONVERGED.read_text().split("\n"))
     own = {PREFLIGHT.name: machine("aarch64", kernel="6.14.0-1005-nvidia-64k"), GPUS.name: gpus(name)}
-    return HostReading({**found.seen, **own})
+    return HostReading({**found.by_concern, **own})
 
 
 def own_settings(**more: Any) -> HostSettings:
@@ -162,7 +162,7 @@ def hostile(poison: Callable[[str], str]) -> BundledHost:
     """A host all of whose words are poisoned: its reading, its timeline, its groups."""
     clean, timeline = member(), member().timeline
     assert clean.reading is not None
-    seen = {**clean.reading.seen}
+    seen = {**clean.reading.by_concern}
     for concern in (GPUS, DOCKER):
         seen[concern.name] = poisoned(seen[concern.name], poison)
     read = seen[PREFLIGHT.name]

@@ -409,7 +409,7 @@ def test_a_figure_is_a_number(figure: str) -> None:
 
 def test_a_row_is_printable_though_its_json_is_not_broken() -> None:
     row = parse_row(json.dumps({"row": EVIL, "mark": "proved", "seen": EVIL, "endpoint": EVIL}))
-    assert f"{row.mark}{row.name}{row.seen}{row.endpoint}".isprintable()
+    assert f"{row.mark}{row.name}{row.text}{row.endpoint}".isprintable()
 
 
 FORGED = "entry 1 2.0 2.0 3 /m/a\x0bentry 9 9.0 9.0 9 /m/b\u2028::x\x85foreign /root"
@@ -418,7 +418,7 @@ FORGED = "entry 1 2.0 2.0 3 /m/a\x0bentry 9 9.0 9.0 9 /m/b\u2028::x\x85foreign /
 def test_a_name_with_another_line_break_forges_no_line() -> None:
     seen = parse_models(f"{FORGED}\n")
     assert not seen.foreign
-    assert parse_images("image a b c\u2028known\n").known is False
+    assert parse_images("image a b c\u2028known\n").answered is False
     assert parse_machine("kernel=6\x0buid=0\n").values == {"kernel": "6\x0buid=0"}
     assert files("none /a\x1cnone /b") == {}
     assert lines_of(FORGED) == [FORGED]

@@ -57,7 +57,7 @@ def test_the_text_of_a_lease_has_its_owner_and_its_times() -> None:
     read = seen(1090)
     assert read.live is not None
     assert (read.last_number, read.live.number, read.live.id) == (7, 7, "7.3fa9c1d2")
-    assert (read.age, read.left) == (90, 30)
+    assert (read.age, read.remaining) == (90, 30)
     told = whose(read, datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC))
     assert told == "alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago"
 
@@ -67,7 +67,7 @@ def test_a_lease_ends_by_the_hosts_own_clock_and_after_its_restart(uptime: int) 
     read = seen(uptime)
     assert read.lease is not None
     assert read.live is None
-    assert read.left == 0
+    assert read.remaining == 0
 
 
 def test_a_host_without_a_lease() -> None:
@@ -150,9 +150,9 @@ def test_a_lease_is_taken_read_renewed_and_given_back(ground: Ground) -> None:
     assert (live.id, live.holder, ground.seen().last_number) == (taken.id, ALICE, 1)
     assert (ground.folder / "run/lease").stat().st_mode & 0o777 == 0o600
     ground.age(100)
-    assert ground.seen().left <= 20
+    assert ground.seen().remaining <= 20
     assert ground.run(lease_checked("echo done", taken.id)).stdout == "done\n"
-    assert ground.seen().left > TTL - 10
+    assert ground.seen().remaining > TTL - 10
     assert ground.seen().age >= 100
     ground.release("1.00000000")
     assert ground.seen().live is not None

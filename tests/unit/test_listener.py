@@ -145,9 +145,9 @@ def test_a_stranger_gets_no_request_and_is_named(
     verdict = judge_safely(model_name("", "m"), answer)
     assert Served.heard == []
     assert verdict.stranger
-    assert f"port {port} is taken by " in verdict.seen
-    assert f"pid {os.getpid()}, user root, " in verdict.seen
-    assert " 127.0.0.1; next: " in verdict.seen
+    assert f"port {port} is taken by " in verdict.text
+    assert f"pid {os.getpid()}, user root, " in verdict.text
+    assert " 127.0.0.1; next: " in verdict.text
     assert is_refused(model_name("", "m"), verdict)
 
 
@@ -199,7 +199,7 @@ def test_a_free_port_is_no_stranger_and_nothing_is_asked(tmp_path: Path) -> None
         answer = parse_answer(here.run(here.script(ID, models(port))).splitlines())
         verdict = judge_safely(model_name("", "m"), answer)
         assert (verdict.passed, verdict.stranger) == (False, False)
-        assert why in verdict.seen
+        assert why in verdict.text
 
 
 def test_each_request_of_a_long_row_looks_again(server: ThreadingHTTPServer, tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_bake_takes_no_answer_of_a_stranger(server: ThreadingHTTPServer, tmp_p
     told = here.run(row.script.replace("/var/lib/rackwright/endpoints/llm", str(here.home)))
     verdict = judge_safely(row, parse_answer(told.splitlines()))
     assert (verdict.passed, verdict.stranger) == (False, True)
-    assert f"port {port} is taken by " in verdict.seen
+    assert f"port {port} is taken by " in verdict.text
     assert Served.heard == []
 
 

@@ -50,7 +50,7 @@ MARKED = Drained("GPU 3 is swapped", "ops@desk", "2026-11-23 09:12")
 def serving(mark: Drained | None = None, boot: str = "one") -> HostReading:
     """A converged host, drained or not."""
     seen = recorded("converged")
-    return replace(seen, seen={**seen.seen, DRAINED.name: SeenDrained(mark, boot)})
+    return replace(seen, by_concern={**seen.by_concern, DRAINED.name: SeenDrained(mark, boot)})
 
 
 def test_the_mark_comes_first_and_the_stop_last() -> None:

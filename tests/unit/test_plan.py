@@ -87,7 +87,7 @@ def serving(reading: HostReading, own: HostSettings) -> HostReading:
     )
     endpoints: SeenEndpoints = replace(reading[ENDPOINT], docker=True, endpoints={"llm": now})
     releases = SeenReleases({"llm": {wanted.hash: wanted.sums}})
-    return HostReading({**reading.seen, ENDPOINT.name: endpoints, RELEASE.name: releases})
+    return HostReading({**reading.by_concern, ENDPOINT.name: endpoints, RELEASE.name: releases})
 
 
 def test_the_text_of_an_engine_option_is_its_line_and_the_reason_of_the_restart() -> None:
@@ -123,7 +123,7 @@ def test_a_unit_edited_by_hand_shows_as_a_diff_without_a_restart() -> None:
     text = seen.unit.replace("[Service]", "[Service]\nEnvironment=HF_TOKEN=hf_x1")
     edited = replace(seen, unit=text, unit_same=False)
     endpoints = replace(reading[ENDPOINT], endpoints={"llm": edited})
-    plan = plan_host("gpu01", settings(), HostReading({**reading.seen, ENDPOINT.name: endpoints}), EVERYTHING)
+    plan = plan_host("gpu01", settings(), HostReading({**reading.by_concern, ENDPOINT.name: endpoints}), EVERYTHING)
     [unit] = [one for one in plan.changes if one.concern == "endpoint" and "unit" in one.what]
     assert f"-Environment=HF_TOKEN={MASK}" in unit.diff
 

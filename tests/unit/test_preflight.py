@@ -79,7 +79,7 @@ def test_a_profile_for_eight_gpus_refuses_a_tray_of_four_with_the_way_out() -> N
     found = case(settings=settings(**profile), machine=machine("aarch64"), gpus=gpus("gb200"))
     (row,) = judged(found)["GPU count"]
     assert stops(found) == {"GPU count"}
-    assert row.seen == "4"
+    assert row.reading == "4"
     assert "4: group gb200_tray" in row.fix
     tray = settings(**{**profile, "hardware": load_yaml((GROUP_VARS / "gb200_tray.yml").read_text())["hardware"]})
     assert stops(case(settings=tray, machine=machine("aarch64"), gpus=gpus("gb200"))) == set()
@@ -112,7 +112,7 @@ def test_what_stops_on_a_gpu(tags: dict[str, str], row: str, words: str) -> None
 def test_corrected_errors_warn() -> None:
     found = case(gpus=gpus("b200", ecc_errors__volatile__dram_correctable="17"))
     assert (stops(found), warns(found)) == (set(), {"ECC corrected"})
-    assert "GPU 0: 17" in judged(found)["ECC corrected"][0].seen
+    assert "GPU 0: 17" in judged(found)["ECC corrected"][0].reading
 
 
 def test_a_bad_gpu_that_no_endpoint_uses_stops_nothing() -> None:
@@ -128,7 +128,7 @@ def test_an_endpoint_names_a_gpu_that_is_not_there() -> None:
 def test_a_stranger_on_a_gpu_is_named() -> None:
     lines = "process 42 eve -"
     seen = parse_gpus(gpu_output("b200", processes=lines, process="42,C,python,2048 MiB"))
-    text = judged(case(gpus=seen))["GPU processes"][0].seen
+    text = judged(case(gpus=seen))["GPU processes"][0].reading
     assert text == "pid 42 python of eve, 2.0 GiB"
 
 
@@ -274,16 +274,16 @@ def test_no_way_out_stops_what_serves(name: str) -> None:
 
 def test_a_port_is_free_or_ours_or_somebodys() -> None:
     ours = replace(machine(), listeners=(Listener(8000, 9, "docker-proxy", "rackwright-llm"),))
-    assert judged(case(machine=ours))["port"][0].seen == "8000 is ours"
+    assert judged(case(machine=ours))["port"][0].reading == "8000 is ours"
     taken = replace(machine(), listeners=(Listener(8000, 9, "nginx", ""),))
     row = judged(case(machine=taken))["port"][0]
     assert row.stops
     text = texts.TAKEN.format(port=8000, by="nginx, pid 9, user root").removeprefix("port ")
-    assert (row.seen, row.fix.endswith("ps -fp 9")) == (text, True)
+    assert (row.reading, row.fix.endswith("ps -fp 9")) == (text, True)
     strangers = replace(machine(), listeners=(Listener(8000, 9, "docker-proxy", "web"),))
     row = judged(case(machine=strangers))["port"][0]
     assert row.stops
-    assert (row.seen, row.fix.endswith("docker ps --filter name=web")) == (
+    assert (row.reading, row.fix.endswith("docker ps --filter name=web")) == (
         texts.TAKEN.format(port=8000, by="container web, pid 9, user root").removeprefix("port "),
         True,
     )
@@ -294,7 +294,7 @@ def test_one_beside_our_own_listener_is_seen_with_his_user_and_all_his_addresses
     both = (Listener(8000, 9, "python3", "rackwright-llm"), *_python("127.0.0.1", "::1"))
     row = judged(case(machine=replace(machine(), listeners=both)))["port"][0]
     assert row.stops
-    assert row.seen == "8000 is taken by python3, pid 12, user mallory, at 127.0.0.1 and ::1"
+    assert row.reading == "8000 is taken by python3, pid 12, user mallory, at 127.0.0.1 and ::1"
 
 
 def _python(*addresses: str) -> list[Listener]:
@@ -339,7 +339,7 @@ def test_a_port_of_docker_is_nobodys_as_long_as_docker_does_not_answer() -> None
     nameless = replace(machine(), listeners=(Listener(8000, 9, "docker-proxy", ""),))
     row = judged(case(machine=nameless))["port"][0]
     assert not row.stops
-    assert "Docker does not name now" in row.seen
+    assert "Docker does not name now" in row.reading
 
 
 def test_two_endpoints_on_one_port() -> None:
@@ -512,7 +512,7 @@ def test_unified_memory_is_the_hosts() -> None:
 
 
 def test_without_ss_the_port_is_not_judged() -> None:
-    assert "not checked" in judged(case(machine=machine(ss="missing")))["port"][0].seen
+    assert "not checked" in judged(case(machine=machine(ss="missing")))["port"][0].reading
 
 
 FOREIGN = {"rackwright-llm.service": ["/etc/systemd/system/rackwright-llm.service was not written by Rackwright"]}
@@ -548,10 +548,10 @@ def test_chains_that_are_gone_stop_a_host_where_the_run_may_not_restart_dockerd(
     for found in (chains_gone(others=2), chains_gone(restarts_dockerd=False)):
         (row,) = judged(found)["Docker's chains"]
         assert (row.stops, row.code) == (True, "RW3182")
-        assert texts.CHAINS_GONE.format(chains="nat DOCKER") in row.seen
+        assert texts.CHAINS_GONE.format(chains="nat DOCKER") in row.reading
         assert row.fix.startswith("rackwright drain "), "a bare restart of dockerd would be the outage itself"
         assert row.fix.index("systemctl restart docker") < row.fix.index("rackwright undrain ")
-    assert "2 other containers run" in judged(chains_gone(others=2))["Docker's chains"][0].seen
+    assert "2 other containers run" in judged(chains_gone(others=2))["Docker's chains"][0].reading
     (row,) = judged(chains_gone(serving=(), restarts_dockerd=False))["Docker's chains"]
     assert row.fix == "systemctl restart docker"
 
@@ -573,7 +573,7 @@ def test_a_firewalld_that_does_not_answer_stops_a_host_before_anything_is_stoppe
     fix = "on it: systemctl restart firewalld"
     waits = (f"firewalld does not answer; next, {fix}",)
     (row,) = judged(case(docker=docker(waits=waits)))["Docker's next start"]
-    assert (row.stops, row.code, row.seen) == (True, "RW3102", "firewalld does not answer")
+    assert (row.stops, row.code, row.reading) == (True, "RW3102", "firewalld does not answer")
     assert row.fix == fix
     way = f"on it, drained ({DRAIN} --reason firewalld): systemctl restart docker"
     serving = docker(waits=(f"firewalld does not answer; next, {way}",), serving=("llm",))

@@ -32,7 +32,7 @@ DEBIAN_DOCKERD = "/usr/sbin/dockerd -H fd:// --containerd=/run/containerd/contai
 
 def seen_of(found: Case, row: str) -> str:
     (only,) = judged(found)[row]
-    return f"{only.seen}\n{only.fix}"
+    return f"{only.reading}\n{only.fix}"
 
 
 # -- Docker in other shapes

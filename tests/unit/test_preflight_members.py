@@ -49,9 +49,9 @@ def launched(**values: str) -> Case:
 
 def test_where_mpirun_starts_ranks_openssh_must_be_there() -> None:
     assert "SSH between hosts" not in judged(member())
-    assert judged(launched())["SSH between hosts"][0].seen == "ssh, sshd, ssh-keygen there"
+    assert judged(launched())["SSH between hosts"][0].reading == "ssh, sshd, ssh-keygen there"
     found = judged(launched(**{"members.lacking": "sshd"}))["SSH between hosts"][0]
-    assert (found.seen, found.fix) == ("sshd missing", "install OpenSSH: apt-get install openssh-server")
+    assert (found.reading, found.fix) == ("sshd missing", "install OpenSSH: apt-get install openssh-server")
     assert stops(launched(**{"members.lacking": "sshd"})) == {"SSH between hosts"}
     assert "launch='ssh sshd ssh-keygen'" in members_read(launched().settings)
     assert "launch=''" in members_read(grouped())
@@ -59,8 +59,8 @@ def test_where_mpirun_starts_ranks_openssh_must_be_there() -> None:
 
 def test_a_pair_that_is_well_stops_nothing_text() -> None:
     assert stops(member()) == set()
-    assert judged(member())["other hosts"][0].seen == "h2 (10.9.0.2) answers"
-    assert judged(member())["large packets"][0].seen == "h2 (10.9.0.2): packets of 9000 bytes arrive"
+    assert judged(member())["other hosts"][0].reading == "h2 (10.9.0.2) answers"
+    assert judged(member())["large packets"][0].reading == "h2 (10.9.0.2): packets of 9000 bytes arrive"
     assert not {"RDMA", "IMEX"} & set(judged(member())), "they are asked for by group_transport alone"
 
 
@@ -75,7 +75,7 @@ def test_a_pair_that_is_well_stops_nothing_text() -> None:
 def test_what_keeps_members_from_each_other_stops_the_host(seen: dict[str, Any], row: str, says: str) -> None:
     found = member(**seen)
     assert stops(found) == {row}
-    assert any(says in one.seen for one in judged(found)[row])
+    assert any(says in one.reading for one in judged(found)[row])
 
 
 def test_a_network_without_pings_is_no_fault_of_the_members() -> None:
@@ -98,7 +98,7 @@ def test_members_that_differ_stop_the_last_one_that_is_read(theirs: dict[str, st
     assert stops(member(others={"h2": own})) == set()
     found = member(others={"h2": {**own, **theirs}})
     assert stops(found) == {"equal hosts"}
-    assert judged(found)["equal hosts"][0].seen == says
+    assert judged(found)["equal hosts"][0].reading == says
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_members_that_differ_stop_the_last_one_that_is_read(theirs: dict[str, st
 def test_rdma_that_is_asked_for_and_not_there_stops_the_host(seen: dict[str, Any], says: str) -> None:
     found = member("rdma", **seen)
     assert stops(found) == {"RDMA"}
-    assert judged(found)["RDMA"][0].seen == says
+    assert judged(found)["RDMA"][0].reading == says
     assert stops(member("rdma", rdma={"rocep1s0f1/1": "ACTIVE"}, values={"rdma.verbs": "yes"})) == set()
 
 
@@ -130,7 +130,7 @@ def test_imex_that_is_asked_for_and_not_there_stops_the_host(change: dict[str, A
     values = {key: value for key, value in {**IMEX, **change}.items() if value is not None}
     found = member("nvlink", values=values)
     assert stops(found) == {"IMEX"}
-    assert judged(found)["IMEX"][0].seen == says
+    assert judged(found)["IMEX"][0].reading == says
     assert stops(member("nvlink", values=IMEX)) == set()
 
 

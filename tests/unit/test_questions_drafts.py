@@ -102,7 +102,7 @@ def test_vllm_counts_what_our_requests_added(
     """The figures are those of a real vLLM 0.20.2, whose n-grams had nothing to win while it counted to thirty."""
     after = tuple(100 + one for one in grown)
     verdict = judge(row("vllm"), counted("before", 100, 100, 100) + said(answer, answer) + counted("after", *after))
-    assert (verdict.passed, verdict.measured, seen in verdict.seen) == (passed, measured, True), verdict
+    assert (verdict.passed, verdict.measured, seen in verdict.text) == (passed, measured, True), verdict
     assert refuses(row("vllm"), None, verdict) == (measured and not passed)
 
 
@@ -114,7 +114,7 @@ def test_a_draft_model_has_no_excuse_in_what_was_answered() -> None:
 def test_vllm_counts_each_of_its_engines() -> None:
     before = counted("before", 5, 5, 5) + counted("before", 1, 1, 1, engine=1)
     after = counted("after", 6, 8, 6) + counted("after", 3, 7, 4, engine=1)
-    assert judge(row("vllm"), before + said(OTHER, OTHER) + after).seen.startswith("4 of 9 draft tokens accepted")
+    assert judge(row("vllm"), before + said(OTHER, OTHER) + after).text.startswith("4 of 9 draft tokens accepted")
 
 
 def sglang(tokens: int, **told: int) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def sglang(tokens: int, **told: int) -> dict[str, Any]:
 )
 def test_sglang_says_how_often_it_verified(bodies: tuple[dict[str, Any], ...], passed: bool, seen: str) -> None:
     verdict = judge(row("sglang", "NGRAM"), said(*bodies))
-    assert (verdict.passed, seen in verdict.seen) == (passed, True), verdict
+    assert (verdict.passed, seen in verdict.text) == (passed, True), verdict
     assert refuses(row("sglang", "NGRAM"), None, verdict) != passed
 
 
@@ -154,7 +154,7 @@ def test_tensorrt_llm_says_how_many_tokens_a_step_had(rates: tuple[float, ...], 
 def test_what_a_server_does_not_say_is_not_passed_and_refuses_nothing(engine_kind: str, body: str) -> None:
     verdict = judge(row(engine_kind), body)
     assert (verdict.passed, verdict.measured) == (False, False), verdict
-    assert f"not measurable on this {engine_kind}: " in verdict.seen
+    assert f"not measurable on this {engine_kind}: " in verdict.text
     assert not refuses(row(engine_kind), None, verdict)
 
 
@@ -163,7 +163,7 @@ def test_what_a_server_does_not_say_is_not_passed_and_refuses_nothing(engine_kin
 def test_requests_without_an_answer_are_no_drafts(engine_kind: str, body: str) -> None:
     verdict = judge(row(engine_kind), body)
     assert not verdict.passed
-    assert "requests were answered" in verdict.seen or not verdict.measured or "makes no sense" in verdict.seen
+    assert "requests were answered" in verdict.text or not verdict.measured or "makes no sense" in verdict.text
 
 
 def test_the_request_repeats_itself_and_the_real_model_was_taught_how_it_goes_on() -> None:
@@ -207,13 +207,13 @@ def after(before: Verdict | None, now: Verdict) -> tuple[bool, str]:
     """Return whether the row refuses, and what it says."""
     asked = row("vllm", "eagle3")
     verdict = compared(asked, before, now)
-    return refuses(asked, before, verdict), verdict.seen
+    return refuses(asked, before, verdict), verdict.text
 
 
 def test_the_text_of_acceptance_by_position() -> None:
     seen = "6 of 174 draft tokens accepted, 1.10 tokens a step; by position 6, 0, 0 of 58 (eagle3)"
-    assert WEAK.seen.startswith(seen)
-    assert TRAINED.seen == "40 of 72 draft tokens accepted, 2.67 tokens a step; by position 18, 13, 9 of 24 (eagle3)"
+    assert WEAK.text.startswith(seen)
+    assert TRAINED.text == "40 of 72 draft tokens accepted, 2.67 tokens a step; by position 18, 13, 9 of 24 (eagle3)"
 
 
 def test_a_weak_draft_warns_at_a_first_deploy_and_is_no_proof() -> None:
@@ -228,7 +228,7 @@ def test_a_weak_draft_warns_at_a_first_deploy_and_is_no_proof() -> None:
 def test_a_weak_draft_after_a_good_one_is_refused(before: Verdict) -> None:
     refused, seen = after(before, WEAK)
     assert refused
-    assert f"worse than before: {before.seen}" in seen
+    assert f"worse than before: {before.text}" in seen
 
 
 @pytest.mark.parametrize(
@@ -266,21 +266,21 @@ def test_drafts_are_compared_with_those_of_the_release_before(before: Verdict, n
 
 def test_the_requests_of_other_clients_are_named_and_compared_loosely() -> None:
     busy = vllm(600, 1800, 500, 400, 300)
-    assert "other clients' requests" in busy.seen
+    assert "other clients' requests" in busy.text
     assert not after(busy, vllm(36, 108, 28, 16, 8))[0]
     assert after(busy, WEAK)[0]
-    assert "other clients" not in TRAINED.seen
+    assert "other clients" not in TRAINED.text
 
 
 def test_counters_that_began_again_are_no_measure() -> None:
     body = counted("before", 900, 900, 900) + said(REPEATED, REPEATED) + counted("after", 20, 60, 30)
     verdict = judge(row("vllm", "eagle3"), body)
-    assert (verdict.measured, "its counters began again" in verdict.seen) == (False, True), verdict
+    assert (verdict.measured, "its counters began again" in verdict.text) == (False, True), verdict
 
 
 def test_positions_that_do_not_sum_up_are_left_out() -> None:
     body = counted("before", 0, 0, 0) + said(REPEATED, REPEATED) + counted("after", 24, 72, 40)
-    assert "by position" not in judge(row("vllm", "eagle3"), body).seen
+    assert "by position" not in judge(row("vllm", "eagle3"), body).text
 
 
 def test_words_that_find_little_to_look_up_are_not_weak_drafts() -> None:
@@ -293,9 +293,9 @@ def test_words_that_find_little_to_look_up_are_not_weak_drafts() -> None:
 def test_the_text_of_sglang_s_positions_by_a_histogram(name: str) -> None:
     answers = [sglang(48, spec_verify_ct=12, **{name: [2, 1, 3, 6]})] * 2  # type: ignore[arg-type]
     verdict = judge(row("sglang", "EAGLE3"), said(*answers))
-    assert verdict.seen == "70 draft tokens accepted, 3.92 tokens a step; by position 20, 18, 12 of 24 (EAGLE3)"
+    assert verdict.text == "70 draft tokens accepted, 3.92 tokens a step; by position 20, 18, 12 of 24 (EAGLE3)"
     wrong = [sglang(48, spec_verify_ct=12, **{name: [2, 1]})] * 2  # type: ignore[arg-type]
-    assert "by position" not in judge(row("sglang", "EAGLE3"), said(*wrong)).seen
+    assert "by position" not in judge(row("sglang", "EAGLE3"), said(*wrong)).text
 
 
 @pytest.mark.parametrize(

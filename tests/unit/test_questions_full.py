@@ -65,7 +65,7 @@ NO_PARSER = "not measurable on this vllm: it makes no tool calls without tool-ca
 def test_tools_are_asked_for_where_the_server_makes_calls_of_them(keys: dict[str, Any], seen: str | None) -> None:
     rows = [row for row in full_questions(BASE, "m", endpoint(**keys)) if row.name == "a tool call"]
     verdicts = [judge(row, message(tool_calls=call())) for row in rows]
-    assert ["asked" if verdict.measured else verdict.seen for verdict in verdicts] == ([seen] if seen else [])
+    assert ["asked" if verdict.measured else verdict.text for verdict in verdicts] == ([seen] if seen else [])
     assert not any(refuses(row, None, one) for row, one in zip(rows, verdicts, strict=True) if not one.measured)
 
 
@@ -125,7 +125,7 @@ def events(pieces: int, usage: bool = True, end: bool = True) -> str:
 )
 def test_streaming(body: str, passed: bool, seen: str) -> None:
     verdict = judge(fullproof.streams(BASE, "m"), body)
-    assert (verdict.passed, seen in verdict.seen) == (passed, True)
+    assert (verdict.passed, seen in verdict.text) == (passed, True)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def verdict_on(greedy: str, own: tuple[str, ...], mild: tuple[str, ...], status:
 def test_the_nonsense_of_a_real_server_is_refused_at_a_first_deploy() -> None:
     verdict = verdict_on(TEXT, REAL_NONSENSE["its own"], REAL_NONSENSE["0.3"])
     assert refuses(ROW, None, verdict), verdict
-    assert ("(ngram)" in verdict.seen, " 14% " in verdict.seen) == (True, True), verdict
+    assert ("(ngram)" in verdict.text, " 14% " in verdict.text) == (True, True), verdict
     assert code_of([ROW.name]) == "RW0417"
 
 
@@ -74,21 +74,21 @@ def test_one_odd_word_in_ten_is_nonsense_too() -> None:
 def test_healthy_models_pass_however_they_sample(own: tuple[str, ...], mild: tuple[str, ...]) -> None:
     verdict = verdict_on(TEXT, own, mild)
     assert verdict.passed, verdict
-    assert "of the text comes back" in verdict.seen
+    assert "of the text comes back" in verdict.text
 
 
 @pytest.mark.parametrize("greedy", ["", WANDERS, "1, 2, 3"])
 def test_a_model_that_does_not_follow_the_text_greedily_is_not_measured(greedy: str) -> None:
     verdict = verdict_on(greedy, REAL_NONSENSE["its own"], REAL_NONSENSE["0.3"])
     assert (verdict.passed, verdict.measured) == (False, False), verdict
-    assert verdict.seen.startswith("not measurable: its greedy answer does not follow the text")
+    assert verdict.text.startswith("not measurable: its greedy answer does not follow the text")
 
 
 def test_a_server_without_completions_is_not_measured_and_one_that_fails_is_refused() -> None:
     texts = (TEXT, (TEXT,) * OWN, (TEXT,) * MILD)
     assert not verdict_on(*texts, status=404).measured
     failed = verdict_on(*texts, status=500)
-    assert (refuses(ROW, None, failed), failed.seen) == (True, "0 of 6 requests were answered")
+    assert (refuses(ROW, None, failed), failed.text) == (True, "0 of 6 requests were answered")
 
 
 def endpoint(**keys: Any) -> EndpointSettings:

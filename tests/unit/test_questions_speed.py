@@ -50,7 +50,7 @@ def test_what_one_release_gave_on_a_real_gpu_is_not_refused(ms: float, then: flo
 def test_a_slower_release_is_refused(ms: float, then: float) -> None:
     before, now = verdict_on(*[ms / 10] * 5), verdict_on(*[then / 10] * 5)
     assert after(before, now)
-    assert "worse than before" in compared(ROW, before, now).seen
+    assert "worse than before" in compared(ROW, before, now).text
 
 
 def test_the_budget_widens_with_the_noise_that_was_measured_and_not_with_one_outlier() -> None:
@@ -72,7 +72,7 @@ def test_noise_alone_refuses_nothing() -> None:
 )
 def test_missing_answers_are_no_speed(body: str) -> None:
     verdict = judge_safely(ROW, Answer(200, body, 0.0))
-    assert (verdict.passed, "requests were answered" in verdict.seen) == (False, True), verdict
+    assert (verdict.passed, "requests were answered" in verdict.text) == (False, True), verdict
 
 
 def test_a_slow_release_is_measured_by_fewer_answers() -> None:

@@ -46,7 +46,7 @@ def vllm(steps: int, reply: str) -> str:
 def test_a_hang_is_two_signs(engine_kind: str, body: str, passed: bool, measured: bool, seen: str) -> None:
     row = engine_steps(BASE, "m", engine_kind)
     verdict: Verdict = judge_safely(row, Answer(200, body, 0))
-    assert (verdict.passed, verdict.measured, verdict.seen.endswith(seen)) == (passed, measured, True), verdict
+    assert (verdict.passed, verdict.measured, verdict.text.endswith(seen)) == (passed, measured, True), verdict
     assert refuses(row, None, verdict) == (measured and not passed)
 
 

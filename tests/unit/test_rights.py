@@ -138,7 +138,7 @@ def test_a_capability_that_is_taken_away_is_a_warning_with_its_source() -> None:
     assert list(check_rights(endpoint(**A2A), X86)) == []
     seen = row("capabilities", {"capabilities": "none"})
     assert seen.warns
-    assert "pidfd_getfd" in seen.seen
+    assert "pidfd_getfd" in seen.reading
 
 
 @pytest.mark.parametrize(("transport", "told"), [("any", ["RW0325"]), ("rdma", [])])
@@ -151,4 +151,4 @@ def test_locked_memory_of_a_group_is_missed_where_nothing_gives_it(transport: st
 def test_shared_memory_takes_at_most_half_of_the_hosts(size: str, ok: bool) -> None:
     seen = row("shared memory", {"shm_size": size}, total=64 * 2**20)
     assert (seen.ok, seen.stops) == (ok, not ok)
-    assert "of 64 GiB of memory" in seen.seen
+    assert "of 64 GiB of memory" in seen.reading

@@ -21,7 +21,7 @@ name: !unsafe "{{ kept }}"
 
 def test_every_key_knows_its_line() -> None:
     document = parse(TEXT, "group_vars/all.yml")
-    lines = {path: origin.line for path, origin in document.origins.items()}
+    lines = {path: origin.line_number for path, origin in document.origins.items()}
     assert document.problems == ()
     assert lines == {
         ("image",): 1,

@@ -314,7 +314,9 @@ def test_a_registry_that_cannot_be_asked_from_here_is_said_and_asked_once(
 ) -> None:
     registry.answer = lambda request, login: request.reply(503, b"")
     settings, names = host(pair[0], registry, hub), Names()
-    one = names.complete(settings, replace(fresh(), seen={**fresh().seen, REGISTRY.name: REGISTRY.parse("salt=a\n")}))
+    one = names.complete(
+        settings, replace(fresh(), by_concern={**fresh().by_concern, REGISTRY.name: REGISTRY.parse("salt=a\n")})
+    )
     asked = len(registry.asked)
     names.complete(settings, fresh())
     assert len(registry.asked) == asked

@@ -49,13 +49,13 @@ def at_rest(own: HostSettings | None = None) -> HostReading:
     """A recorded host that serves the release of these settings, deployed by us."""
     found = serving(recorded("converged"), own or settings())
     record: frozenset[Owned] = found[RECORD]
-    return HostReading({**found.seen, RECORD.name: OURS | record})
+    return HostReading({**found.by_concern, RECORD.name: OURS | record})
 
 
 def with_endpoint(reading: HostReading, **changed: Any) -> HostReading:
     seen = reading[ENDPOINT]
     endpoints = replace(seen, endpoints={"llm": replace(seen.endpoints["llm"], **changed)})
-    return HostReading({**reading.seen, ENDPOINT.name: endpoints})
+    return HostReading({**reading.by_concern, ENDPOINT.name: endpoints})
 
 
 def said(reading: HostReading, own: HostSettings | None = None) -> list[Drift]:
@@ -96,8 +96,8 @@ def test_spoilt_files_of_the_release_have_moved() -> None:
     reading = at_rest()
     current = reading[ENDPOINT].endpoints["llm"].current
     assert current
-    spoilt = HostReading({**reading.seen, RELEASE.name: SeenReleases({"llm": {current: None}})})
-    gone = HostReading({**reading.seen, RELEASE.name: SeenReleases({})})
+    spoilt = HostReading({**reading.by_concern, RELEASE.name: SeenReleases({"llm": {current: None}})})
+    gone = HostReading({**reading.by_concern, RELEASE.name: SeenReleases({})})
     assert f"files of release {current} were changed" in said(spoilt)[0].text
     assert f"files of release {current} were removed" in said(gone)[0].text
 
@@ -118,7 +118,7 @@ def test_a_gpu_that_is_gone_is_drift_although_another_release_is_due() -> None:
 
 def test_no_gpu_is_gone_where_nvidia_smi_does_not_answer() -> None:
     silent = replace(at_rest()[GPUS], gpus=(), error="nvidia-smi did not answer within 30 s")
-    reading = HostReading({**at_rest().seen, GPUS.name: silent})
+    reading = HostReading({**at_rest().by_concern, GPUS.name: silent})
     assert said(reading) == []
     found = drift_of("h", settings(), reading, EVERYTHING).findings
     assert any("nvidia-smi did not answer" in one.text and one.verdict == "moved" for one in found)
@@ -137,7 +137,7 @@ def test_a_loading_endpoint_has_not_moved() -> None:
 
 def test_docker_that_does_not_answer_is_said_and_nothing_else_is_guessed() -> None:
     reading = at_rest()
-    down = HostReading({**reading.seen, ENDPOINT.name: replace(reading[ENDPOINT], docker=False)})
+    down = HostReading({**reading.by_concern, ENDPOINT.name: replace(reading[ENDPOINT], docker=False)})
     assert [one.text for one in said(down) if "Docker does not answer" in one.text]
 
 
@@ -146,7 +146,7 @@ def test_rules_that_no_deploy_has_set_are_asked_for_and_have_not_moved(owned: bo
     found = at_rest()
     seen = replace(found[FIREWALL], files=dict.fromkeys(found[FIREWALL].files))
     record = found[RECORD] | set(FIREWALL_OWNS) if owned else found[RECORD] - set(FIREWALL_OWNS)
-    reading = HostReading({**found.seen, FIREWALL.name: seen, RECORD.name: record})
+    reading = HostReading({**found.by_concern, FIREWALL.name: seen, RECORD.name: record})
     verdicts = {
         one.verdict for one in drift_of("h", settings(), reading, EVERYTHING).findings if one.concern == "firewall"
     }
@@ -216,7 +216,7 @@ def test_another_tag_in_the_settings_is_no_drift_and_a_lost_record_may_be() -> N
     without = replace(reading[IMAGE], images=(), pins={})
     newer = settings(image=f"{settings().all_endpoints['llm'].image}-next")
     for pins, verdict in (({"as it was deployed": served}, "asked"), ({}, "unclear")):
-        seen = HostReading({**reading.seen, IMAGE.name: replace(without, pins=pins)})
+        seen = HostReading({**reading.by_concern, IMAGE.name: replace(without, pins=pins)})
         found = [one for one in drift_of("h", newer, seen, EVERYTHING).findings if one.concern == "release"]
         assert [one.verdict for one in found] == [verdict], found
 
@@ -224,7 +224,7 @@ def test_another_tag_in_the_settings_is_no_drift_and_a_lost_record_may_be() -> N
 def test_a_commit_that_the_host_no_longer_knows_has_moved() -> None:
     reading = at_rest()
     lost = replace(reading[MODELS], models=())
-    found = said(HostReading({**reading.seen, MODELS.name: lost}))
+    found = said(HostReading({**reading.by_concern, MODELS.name: lost}))
     assert [one.verdict for one in found if "no longer known on the host" in one.text] == ["moved"]
 
 
@@ -239,24 +239,24 @@ def test_boot_units_that_were_disabled_are_drift_text() -> None:
     boot = {Owned("unit", "rackwright-boot.service")}
     owned: frozenset[Owned] = reading[RECORD] | boot
     disabled = replace(reading[ENDPOINT], boot_enabled=False)
-    found = said(HostReading({**reading.seen, RECORD.name: owned, ENDPOINT.name: disabled}))
+    found = said(HostReading({**reading.by_concern, RECORD.name: owned, ENDPOINT.name: disabled}))
     assert [(one.verdict, one.text) for one in found] == [
         ("moved", "the endpoints do not start at boot any more: rackwright-boot.service is not enabled")
     ]
-    assert said(HostReading({**reading.seen, RECORD.name: reading[RECORD] - boot, ENDPOINT.name: disabled})) == []
+    assert said(HostReading({**reading.by_concern, RECORD.name: reading[RECORD] - boot, ENDPOINT.name: disabled})) == []
 
 
 def test_what_others_may_write_to_is_drift() -> None:
     reading = at_rest()
     opened = replace(reading[ENDPOINT], open={"/var/lib/rackwright": "777:root"})
-    [found] = said(HostReading({**reading.seen, ENDPOINT.name: opened}))
+    [found] = said(HostReading({**reading.by_concern, ENDPOINT.name: opened}))
     assert (found.verdict, "/var/lib/rackwright are 777:root" in found.text) == ("moved", True)
 
 
 def test_a_program_that_containers_start_by_and_that_is_gone_is_drift() -> None:
     reading = at_rest()
     lost = replace(reading[DOCKER], lost=("/usr/bin/docker-proxy",))
-    findings = drift_of("h", settings(), HostReading({**reading.seen, DOCKER.name: lost}), EVERYTHING).findings
+    findings = drift_of("h", settings(), HostReading({**reading.by_concern, DOCKER.name: lost}), EVERYTHING).findings
     assert [one.verdict for one in findings if "/usr/bin/docker-proxy" in one.text] == ["moved"]
 
 

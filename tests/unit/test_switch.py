@@ -429,7 +429,7 @@ def test_a_right_chat_answer_passes(content: str) -> None:
 def test_a_wrong_chat_answer_is_refused_and_shown(answer: Answer, seen: str) -> None:
     verdict = judge_safely(chat(BASE, "m"), answer)
     assert not verdict.passed
-    assert seen in verdict.seen
+    assert seen in verdict.text
 
 
 @given(st.text(), st.integers(0, 599))
@@ -484,7 +484,7 @@ def test_another_release_or_none_is_no_proof() -> None:
 def test_errors_of_the_hardware_refuse_and_those_of_programs_are_shown(body: str, passed: bool, seen: str) -> None:
     verdict = gpu_errors("/var/lib/rackwright/endpoints/llm").judge(Answer(0, body, 0))
     assert verdict.passed == passed
-    assert seen in verdict.seen
+    assert seen in verdict.text
 
 
 SAYS = """\
@@ -517,7 +517,7 @@ def test_every_gpu_must_be_listed_inside() -> None:
     assert row.judge(Answer(0, "GPU 0: NVIDIA B200 (UUID: GPU-1)\nGPU 1: NVIDIA B200 (UUID: GPU-2)", 0)).passed
     assert not row.judge(Answer(0, "GPU 0: NVIDIA B200 (UUID: GPU-1)", 0)).passed
     failed = row.judge(Answer(255, "Failed to initialize NVML: Unknown Error", 0))
-    assert "Unknown Error" in failed.seen
+    assert "Unknown Error" in failed.text
 
 
 @pytest.mark.parametrize("post", [False, True])
@@ -526,4 +526,4 @@ def test_a_refused_connection_is_no_answer_in_curls_words(post: bool) -> None:
     done = subprocess.run(["sh", "-c", script], input="{}", capture_output=True, text=True, check=True)
     answer = parse_answer(done.stdout.splitlines())
     assert answer.status == 0
-    assert "curl: (7)" in judge_safely(chat(BASE, "m"), answer).seen
+    assert "curl: (7)" in judge_safely(chat(BASE, "m"), answer).text

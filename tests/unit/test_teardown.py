@@ -36,7 +36,7 @@ def planned(*owned: Owned, marks: Marks = HERE, purge: bool = False, daemon_json
     files = {**found[DOCKER].files, **({DAEMON_JSON: daemon_json} if daemon_json else {})}
     docker = replace(found[DOCKER], files=files)
     own = {RECORD.name: frozenset(owned), LEASED.name: SeenLease(0, 0, None), DOCKER.name: docker}
-    seen = {**found.seen, **own}
+    seen = {**found.by_concern, **own}
     return plan_teardown(HostReading(seen), marks, purge)
 
 
@@ -49,7 +49,7 @@ def reasons(plan: Teardown) -> dict[str, str]:
 
 def test_models_and_images_stay_with_their_record_unless_purged() -> None:
     plan = planned(UNIT, MODEL, IMAGE)
-    assert plan.kept == ("image nvcr.io/x/y:1", "model /srv/models/a--b--*")
+    assert plan.retained == ("image nvcr.io/x/y:1", "model /srv/models/a--b--*")
     assert plan.record_stays
     assert "rm -rf /var/lib/rackwright ||" not in last_script(plan)
     purged = planned(UNIT, MODEL, IMAGE, purge=True)
@@ -65,7 +65,7 @@ def last_script(plan: Teardown) -> str:
 
 def test_nothing_is_claimed_to_be_left_that_is_gone() -> None:
     plan = planned(UNIT, MODEL, IMAGE, marks=Marks(docker="up"))
-    assert (plan.kept, plan.record_stays) == ((), False)
+    assert (plan.retained, plan.record_stays) == ((), False)
     forgotten = [change for change in plan.changes if change.what.startswith("forget the")]
     assert {one for change in forgotten for one in change.disowns} == {MODEL, IMAGE}
     assert not [step for change in forgotten for step in change.steps]
@@ -73,14 +73,14 @@ def test_nothing_is_claimed_to_be_left_that_is_gone() -> None:
 
 def test_what_docker_cannot_be_asked_is_not_called_gone_text() -> None:
     plan = planned(UNIT, IMAGE, marks=Marks(docker="down"))
-    assert plan.kept == ("image nvcr.io/x/y:1, which was not looked at, as Docker does not answer",)
+    assert plan.retained == ("image nvcr.io/x/y:1, which was not looked at, as Docker does not answer",)
     assert plan.record_stays
     assert any("containers were not looked at" in text for text in plan.unknown)
 
 
 def test_packages_leave_dockers_data() -> None:
-    assert planned(Owned("package", "docker.io"), marks=Marks()).kept == (DATA,)
-    assert planned(Owned("package", "nvidia-container-toolkit"), marks=Marks()).kept == ()
+    assert planned(Owned("package", "docker.io"), marks=Marks()).retained == (DATA,)
+    assert planned(Owned("package", "nvidia-container-toolkit"), marks=Marks()).retained == ()
 
 
 def test_marks_find_what_the_record_does_not_name() -> None:
@@ -99,7 +99,7 @@ def test_an_endpoints_container_goes_with_its_unit() -> None:
 
 def test_what_somebody_else_made_under_our_names_stays_and_is_said() -> None:
     plan = planned(UNIT, marks=Marks(foreign=("unit rackwright-theirs.service", "unit rackwright-llm.service")))
-    assert (plan.kept, plan.foreign) == ((), ("unit rackwright-theirs.service",))
+    assert (plan.retained, plan.foreign) == ((), ("unit rackwright-theirs.service",))
     assert not [what for what in reasons(plan) if "theirs" in what]
 
 
@@ -108,7 +108,7 @@ def test_a_kind_of_a_newer_version_is_left_and_said() -> None:
     assert newer.kind not in ORDER
     assert unknown_kinds([UNIT, newer]) == [newer]
     plan = planned(newer)
-    assert (plan.kept, plan.record_stays) == (("timer rackwright-watch.timer",), True)
+    assert (plan.retained, plan.record_stays) == (("timer rackwright-watch.timer",), True)
 
 
 def test_a_broken_daemon_json_is_a_refusal_of_its_own() -> None:

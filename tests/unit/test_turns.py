@@ -173,7 +173,7 @@ def test_a_bake_notices_a_restart(body: str, passed: bool) -> None:
 )
 def test_a_bake_says_what_happened(body: str, says: str) -> None:
     verdict = still_serving("llm", "abc", "http://127.0.0.1:8000").judge(Answer(0, body, 0))
-    assert (verdict.passed, verdict.seen) == (False, says)
+    assert (verdict.passed, verdict.text) == (False, says)
 
 
 @pytest.mark.parametrize(("later", "first"), [("activating", "activating 0 abc 000"), ("active", "active 0 abc 000")])

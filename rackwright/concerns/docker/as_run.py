@@ -33,20 +33,20 @@ SAYS: Mapping[str, Reader] = {
 _CGROUPS = "native.cgroupdriver="
 
 
-def not_taken(seen: SeenDocker) -> Iterator[str]:
+def not_taken(reading: SeenDocker) -> Iterator[str]:
     """Yield a sentence for each key of daemon.json that the running dockerd does not apply, where both are known."""
     try:
-        wanted = parse_daemon_json(seen.files.get(DAEMON_JSON))
+        wanted = parse_daemon_json(reading.files.get(DAEMON_JSON))
     except BrokenDaemonJsonError:
         return  # the deploy refuses with the reason
-    odd = sorted(key for key, told in SAYS.items() if key in wanted and _differs(wanted[key], told(seen.info)))
-    odd += ["runtimes"] if _unknown_runtimes(wanted, seen) else []
-    odd += ["exec-opts"] if _other_cgroups(wanted, seen.info) else []
-    if seen.other_store:
-        yield _store_text(seen)
+    odd = sorted(key for key, in_info in SAYS.items() if key in wanted and _differs(wanted[key], in_info(reading.info)))
+    odd += ["runtimes"] if _unknown_runtimes(wanted, reading) else []
+    odd += ["exec-opts"] if _other_cgroups(wanted, reading.info) else []
+    if reading.other_store:
+        yield _store_text(reading)
     if odd:
         way = "reload" if set(odd) <= RELOADABLE else "restart"
-        careful = "" if way == "reload" or not seen.serving else "rackwright drain its host first, then "
+        careful = "" if way == "reload" or not reading.serving else "rackwright drain its host first, then "
         yield (
             f"{DAEMON_JSON} was edited, and dockerd runs without it ({', '.join(odd)}); next: {careful}"
             f"systemctl {way} docker on the host, or take the edit back"
@@ -84,10 +84,10 @@ def _other_cgroups(wanted: Mapping[str, Any], info: Mapping[str, Any]) -> bool:
     return bool(running and named) and named[-1] != f"{_CGROUPS}{running}"
 
 
-def _differs(wanted: Any, there: Any) -> bool:
-    if there is None:
+def _differs(wanted: Any, current: Any) -> bool:
+    if current is None:
         return False
-    return bool(_plain(wanted) != _plain(there))
+    return bool(_plain(wanted) != _plain(current))
 
 
 def _plain(value: Any) -> Any:
@@ -96,7 +96,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _unknown_runtimes(wanted: Mapping[str, Any], seen: SeenDocker) -> bool:
+def _unknown_runtimes(wanted: Mapping[str, Any], reading: SeenDocker) -> bool:
     named = wanted.get("runtimes")
     # `nvidia` has its own change.
-    return bool(seen.runtimes) and isinstance(named, dict) and not seen.runtimes.issuperset(named.keys() - {"nvidia"})
+    return (
+        bool(reading.runtimes)
+        and isinstance(named, dict)
+        and not reading.runtimes.issuperset(named.keys() - {"nvidia"})
+    )

@@ -35,12 +35,12 @@ def _interface(name: str) -> str:
 
 def are_needed(settings: HostSettings) -> bool:
     """Return True if an endpoint publishes its port: one on the host's network needs no chain of Docker's."""
-    return any(own.network == "bridge" for own in settings.all_endpoints.values())
+    return any(endpoint.network == "bridge" for endpoint in settings.all_endpoints.values())
 
 
-def to_repair(settings: HostSettings, seen: SeenDocker) -> str:
+def to_repair(settings: HostSettings, reading: SeenDocker) -> str:
     """Return the parts that a restart of dockerd would repair; empty if none, or if it would stop other containers."""
-    return "" if seen.others_stop or not are_needed(settings) else gone(seen.lacks)
+    return "" if reading.others_stop or not are_needed(settings) else gone(reading.lacks)
 
 
 def still_gone_script() -> str:

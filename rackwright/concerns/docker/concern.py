@@ -29,37 +29,37 @@ def read(settings: HostSettings) -> str:
     )
 
 
-def changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+def changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     """Return the changes in the order in which they must be done; only refusals when there are any."""
-    found = refusals(asked, seen)
+    found = refusals(wanted, reading)
     if found:
         return found
-    daemon = daemon_changes(asked, seen)
-    start = [] if daemon else start_changes(seen)
+    daemon = daemon_changes(wanted, reading)
+    start = [] if daemon else start_changes(reading)
     return [
-        *file_changes(asked, seen),
-        *install_changes(asked, seen),
+        *file_changes(wanted, reading),
+        *install_changes(wanted, reading),
         *daemon,
         *start,
-        *enable_changes(seen),
-        *forget_changes(asked, seen),
-        *hold_changes(asked, seen),
-        *user_changes(asked, seen),
+        *enable_changes(reading),
+        *forget_changes(wanted, reading),
+        *hold_changes(wanted, reading),
+        *user_changes(wanted, reading),
     ]
 
 
-def refusals(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+def refusals(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     """Return the reasons why Docker cannot be set up here; empty when it can."""
     try:
-        parse_daemon_json(seen.files.get(DAEMON_JSON))
+        parse_daemon_json(reading.files.get(DAEMON_JSON))
     except BrokenDaemonJsonError as error:
         return [Change("configure Docker", f"{DAEMON_JSON} is broken", (Refuse(error.text, code=error.code),))]
     texts = [
         f"docker.users: there is no user {user} on this host; create it (adduser {user}) or take it out of the settings"
-        for user in asked.settings.docker.users
-        if user not in seen.users
+        for user in wanted.settings.docker.users
+        if user not in reading.users
     ]
-    texts += cannot_install(asked, seen)
+    texts += cannot_install(wanted, reading)
     return [Change("set Docker up", "something is in the way", (Refuse(text, code="RW2103"),)) for text in texts]
 
 

@@ -60,16 +60,16 @@ def parse_daemon_json(text: str | None) -> dict[str, Any]:
     return found
 
 
-def merged(current: Mapping[str, Any], asked: Mapping[str, Any], owned: Iterable[str]) -> dict[str, Any]:
-    """Return the wanted content: `asked` over `current`, without Rackwright's keys (`owned`) that are no longer wanted.
+def merged(current: Mapping[str, Any], configured: Mapping[str, Any], owned: Iterable[str]) -> dict[str, Any]:
+    """Return `configured` over `current`, without Rackwright's keys (`owned`) that are no longer wanted.
 
     owned: dotted paths from the ownership record. An existing runtime `nvidia` stays unchanged.
     """
     result: dict[str, Any] = json.loads(json.dumps(current))
-    wanted = with_runtime(asked, current)
-    kept = set(leaves(wanted))
+    wanted = with_runtime(configured, current)
+    keys = set(leaves(wanted))
     for path in owned:
-        if path not in kept and path != RUNTIME_KEY:
+        if path not in keys and path != RUNTIME_KEY:
             _take_out(result, path.split("."))
     return deep_merge(result, wanted)
 
@@ -77,13 +77,13 @@ def merged(current: Mapping[str, Any], asked: Mapping[str, Any], owned: Iterable
 RUNTIME_KEY = "runtimes.nvidia"
 
 
-def with_runtime(asked: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `asked` with the runtime `nvidia`, unless the file already has NVIDIA's."""
+def with_runtime(configured: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `configured` with the runtime `nvidia`, unless the file already has NVIDIA's."""
     runtimes = current.get("runtimes")
-    there = runtimes.get("nvidia") if isinstance(runtimes, dict) else None
-    if isinstance(there, dict) and str(there.get("path", "")).rsplit("/", 1)[-1] == RUNTIME:
-        return dict(asked)
-    return deep_merge({"runtimes": {"nvidia": {"args": [], "path": RUNTIME}}}, dict(asked))
+    runtime = runtimes.get("nvidia") if isinstance(runtimes, dict) else None
+    if isinstance(runtime, dict) and str(runtime.get("path", "")).rsplit("/", 1)[-1] == RUNTIME:
+        return dict(configured)
+    return deep_merge({"runtimes": {"nvidia": {"args": [], "path": RUNTIME}}}, dict(configured))
 
 
 def leaves(value: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -99,11 +99,11 @@ def leaves(value: Mapping[str, Any], prefix: str = "") -> list[str]:
 
 
 def _take_out(tree: dict[str, Any], path: list[str]) -> None:
-    head, *rest = path
-    if not rest:
+    head, *below = path
+    if not below:
         tree.pop(head, None)
     elif isinstance(tree.get(head), dict):
-        _take_out(tree[head], rest)
+        _take_out(tree[head], below)
         if not tree[head]:
             del tree[head]
 

@@ -44,11 +44,11 @@ CHAINS = frozenset({"firewall-backend", "ip6tables", "iptables"})
 """Top-level keys by which dockerd makes other chains: they hold the firewall's rules, set before any switch."""
 
 
-def not_while_serving(seen: SeenDocker, what: str) -> str:
+def not_while_serving(reading: SeenDocker, what: str) -> str:
     """Return the refusal's text: the change that would stop the serving endpoints, and the commands that allow it."""
-    units = " ".join(unit_name(name) for name in seen.serving)
+    units = " ".join(unit_name(name) for name in reading.serving)
     return (
-        f"{what}, which would stop {', '.join(seen.serving)} under its clients. When that is all right, "
+        f"{what}, which would stop {', '.join(reading.serving)} under its clients. When that is all right, "
         f"on this host run: systemctl stop {units}; then run the same command again: it starts and proves them"
     )
 
@@ -145,28 +145,28 @@ class Reconfiguration:
         return diff(self.before.daemon_json, self.after.daemon_json or "")
 
 
-def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
+def reconfiguration(wanted: WantedDocker, reading: SeenDocker) -> Reconfiguration | None:
     """Return the change of dockerd's configuration; None when nothing differs. Raises BrokenDaemonJsonError."""
-    before_text, dropin = seen.files.get(DAEMON_JSON), dropin_text(asked.settings)
+    before_text, dropin = reading.files.get(DAEMON_JSON), dropin_text(wanted.settings)
     before = parse_daemon_json(before_text)
-    after = merged(before, asked.settings.docker.daemon, asked.names("daemon_key"))
-    stale = seen.daemon == "up" and "nvidia" not in seen.runtimes
+    after = merged(before, wanted.settings.docker.daemon, wanted.names("daemon_key"))
+    stale = reading.daemon == "up" and "nvidia" not in reading.runtimes
     moved = changed_keys(before, after)
-    proxy = _dropin_differs(asked, seen, dropin)
-    repairs, differs = to_repair(asked.settings, seen), bool(moved or stale or proxy)
+    proxy = _dropin_differs(wanted, reading, dropin)
+    repairs, differs = to_repair(wanted.settings, reading), bool(moved or stale or proxy)
     if not differs and not repairs:
         return None
-    stores = tuple(dict.fromkeys([*_stores(before, after, moved), *seen.other_store]))
+    stores = tuple(dict.fromkeys([*_stores(before, after, moved), *reading.other_store]))
     restart = proxy or bool(stores or moved - RELOADABLE or repairs)
-    owns, disowns = _ownership(asked, before, dropin) if differs else ((), ())
+    owns, disowns = _ownership(wanted, before, dropin) if differs else ((), ())
     return Reconfiguration(
-        before=Configuration(before_text, seen.files.get(DROPIN)),
+        before=Configuration(before_text, reading.files.get(DROPIN)),
         after=Configuration(
             render_daemon_json(after, before_text) if moved else before_text,
-            dropin if _decides_dropin(asked, dropin) else seen.files.get(DROPIN),
+            dropin if _decides_dropin(wanted, dropin) else reading.files.get(DROPIN),
         ),
-        action="start" if seen.daemon == "down" else "restart" if restart else "reload",
-        why="; ".join(filter(None, [_why(seen, moved, stale, proxy, restart), _why_repair(repairs)])),
+        action="start" if reading.daemon == "down" else "restart" if restart else "reload",
+        why="; ".join(filter(None, [_why(reading, moved, stale, proxy, restart), _why_repair(repairs)])),
         unfit=_unfit(stores, tuple(sorted(moved & CHAINS))),
         owns=owns,
         disowns=disowns,
@@ -174,20 +174,20 @@ def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | 
     )
 
 
-def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+def daemon_changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     """Return one guarded change of daemon.json and the daemon's proxy; none when it must wait for the host's turn."""
-    found = reconfiguration(asked, seen)
-    if found is None or seen.restarting:
+    found = reconfiguration(wanted, reading)
+    if found is None or reading.restarting:
         return []
-    if found.action == "restart" and seen.serving:
-        return [_refused(found, seen)] if found.unfit else []
-    if seen.waits and found.action != "reload":
-        return [waiting(found, seen)]
+    if found.action == "restart" and reading.serving:
+        return [_refused(found, reading)] if found.unfit else []
+    if reading.waits and found.action != "reload":
+        return [waiting(found, reading)]
     guarded = Guarded(
         "docker",
         found.after.apply_script(found.action, "nvidia"),
         found.before.apply_script("restart" if found.action == "start" else found.action),
-        asked.settings.firewall.confirm_timeout + (RESTART_SECONDS if found.action != "reload" else 0),
+        wanted.settings.firewall.confirm_timeout + (RESTART_SECONDS if found.action != "reload" else 0),
         found.before.trial(f"{guard_unit('docker')}.timer"),
         found.able_script,
     )
@@ -203,24 +203,24 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     return [replace(change, restarts="dockerd") if found.action == "restart" else change]
 
 
-def forget_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+def forget_changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     """Return changes for recorded entries that no longer exist: a removal was interrupted before the record changed.
 
     A stale entry would make Rackwright remove a key that an operator or another tool writes later.
     """
-    before = parse_daemon_json(seen.files.get(DAEMON_JSON))
-    there = {*leaves(before), *leaves(with_runtime(asked.settings.docker.daemon, {}))}
-    gone = [Owned("daemon_key", path) for path in sorted(asked.names("daemon_key") - there)]
+    before = parse_daemon_json(reading.files.get(DAEMON_JSON))
+    present = {*leaves(before), *leaves(with_runtime(wanted.settings.docker.daemon, {}))}
+    gone = [Owned("daemon_key", path) for path in sorted(wanted.names("daemon_key") - present)]
     dropin = Owned("file", DROPIN)
-    if dropin in asked.owned and not seen.files.get(DROPIN) and not dropin_text(asked.settings):
+    if dropin in wanted.owned and not reading.files.get(DROPIN) and not dropin_text(wanted.settings):
         gone.append(dropin)
     return [Change(f"forget {one.kind} {one.name}", "it is gone from the host", (), disowns=(one,)) for one in gone]
 
 
-def deferred(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
+def deferred(wanted: WantedDocker, reading: SeenDocker) -> Reconfiguration | None:
     """Return the change that needs a restart while endpoints serve, and so the host's turn; None without one."""
-    found = reconfiguration(asked, seen)
-    if found is None or found.action != "restart" or found.unfit or not seen.serving:
+    found = reconfiguration(wanted, reading)
+    if found is None or found.action != "restart" or found.unfit or not reading.serving:
         return None
     return found
 
@@ -231,8 +231,8 @@ def waiting(change: Reconfiguration, docker: SeenDocker) -> Change:
     return Change(change.what, change.why, (Refuse(text, code="RW2112"),), by_itself=change.only_repairs)
 
 
-def _refused(found: Reconfiguration, seen: SeenDocker) -> Change:
-    text = not_while_serving(seen, f"{found.unfit}: it takes a restart of dockerd")
+def _refused(found: Reconfiguration, reading: SeenDocker) -> Change:
+    text = not_while_serving(reading, f"{found.unfit}: it takes a restart of dockerd")
     return Change("restart dockerd", found.unfit, (Refuse(text, code="RW2104"),))
 
 
@@ -244,18 +244,18 @@ def _unfit(stores: tuple[str, ...], chains: tuple[str, ...]) -> str:
     return ""
 
 
-def _dropin_differs(asked: WantedDocker, seen: SeenDocker, dropin: str | None) -> bool:
-    if seen.daemon == "absent" or seen.files.get(DROPIN) == dropin:
+def _dropin_differs(wanted: WantedDocker, reading: SeenDocker, dropin: str | None) -> bool:
+    if reading.daemon == "absent" or reading.files.get(DROPIN) == dropin:
         return False
-    return _decides_dropin(asked, dropin)
+    return _decides_dropin(wanted, dropin)
 
 
-def _decides_dropin(asked: WantedDocker, dropin: str | None) -> bool:
+def _decides_dropin(wanted: WantedDocker, dropin: str | None) -> bool:
     """Return True if the settings define the drop-in's content, or its removal.
 
     On a host without dockerd the drop-in is written or removed before dockerd is installed: the reading is older.
     """
-    return dropin is not None or Owned("file", DROPIN) in asked.owned
+    return dropin is not None or Owned("file", DROPIN) in wanted.owned
 
 
 def _stores(before: Mapping[str, Any], after: Mapping[str, Any], moved: set[str]) -> tuple[str, ...]:
@@ -265,12 +265,12 @@ def _stores(before: Mapping[str, Any], after: Mapping[str, Any], moved: set[str]
     return (*sorted(moved & STORES), *([f"features.{SNAPSHOTTER}"] if was != will else []))
 
 
-def _why(seen: SeenDocker, moved: set[str], stale: bool, proxy: bool, restart: bool) -> str:
+def _why(reading: SeenDocker, moved: set[str], stale: bool, proxy: bool, restart: bool) -> str:
     reasons = [f"{DAEMON_JSON}: {', '.join(sorted(moved))}"] if moved else []
     reasons += ["its proxy differs"] if proxy else []
     reasons += ["the running dockerd does not know the runtime nvidia"] if stale and not moved else []
-    if seen.others_running and restart:
-        reasons.append(f"{seen.others_running} other containers run and may stop with it")
+    if reading.others_running and restart:
+        reasons.append(f"{reading.others_running} other containers run and may stop with it")
     return "; ".join(reasons)
 
 
@@ -279,13 +279,13 @@ def _why_repair(repairs: str) -> str:
 
 
 def _ownership(
-    asked: WantedDocker, before: Mapping[str, Any], dropin: str | None
+    wanted: WantedDocker, before: Mapping[str, Any], dropin: str | None
 ) -> tuple[tuple[Owned, ...], tuple[Owned, ...]]:
     """Return the entries that the record gains, and those that it loses."""
-    mine, had = asked.names("daemon_key"), set(leaves(before))
-    ours = set(leaves(with_runtime(asked.settings.docker.daemon, before)))
+    mine, had = wanted.names("daemon_key"), set(leaves(before))
+    ours = set(leaves(with_runtime(wanted.settings.docker.daemon, before)))
     keys = {path for path in ours if path not in had or path in mine}
-    gone = mine - set(leaves(with_runtime(asked.settings.docker.daemon, {})))
+    gone = mine - set(leaves(with_runtime(wanted.settings.docker.daemon, {})))
     file = {Owned("file", DROPIN)}
     added = file if dropin else set()
     owns = {Owned("daemon_key", path) for path in keys} | added
@@ -296,20 +296,24 @@ def _b64(text: str | None) -> str:
     return base64.b64encode((text or "").encode()).decode()
 
 
-def start_changes(seen: SeenDocker) -> list[Change]:
+def start_changes(reading: SeenDocker) -> list[Change]:
     """Start an installed daemon that does not answer; wait for one that is being restarted."""
-    if seen.daemon != "down":
+    if reading.daemon != "down":
         return []
-    if seen.restarting:
+    if reading.restarting:
         why = "an earlier run has left its restart under way"
         return [Change("wait for dockerd", why, (Shell(_WAIT, timeout=240),))]
-    step = Refuse(f"dockerd cannot start: {seen.waits[0]}", code="RW2112") if seen.waits else Shell(_START, timeout=240)
+    step = (
+        Refuse(f"dockerd cannot start: {reading.waits[0]}", code="RW2112")
+        if reading.waits
+        else Shell(_START, timeout=240)
+    )
     return [Change("start dockerd", "it is installed but does not answer", (step,))]
 
 
-def enable_changes(seen: SeenDocker) -> list[Change]:
+def enable_changes(reading: SeenDocker) -> list[Change]:
     """Enable the daemon's unit at boot."""
-    if seen.daemon == "absent" or seen.enabled:
+    if reading.daemon == "absent" or reading.enabled:
         return []
     step = Shell("systemctl enable --quiet docker.service")
     return [Change("start dockerd at boot", "its unit is not enabled", (step,))]

@@ -31,39 +31,39 @@ def paths(settings: HostSettings) -> tuple[str, ...]:
     return (DAEMON_JSON, DROPIN, apt.PROXY_FILE, apt.PIN_FILE, AUTHORITY, *certs_d(settings))
 
 
-def file_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+def file_changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     """Return changes for files that differ, and for Rackwright's files that are no longer wanted."""
-    found = [_file(seen, apt.PROXY_FILE, apt.proxy_text(asked.settings.proxy), "apt's proxy", asked)]
-    pin = apt.pin_text(asked.settings.docker.toolkit_version)
-    found.append(_file(seen, apt.PIN_FILE, pin, "the container toolkit's pin", asked))
-    found.append(_file(seen, AUTHORITY, asked.authority, "the site's certificate authority", asked))
-    for path in certs_d(asked.settings):
-        found.append(_file(seen, path, asked.authority, "the registry's certificate authority", asked))
-    if seen.daemon == "absent":
-        found.append(_file(seen, DROPIN, dropin_text(asked.settings), "Docker's proxy", asked))
+    found = [_file(reading, apt.PROXY_FILE, apt.proxy_text(wanted.settings.proxy), "apt's proxy", wanted)]
+    pin = apt.pin_text(wanted.settings.docker.toolkit_version)
+    found.append(_file(reading, apt.PIN_FILE, pin, "the container toolkit's pin", wanted))
+    found.append(_file(reading, AUTHORITY, wanted.authority, "the site's certificate authority", wanted))
+    for path in certs_d(wanted.settings):
+        found.append(_file(reading, path, wanted.authority, "the registry's certificate authority", wanted))
+    if reading.daemon == "absent":
+        found.append(_file(reading, DROPIN, dropin_text(wanted.settings), "Docker's proxy", wanted))
     return [change for change in found if change]
 
 
-def _file(seen: SeenDocker, path: str, text: str | None, what: str, asked: WantedDocker) -> Change | None:
-    there, owned = seen.files.get(path), Owned("file", path)
-    stored = path == AUTHORITY and seen.installed("ca-certificates")
+def _file(reading: SeenDocker, path: str, text: str | None, what: str, wanted: WantedDocker) -> Change | None:
+    current, owned = reading.files.get(path), Owned("file", path)
+    stored = path == AUTHORITY and reading.installed("ca-certificates")
     after = (Shell("update-ca-certificates >/dev/null", timeout=120),) if stored else ()
     if text is None:
-        if owned not in asked.owned:
+        if owned not in wanted.owned:
             return None
-        if there is None:  # a removal was cut before the record changed; a later file may be the operator's
+        if current is None:  # a removal was cut before the record changed; a later file may be the operator's
             return Change(f"forget {path}", "it is gone from the host", (), disowns=(owned,))
         gone = Shell(host_script("remove_file", path=path, folder=""), timeout=120)
         return Change(f"remove {path}", f"{what} is no longer set", (gone,), disowns=(owned,))
-    if there == text:
-        return _trust(seen, after) if path == AUTHORITY and after else None
+    if current == text:
+        return _trust(reading, after) if path == AUTHORITY and after else None
     mode = "0600" if path == apt.PROXY_FILE and "@" in text else "0644"
-    why = f"{what} is missing there" if there is None else f"{what} differs"
+    why = f"{what} is missing there" if current is None else f"{what} differs"
     return Change(f"write {path}", why, (WriteFile(path, text, mode), *after), owns=(owned,))
 
 
-def _trust(seen: SeenDocker, steps: tuple[Step, ...]) -> Change | None:
-    if seen.authority_trusted:
+def _trust(reading: SeenDocker, steps: tuple[Step, ...]) -> Change | None:
+    if reading.authority_trusted:
         return None
     return Change("trust the site's certificate authority", "the system's trust store is older", steps)
 

@@ -11,21 +11,23 @@ from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.plan.change import Change, Owned, Shell
 
 
-def hold_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+def hold_changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     """Return changes that hold packages, those released by an operator included, and release unwanted holds."""
-    there, settings = existing(asked, seen), asked.settings.docker
-    ours = {name for name in asked.names("hold") if seen.installed(name)}
-    over = (set() if settings.hold_packages else ours - there) | (set() if settings.hold_existing else ours & there)
+    present, settings = existing(wanted, reading), wanted.settings.docker
+    ours = {name for name in wanted.names("hold") if reading.installed(name)}
+    over = (set() if settings.hold_packages else ours - present) | (set() if settings.hold_existing else ours & present)
     found = [_unhold(sorted(over))] if over else []
-    wanted = (ours - over) | (there if settings.hold_existing else set())
-    loose = sorted(name for name in wanted if not seen.packages[name].held)
+    to_hold = (ours - over) | (present if settings.hold_existing else set())
+    loose = sorted(name for name in to_hold if not reading.packages[name].held)
     return [*found, *([_hold(loose, ours)] if loose else [])]
 
 
-def existing(asked: WantedDocker, seen: SeenDocker) -> set[str]:
+def existing(wanted: WantedDocker, reading: SeenDocker) -> set[str]:
     """Return packages under a serving endpoint that Rackwright did not install: the driver, and Docker Engine."""
-    engine = () if asked.names("package") & set(apt.ENGINES) else apt.ENGINES
-    return {name for name in seen.packages if seen.installed(name) and (name in engine or re.match(apt.DRIVER, name))}
+    engine = () if wanted.names("package") & set(apt.ENGINES) else apt.ENGINES
+    return {
+        name for name in reading.packages if reading.installed(name) and (name in engine or re.match(apt.DRIVER, name))
+    }
 
 
 def _hold(names: Sequence[str], ours: set[str]) -> Change:

@@ -35,66 +35,66 @@ class InstallPlan:
         return not self.packages
 
 
-def install_plan(asked: WantedDocker, seen: SeenDocker) -> InstallPlan:
+def install_plan(wanted: WantedDocker, reading: SeenDocker) -> InstallPlan:
     """Return the packages to install."""
-    programs = {program: name for program, name in apt.PROGRAMS.items() if program != "nft" or asked.closes_ports}
-    basics = [name for program, name in programs.items() if program not in seen.has or seen.unfinished(name)]
-    if not seen.installed("ca-certificates"):
+    programs = {program: name for program, name in apt.PROGRAMS.items() if program != "nft" or wanted.closes_ports}
+    basics = [name for program, name in programs.items() if program not in reading.has or reading.unfinished(name)]
+    if not reading.installed("ca-certificates"):
         basics.append("ca-certificates")
-    if seen.apparmor_missing:
+    if reading.apparmor_missing:
         basics.append("apparmor")
-    engine = apt.engine_packages(asked.settings.docker.source, seen.system)
-    missing = seen.daemon == "absent" or any(seen.unfinished(name) for name in engine)
-    return InstallPlan(tuple(basics), _toolkit(asked, seen), engine if missing else ())
+    engine = apt.engine_packages(wanted.settings.docker.source, reading.system)
+    missing = reading.daemon == "absent" or any(reading.unfinished(name) for name in engine)
+    return InstallPlan(tuple(basics), _toolkit(wanted, reading), engine if missing else ())
 
 
-def was_cut(asked: WantedDocker, seen: SeenDocker) -> bool:
+def was_cut(wanted: WantedDocker, reading: SeenDocker) -> bool:
     """Return True if Rackwright's installation stopped half-way (a power cut): it may then finish unasked."""
-    ours = asked.names("package")
-    return bool(seen.broken) and any(name in ours for name in install_plan(asked, seen).packages)
+    ours = wanted.names("package")
+    return bool(reading.broken) and any(name in ours for name in install_plan(wanted, reading).packages)
 
 
-def _toolkit(asked: WantedDocker, seen: SeenDocker) -> tuple[str, ...]:
-    version, there = asked.settings.docker.toolkit_version, seen.packages.get(apt.TOOLKIT)
-    if "toolkit" not in seen.has or seen.unfinished(apt.TOOLKIT):
+def _toolkit(wanted: WantedDocker, reading: SeenDocker) -> tuple[str, ...]:
+    version, package = wanted.settings.docker.toolkit_version, reading.packages.get(apt.TOOLKIT)
+    if "toolkit" not in reading.has or reading.unfinished(apt.TOOLKIT):
         return (apt.TOOLKIT,)
-    differs = version is not None and there is not None and there.installed and there.version != version
+    differs = version is not None and package is not None and package.installed and package.version != version
     # apt leaves a held part unchanged unless it is an argument.
-    return tuple(name for name in apt.TOOLKIT_FAMILY if seen.installed(name)) if differs else ()
+    return tuple(name for name in apt.TOOLKIT_FAMILY if reading.installed(name)) if differs else ()
 
 
-def cannot_install(asked: WantedDocker, seen: SeenDocker) -> list[str]:
+def cannot_install(wanted: WantedDocker, reading: SeenDocker) -> list[str]:
     """Return the reasons why missing packages cannot be installed here; empty when they can, or none is missing."""
-    plan = install_plan(asked, seen)
+    plan = install_plan(wanted, reading)
     if plan.nothing:
         return []
-    if seen.system.family is None or "apt" not in seen.has:
-        name = seen.system.id or "unknown"
+    if reading.system.family is None or "apt" not in reading.has:
+        name = reading.system.id or "unknown"
         return [
             f"{' '.join(plan.packages)} are missing, and this is {name}, not Debian or Ubuntu: install them by hand"
         ]
-    if plan.toolkit and "toolkit" in seen.has and seen.serving:
-        return [not_while_serving(seen, "the container toolkit's version changes")]
+    if plan.toolkit and "toolkit" in reading.has and reading.serving:
+        return [not_while_serving(reading, "the container toolkit's version changes")]
     return []
 
 
-def install_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+def install_changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     """Return one job that installs all missing packages."""
-    plan = install_plan(asked, seen)
+    plan = install_plan(wanted, reading)
     if plan.nothing:
         return []
     what = f"install {', '.join(plan.packages)}"
-    script = install_script(asked.settings, seen.system, plan, was_cut(asked, seen))
+    script = install_script(wanted.settings, reading.system, plan, was_cut(wanted, reading))
     job = Job("docker-install", what, script, timeout=3600, code="RW2110")
-    why = "the host has none of them" if seen.daemon == "absent" else "missing, unfinished, or of another version"
-    return [Change(what, why, (job,), owns=tuple(_install_owns(asked.settings, seen, plan)))]
+    why = "the host has none of them" if reading.daemon == "absent" else "missing, unfinished, or of another version"
+    return [Change(what, why, (job,), owns=tuple(_install_owns(wanted.settings, reading, plan)))]
 
 
-def _install_owns(settings: HostSettings, seen: SeenDocker, plan: InstallPlan) -> list[Owned]:
-    owns = [Owned("package", name) for name in plan.packages if not seen.installed(name)]
+def _install_owns(settings: HostSettings, reading: SeenDocker, plan: InstallPlan) -> list[Owned]:
+    owns = [Owned("package", name) for name in plan.packages if not reading.installed(name)]
     repositories = [apt.toolkit_repository(settings)] if plan.toolkit else []
     if plan.engine and settings.docker.source == "docker":
-        repositories.append(apt.docker_repository(settings, seen.system))
+        repositories.append(apt.docker_repository(settings, reading.system))
     owns += [Owned("apt_source", path) for repository in repositories for path in repository.files]
     return owns + [Owned("hold", name) for name in _to_hold(settings, plan)]
 

@@ -115,7 +115,7 @@ def joined(output: str, answers: Answers) -> str:
 def parse(output: str) -> SeenDocker:
     """Parse the reading."""
     values = pairs(output)
-    lines = [line.split(" ") for line in lines_of(output)]
+    lines = [row.split(" ") for row in lines_of(output)]
     info = _info(next((words[1] for words in lines if words[0] == "info" and len(words) > 1), ""))
     answers = bool(info.get("ServerVersion"))
     return SeenDocker(

@@ -8,11 +8,11 @@ from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Owned, Shell
 
 
-def user_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+def user_changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     """Return changes that add wanted users to the group docker, and remove those that Rackwright added."""
-    listed = asked.settings.docker.users
-    found = [_join(user) for user in listed if "docker" not in seen.users.get(user, ())]
-    ours = {name.removeprefix("docker:") for name in asked.names("group_member") if name.startswith("docker:")}
+    listed = wanted.settings.docker.users
+    found = [_join(user) for user in listed if "docker" not in reading.users.get(user, ())]
+    ours = {name.removeprefix("docker:") for name in wanted.names("group_member") if name.startswith("docker:")}
     return found + [_leave(user) for user in sorted(ours - set(listed))]
 
 

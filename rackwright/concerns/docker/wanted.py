@@ -39,11 +39,11 @@ def _authority(settings: HostSettings) -> str | None:
     path = settings.paths.private_ca
     if path is None:
         return None
-    place = settings.site / Path(path).expanduser()
-    if place.exists() and not place.is_file():
+    file = settings.site / Path(path).expanduser()
+    if file.exists() and not file.is_file():
         raise SettingsError(f"paths.private_ca: {path} cannot be read: it is no file", code="RW2102")
     try:
-        text = place.read_text()
+        text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"paths.private_ca: {path} cannot be read: {error}", code="RW2102") from error
     if "-----BEGIN CERTIFICATE-----" not in text:

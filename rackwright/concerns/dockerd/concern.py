@@ -35,7 +35,7 @@ from rackwright.settings.model import HostSettings
 class WantedDockerd:
     """dockerd as the settings want it, and the endpoints that depend on it."""
 
-    asked: WantedDocker
+    wanted_docker: WantedDocker
     docker: SeenDocker
     endpoints: Mapping[str, SeenEndpoint]
     bindings: Mapping[str, Binding]
@@ -54,33 +54,33 @@ def parse(output: str) -> LastSwitch | None:
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedDockerd:
     """Return the settings with the readings of Docker and of the endpoints."""
-    bindings = {name: binding_of(own, reading, settings) for name, own in settings.all_endpoints.items()}
+    bindings = {name: binding_of(endpoint, reading, settings) for name, endpoint in settings.all_endpoints.items()}
     return WantedDockerd(DOCKER.wanted(settings, reading), reading[DOCKER], reading[ENDPOINT].endpoints, bindings)
 
 
-def changes(asked: WantedDockerd, last: LastSwitch | None) -> list[Change]:
+def changes(wanted: WantedDockerd, last: LastSwitch | None) -> list[Change]:
     """Return the restart of dockerd that waits for the host's turn, or the one that is under way."""
-    if asked.docker.restarting:
-        return [_joining(asked)]
-    found = None if refusals(asked.asked, asked.docker) else deferred(asked.asked, asked.docker)
-    return [_restart(asked, found, last)] if found else []
+    if wanted.docker.restarting:
+        return [_joining(wanted)]
+    found = None if refusals(wanted.wanted_docker, wanted.docker) else deferred(wanted.wanted_docker, wanted.docker)
+    return [_restart(wanted, found, last)] if found else []
 
 
-def _joining(asked: WantedDockerd) -> Change:
-    names = tuple(name for name in asked.asked.settings.all_endpoints if name in asked.endpoints)
+def _joining(wanted: WantedDockerd) -> Change:
+    names = tuple(name for name in wanted.wanted_docker.settings.all_endpoints if name in wanted.endpoints)
     step = DaemonRestart(names, "earlier", joining_job(), serving=True)
     return Change("wait for the restart of dockerd", "an earlier run has left it under way", (step,))
 
 
-def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | None) -> Change:
-    if asked.docker.waits:
-        return waiting(found, asked.docker)
-    stood = tuple(_serving_endpoints(asked))
+def _restart(wanted: WantedDockerd, found: Reconfiguration, last: LastSwitch | None) -> Change:
+    if wanted.docker.waits:
+        return waiting(found, wanted.docker)
+    stood = tuple(_serving_endpoints(wanted))
     names = [one.name for one in stood]
-    together = next((name for name in names if asked.bindings[name].addresses), None)
+    together = next((name for name in names if wanted.bindings[name].addresses), None)
     if together:
         return _together(together, found)
-    others = [name for name in asked.docker.serving if name not in names]
+    others = [name for name in wanted.docker.serving if name not in names]
     scripts = Scripts(
         valid=found.valid_script,
         forward=found.after.apply_script("restart", "nvidia"),
@@ -111,21 +111,21 @@ def _together(name: str, found: Reconfiguration) -> Change:
     return Change(found.what, found.why, (Refuse(text, code="RW2201"),), by_itself=found.only_repairs)
 
 
-def _serving_endpoints(asked: WantedDockerd) -> list[Part]:
+def _serving_endpoints(wanted: WantedDockerd) -> list[Part]:
     """Return the endpoints that serve and are wanted, each with the release that it serves."""
     found = []
-    for name, own in asked.asked.settings.all_endpoints.items():
-        seen = asked.endpoints.get(name, SeenEndpoint())
-        if name in asked.docker.serving and seen.serving and seen.running_hash:
-            spec = _spec_of(seen.running_hash, seen)
-            tried = tried_of(name, seen.running_hash, spec, seen.binding or asked.bindings[name])
-            found.append(Part(name, own, tried, tried, spec.get("port")))
+    for name, endpoint in wanted.wanted_docker.settings.all_endpoints.items():
+        reading = wanted.endpoints.get(name, SeenEndpoint())
+        if name in wanted.docker.serving and reading.serving and reading.running_hash:
+            spec = _spec_of(reading.running_hash, reading)
+            tried = tried_of(name, reading.running_hash, spec, reading.binding or wanted.bindings[name])
+            found.append(Part(name, endpoint, tried, tried, spec.get("port")))
     return found
 
 
-def _spec_of(release: str, seen: SeenEndpoint) -> Mapping[str, Any]:
+def _spec_of(release: str, reading: SeenEndpoint) -> Mapping[str, Any]:
     """Return spec.json of the running release; nothing when it is neither the current nor the proven one."""
-    return next((spec for spec in (seen.spec, seen.proven_spec) if spec and spec["hash"] == release), {})
+    return next((spec for spec in (reading.spec, reading.proven_spec) if spec and spec["hash"] == release), {})
 
 
 TAKES = DOCKER_TAKES

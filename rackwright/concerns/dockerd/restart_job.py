@@ -55,8 +55,8 @@ def joining_job() -> Job:
 
 def _keep_logs(label: str, names: Sequence[str]) -> str:
     """Return a script that keeps the endpoints' logs since their start, and dockerd's, the most useful, last."""
-    own = [(unit_name(name), endpoint_dir(name), "switch") for name in names]
+    logs = [(unit_name(name), endpoint_dir(name), "switch") for name in names]
     return in_turn(
         job_script("keep_log", unit=unit, home=home, label=f"dockerd-{label}", part=part)
-        for unit, home, part in [*own, ("docker.service", HOME, "all")]
+        for unit, home, part in [*logs, ("docker.service", HOME, "all")]
     )

@@ -66,8 +66,10 @@ def parse_mark(text: str | None) -> Drained | None:
     if text is None:
         return None
     values: Mapping[str, str] = pairs(text)
-    told = {key: _line(values.get(key, "")) for key in ("reason", "who", "since")}
-    return Drained(told["reason"] or "no reason given", told["who"] or "somebody", told["since"] or "an unknown time")
+    fields = {key: _line(values.get(key, "")) for key in ("reason", "who", "since")}
+    return Drained(
+        fields["reason"] or "no reason given", fields["who"] or "somebody", fields["since"] or "an unknown time"
+    )
 
 
 def _read(_: HostSettings) -> str:

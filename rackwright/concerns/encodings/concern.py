@@ -65,7 +65,7 @@ def read(settings: HostSettings) -> str:
 
 def parse(output: str) -> SeenEncodings:
     """Parse the lines: SHA-256, mode with owner, and name of each file."""
-    rows = (line.split(" ", 2) for line in lines_of(output))
+    rows = (row.split(" ", 2) for row in lines_of(output))
     return {name: SeenFile(sha256, mode) for sha256, mode, name in rows}
 
 
@@ -83,27 +83,29 @@ def wanted(settings: HostSettings, _: HostReading) -> WantedEncodings:
     )
 
 
-def changes(wanted: WantedEncodings, seen: SeenEncodings) -> list[Change]:
+def changes(wanted: WantedEncodings, reading: SeenEncodings) -> list[Change]:
     """Fetch what is missing or wrong; make correct but unreadable files readable to all."""
-    return [change for encoding in wanted.files for change in _changes(wanted, encoding, seen.get(encoding.file))]
+    return [change for encoding in wanted.files for change in _changes(wanted, encoding, reading.get(encoding.file))]
 
 
-def _changes(wanted: WantedEncodings, encoding: Encoding, seen: SeenFile | None) -> list[Change]:
+def _changes(wanted: WantedEncodings, encoding: Encoding, reading: SeenFile | None) -> list[Change]:
     path = f"{wanted.directory}/{encoding.file}"
-    if seen is None or seen.sha256 != encoding.sha256:
-        return [_fetch(wanted, encoding, path, seen)]
-    if seen.mode != "644:root":
+    if reading is None or reading.sha256 != encoding.sha256:
+        return [_fetch(wanted, encoding, path, reading)]
+    if reading.mode != "644:root":
         step = Shell(host_script("open_file", path=path, sha256=encoding.sha256))
-        return [Change(f"make {path} readable by all, owned by root", f"its mode and owner are {seen.mode}", (step,))]
+        return [
+            Change(f"make {path} readable by all, owned by root", f"its mode and owner are {reading.mode}", (step,))
+        ]
     return []
 
 
-def _fetch(wanted: WantedEncodings, encoding: Encoding, path: str, seen: SeenFile | None) -> Change:
+def _fetch(wanted: WantedEncodings, encoding: Encoding, path: str, reading: SeenFile | None) -> Change:
     url = f"{wanted.base}/{encoding.file}"
     mark = f"{ENCODING_MARKS}/{encoding.file}"
     published: dict[str, str | int] = {"size": encoding.size, "sha256": encoding.sha256}
     script = host_script("fetch_file", url=url, path=path, **published, stall=wanted.stall, mark=mark, **wanted.proxy)
-    why = "it is not on the host" if seen is None else "its SHA-256 is not the published one"
+    why = "it is not on the host" if reading is None else "its SHA-256 is not the published one"
     name, title = f"fetch-{encoding.file}", f"fetch {encoding.file}"
     job = Job(name, title, script, timeout=1800, at_once=wanted.parallel, code="RW2301")
     return Change(f"fetch {path} from {wanted.base}", why, (job,), owns=(Owned("file", path),), size=encoding.size)

@@ -74,7 +74,7 @@ def binding_path(endpoint: str) -> str:
 
 def parse_binding(text: str) -> Binding | None:
     """Return the binding in a file; None for one that was changed by hand."""
-    values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    values = dict(row.split("=", 1) for row in text.splitlines() if "=" in row)
     gpus, addresses = (tuple(filter(None, values.get(key, "").split(","))) for key in ("GPUS", "MEMBERS"))
     rank = whole_number(values.get("RANK", "0")) or 0
     if rank >= max(1, len(addresses)):

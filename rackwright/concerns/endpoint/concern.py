@@ -58,7 +58,10 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
     """Return the wanted release of each endpoint, and the boot units."""
     releases = wanted_releases(settings, reading)
     return WantedEndpoints(
-        {name: _wanted(own, releases[name], settings, reading) for name, own in settings.all_endpoints.items()},
+        {
+            name: _wanted(endpoint, releases[name], settings, reading)
+            for name, endpoint in settings.all_endpoints.items()
+        },
         {name: render_own(f"{name}.j2") for name in BOOT_UNITS},
         reading[RECORD],
         drained=reading[DRAINED].drained is not None,
@@ -68,57 +71,63 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
 
 
 def _wanted(
-    own: EndpointSettings, release: Release | Unresolved, settings: HostSettings, reading: HostReading
+    endpoint: EndpointSettings, release: Release | Unresolved, settings: HostSettings, reading: HostReading
 ) -> WantedEndpoint:
     gpus = frozenset(gpu.uuid for gpu in reading[GPUS].gpus)
-    group = settings.group if own.size > 1 else None
-    bound, keep, adopt = binding_of(own, reading, settings), settings.releases.keep, settings.rollout.adopt
-    return WantedEndpoint(own, release, keep, bound, gpus, adopt, group)
+    group = settings.group if endpoint.size > 1 else None
+    bound, keep, adopt = binding_of(endpoint, reading, settings), settings.releases.keep, settings.rollout.adopt
+    return WantedEndpoint(endpoint, release, keep, bound, gpus, adopt, group)
 
 
-def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+def changes(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
     """Return the changes of the host's endpoints, those that are no longer wanted first."""
-    if asked.drained:
+    if wanted.drained:
         return []
-    seen = as_meant(seen, asked.drop_ins)
-    if not seen.docker and all(isinstance(own.release, Release) for own in asked.endpoints.values()):
-        return [_docker_down(name) for name in asked.endpoints]
-    others = [_other_format(name, own.format) for name, own in seen.endpoints.items() if formats.foreign(own.format)]
+    reading = as_meant(reading, wanted.drop_ins)
+    if not reading.docker and all(isinstance(endpoint.release, Release) for endpoint in wanted.endpoints.values()):
+        return [_docker_down(name) for name in wanted.endpoints]
+    others = [
+        _other_format(name, endpoint.format)
+        for name, endpoint in reading.endpoints.items()
+        if formats.foreign(endpoint.format)
+    ]
     if others:
         return others
-    if moved := _on_other_hosts(asked, seen):
+    if moved := _on_other_hosts(wanted, reading):
         return moved
-    groups = groups_among(asked, seen)
+    groups = groups_among(wanted, reading)
     together = {name for group in groups for name in (*group.coming, *group.leaving)}
-    found = [_remove(name) for name in seen.endpoints if name not in asked.endpoints and name not in together]
-    by_hand = foreign_units(asked.endpoints, seen, asked.owned)
-    if by_hand and not asked.aside:
+    found = [_remove(name) for name in reading.endpoints if name not in wanted.endpoints and name not in together]
+    by_hand = foreign_units(wanted.endpoints, reading, wanted.owned)
+    if by_hand and not wanted.aside:
         return [_refused(unit, sentences) for unit, sentences in by_hand.items()]
-    edits = edit_changes(seen.edits, asked.drop_ins, asked.owned, asked.endpoints)
+    edits = edit_changes(reading.edits, wanted.drop_ins, wanted.owned, wanted.endpoints)
     if any(isinstance(step, Refuse) for change in edits for step in change.steps):
         return edits
     found += edits
-    found += _close(seen.open)
+    found += _close(reading.open)
     found += [kept_aside(unit, by_hand[unit]) for unit in BOOT_UNITS if unit in by_hand]
-    found += _boot(asked, seen)
-    for name, own in asked.endpoints.items():
-        now = seen.endpoints.get(name, SeenEndpoint())
+    found += _boot(wanted, reading)
+    for name, endpoint in wanted.endpoints.items():
+        now = reading.endpoints.get(name, SeenEndpoint())
         if sentences := by_hand.get(unit_name(name)):
-            found.append(_kept_aside(name, own.settings, now, sentences))
+            found.append(_kept_aside(name, endpoint.settings, now, sentences))
         if now.caches not in (None, CLOSED):
             found.append(_close_caches(name, now))
         if name not in together:
-            found += _endpoint_changes(name, own, now)
-    return [*found, *(change for group in groups for change in _together(group, asked, seen))]
+            found += _endpoint_changes(name, endpoint, now)
+    return [*found, *(change for group in groups for change in _together(group, wanted, reading))]
 
 
-def _on_other_hosts(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+def _on_other_hosts(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
     """Return endpoints that other hosts than before are to serve: no single switch leads there."""
-    gone = {name: own for name, own in seen.endpoints.items() if name not in asked.endpoints}
-    named = [name for name, own in gone.items() if own.spec.get("members", 1) > 1]
-    if any(own.group for own in asked.endpoints.values()):
-        named += [name for name, own in gone.items() if own.serving and name not in named]
-    named += [name for name, own in asked.endpoints.items() if is_elsewhere(own, seen.endpoints.get(name))]
+    gone = {name: endpoint for name, endpoint in reading.endpoints.items() if name not in wanted.endpoints}
+    named = [name for name, endpoint in gone.items() if endpoint.spec.get("members", 1) > 1]
+    if any(endpoint.group for endpoint in wanted.endpoints.values()):
+        named += [name for name, endpoint in gone.items() if endpoint.serving and name not in named]
+    named += [
+        name for name, endpoint in wanted.endpoints.items() if is_elsewhere(endpoint, reading.endpoints.get(name))
+    ]
     return [_refuse_other_hosts(name) for name in named]
 
 
@@ -130,24 +139,24 @@ def _refuse_other_hosts(name: str) -> Change:
     return Change(f"leave endpoint {name} alone", "its hosts differ", (Refuse(text, code="RW2421"),))
 
 
-def _together(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
-    releases = {name: asked.endpoints[name].release for name in group.coming}
-    there = seen.endpoints
+def _together(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
+    releases = {name: wanted.endpoints[name].release for name in group.coming}
+    on_host = reading.endpoints
     unknown = [
-        _unresolved(name, own, there.get(name, SeenEndpoint()))
-        for name, own in releases.items()
-        if isinstance(own, Unresolved)
+        _unresolved(name, release, on_host.get(name, SeenEndpoint()))
+        for name, release in releases.items()
+        if isinstance(release, Unresolved)
     ]
-    return unknown or [replacement(group, asked, seen)]
+    return unknown or [replacement(group, wanted, reading)]
 
 
-def foreign_units(wanted: Container[str], seen: SeenEndpoints, record: frozenset[Owned]) -> dict[str, list[str]]:
+def foreign_units(wanted: Container[str], reading: SeenEndpoints, record: frozenset[Owned]) -> dict[str, list[str]]:
     """Return units and containers with Rackwright's names that it did not make, by unit, as sentences.
 
     wanted: endpoints. record: the host's ownership record; it has no entry for a unit that no switch has written.
     """
-    found = {name: foreigners(name, seen.boot_units.get(name), False, record) for name in BOOT_UNITS}
-    for name, now in seen.endpoints.items():
+    found = {name: foreigners(name, reading.boot_units.get(name), False, record) for name in BOOT_UNITS}
+    for name, now in reading.endpoints.items():
         if name in wanted:
             named = record if now.current else frozenset[Owned]()
             found[unit_name(name)] = foreigners(unit_name(name), now.unit, now.foreign_container, named)
@@ -158,10 +167,14 @@ def _refused(unit: str, foreign: list[str]) -> Change:
     return Change(f"replace {unit}", "somebody made it by hand", (refusal(unit, foreign),))
 
 
-def _kept_aside(name: str, own: EndpointSettings, seen: SeenEndpoint, foreign: list[str]) -> Change:
+def _kept_aside(name: str, settings: EndpointSettings, reading: SeenEndpoint, foreign: list[str]) -> Change:
     """Return the change that moves it away; its clients are drained first, as for any switch."""
-    drain = drain_script(name, own.port, own.drain_timeout, drain_hook_script(name, own, "")) if seen.serving else ""
-    return kept_aside(unit_name(name), foreign, drain, own.drain_timeout + own.hook_timeout)
+    drain = (
+        drain_script(name, settings.port, settings.drain_timeout, drain_hook_script(name, settings, ""))
+        if reading.serving
+        else ""
+    )
+    return kept_aside(unit_name(name), foreign, drain, settings.drain_timeout + settings.hook_timeout)
 
 
 def _docker_down(name: str) -> Change:
@@ -175,12 +188,14 @@ def _docker_down(name: str) -> Change:
 _DOCKER_DOWN = "Docker does not answer, so nothing is known of the containers; next: journalctl -u docker --lines 50"
 
 
-def takes_capacity(pending: Sequence[Change], seen: SeenEndpoints) -> bool:
+def takes_capacity(pending: Sequence[Change], reading: SeenEndpoints) -> bool:
     """Return True if these changes stop something that serves now: a switch, a restart of dockerd, or a removal."""
     steps = [step for change in pending for step in change.steps]
     switched = any(isinstance(step, Proved | DaemonRestart | HostRestart) and step.serving for step in steps)
     removed = {owned.name for change in pending for owned in change.disowns}
-    return switched or any(own.serving and unit_name(name) in removed for name, own in seen.endpoints.items())
+    return switched or any(
+        endpoint.serving and unit_name(name) in removed for name, endpoint in reading.endpoints.items()
+    )
 
 
 def _remove(name: str) -> Change:
@@ -193,11 +208,11 @@ def _remove(name: str) -> Change:
     )
 
 
-def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
-    differing = [name for name, text in asked.boot_units.items() if seen.boot_units.get(name) != text]
-    if not differing and seen.boot_enabled:
+def _boot(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
+    differing = [name for name, text in wanted.boot_units.items() if reading.boot_units.get(name) != text]
+    if not differing and reading.boot_enabled:
         return []
-    writes = [WriteFile(f"{UNITS}/{name}", asked.boot_units[name]) for name in differing]
+    writes = [WriteFile(f"{UNITS}/{name}", wanted.boot_units[name]) for name in differing]
     enable = Shell(f"systemctl enable --quiet --no-reload {BOOT_UNIT} && systemctl daemon-reload")
     why = "it is not enabled" if not differing else f"{', '.join(differing)} differ or are missing"
     return [
@@ -219,26 +234,28 @@ def _close(modes: Mapping[str, str]) -> list[Change]:
     return [Change("close folders and files of Rackwright to other users", why, (step,), by_itself=True)]
 
 
-def _close_caches(name: str, seen: SeenEndpoint) -> Change:
+def _close_caches(name: str, reading: SeenEndpoint) -> Change:
     """Nothing restarts: the container has its caches mounted, and does not come by this way."""
     folder = f"{endpoint_dir(name)}/caches"
     what = f"close the caches of endpoint {name} to other users"
     return Change(
-        what, f"the mode and owner of {folder} are {seen.caches}", (Shell(host_script("close_caches", folder=folder)),)
+        what,
+        f"the mode and owner of {folder} are {reading.caches}",
+        (Shell(host_script("close_caches", folder=folder)),),
     )
 
 
-def _endpoint_changes(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> list[Change]:
-    if isinstance(own.release, Unresolved):
-        return [_unresolved(name, own.release, seen)]
-    if own.group is not None and not own.group.is_head:
-        return member_changes(own, own.release, seen, own.group)
-    aim = own.aim(own.release)
-    due = why_switch(aim, seen) or why_admit(own.settings, seen)
+def _endpoint_changes(name: str, endpoint: WantedEndpoint, reading: SeenEndpoint) -> list[Change]:
+    if isinstance(endpoint.release, Unresolved):
+        return [_unresolved(name, endpoint.release, reading)]
+    if endpoint.group is not None and not endpoint.group.is_head:
+        return member_changes(endpoint, endpoint.release, reading, endpoint.group)
+    aim = endpoint.aim(endpoint.release)
+    due = why_switch(aim, reading) or why_admit(endpoint.settings, reading)
     if due:
-        return [_proved(own, own.release, seen, due)]
-    found = misplaced(aim, seen)
-    return [_put_in_place(name, aim, seen, found)] if found else []
+        return [_proved(endpoint, endpoint.release, reading, due)]
+    found = misplaced(aim, reading)
+    return [_put_in_place(name, aim, reading, found)] if found else []
 
 
 def _other_format(name: str, found: int) -> Change:
@@ -246,9 +263,9 @@ def _other_format(name: str, found: int) -> Change:
     return Change(f"leave endpoint {name} alone", "another version of Rackwright serves it", (refused,))
 
 
-def _unresolved(name: str, release: Unresolved, seen: SeenEndpoint) -> Change:
+def _unresolved(name: str, release: Unresolved, reading: SeenEndpoint) -> Change:
     text = f"endpoint {name} cannot be switched: unknown: {', '.join(release.missing)}"
-    runs = seen.running_hash is not None
+    runs = reading.running_hash is not None
     return Change(
         f"{'switch' if runs else 'start'} endpoint {name} and ask it",
         "its release is known once staged",
@@ -258,8 +275,8 @@ def _unresolved(name: str, release: Unresolved, seen: SeenEndpoint) -> Change:
     )
 
 
-def _put_in_place(name: str, aim: Aim, seen: SeenEndpoint, found: list[str]) -> Change:
-    script = point_script(name, resting_release(aim, seen), aim.binding) + gpus_kept_script()
+def _put_in_place(name: str, aim: Aim, reading: SeenEndpoint, found: list[str]) -> Change:
+    script = point_script(name, resting_release(aim, reading), aim.binding) + gpus_kept_script()
     return Change(
         f"put the unit {unit_name(name)} back in place without a restart",
         ", ".join(found),
@@ -268,52 +285,52 @@ def _put_in_place(name: str, aim: Aim, seen: SeenEndpoint, found: list[str]) -> 
     )
 
 
-def adopted_later(asked: WantedEndpoints, seen: SeenEndpoints) -> list[str]:
+def adopted_later(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[str]:
     """Return a sentence for each endpoint whose wanted release is deferred."""
     return [
         f"release {release} of endpoint {name} is adopted at the next switch: it differs from the running one in its "
         "unit or its helper scripts alone; to switch now: rackwright rollout INVENTORY --adopt"
-        for name, release in deferred_releases(asked, seen).items()
+        for name, release in deferred_releases(wanted, reading).items()
     ]
 
 
-def deferred_releases(asked: WantedEndpoints, seen: SeenEndpoints) -> dict[str, str]:
+def deferred_releases(wanted: WantedEndpoints, reading: SeenEndpoints) -> dict[str, str]:
     """Wanted releases, by endpoint, that differ from the running one in unit or helper scripts alone."""
     return {
-        name: own.release.hash
-        for name, own in asked.endpoints.items()
-        if isinstance(own.release, Release)
-        and is_deferred(own.aim(own.release), seen.endpoints.get(name, SeenEndpoint()))
+        name: endpoint.release.hash
+        for name, endpoint in wanted.endpoints.items()
+        if isinstance(endpoint.release, Release)
+        and is_deferred(endpoint.aim(endpoint.release), reading.endpoints.get(name, SeenEndpoint()))
     }
 
 
-def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Change:
-    name, settings = release.spec.name, own.settings
-    part = wanted_part(name, own, release, seen, previous(name, own, release, seen))
+def _proved(endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint, due: Due) -> Change:
+    name, settings = release.spec.name, endpoint.settings
+    part = wanted_part(name, endpoint, release, reading, previous(name, endpoint, release, reading))
     if due.restart:
-        part = replace(part, prepare=_before_drain(own, release, due))
+        part = replace(part, prepare=_before_drain(endpoint, release, due))
     step = Proved(
         endpoint=name,
         release=release.hash,
-        job=switch_job(endpoints_switch([part], own.keep_releases, "restart" if due.restart else "prove")),
-        serving=seen.serving,
+        job=switch_job(endpoints_switch([part], endpoint.keep_releases, "restart" if due.restart else "prove")),
+        serving=reading.serving,
         restarts=due.restart,
         questions=questions_after(release, settings),
-        questions_before=questions_before(settings, seen) if due.restart else (),
+        questions_before=questions_before(settings, reading) if due.restart else (),
         client_port=client_port_of(settings),
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"
-    why = due.reason + (seen.last.against(release.hash) if seen.last else "")
+    why = due.reason + (reading.last.against(release.hash) if reading.last else "")
     return Change(what, why, (step,), owns=(Owned("unit", unit_name(name)),), endpoint=name)
 
 
-def _before_drain(own: WantedEndpoint, release: Release, due: Due) -> str:
+def _before_drain(endpoint: WantedEndpoint, release: Release, due: Due) -> str:
     """Ask the other hosts of a group, and retain the message of an unhealthy one."""
     name = release.spec.name
-    asked = ask_members_script(name, release.hash, own.group.hosts) if own.group else ""
-    kept = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
-    return in_turn([asked, kept])
+    ask = ask_members_script(name, release.hash, endpoint.group.hosts) if endpoint.group else ""
+    keep_log = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
+    return in_turn([ask, keep_log])
 
 
 def _wait_job(name: str, settings: EndpointSettings) -> Job:
@@ -321,12 +338,12 @@ def _wait_job(name: str, settings: EndpointSettings) -> Job:
     return Job(endpoint_job("wait", name), f"wait for endpoint {name}", script, 2 * start_time(settings), code="RW2411")
 
 
-def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
+def waits(settings: HostSettings, reading: SeenEndpoints) -> list[Job]:
     """Return jobs that wait for endpoints that are still loading, as after a reboot: nothing to change, not yet up."""
     return [
-        replace(_wait_job(name, own), waits=True)
-        for name, own in settings.all_endpoints.items()
-        if name in seen.endpoints and seen.endpoints[name].loading
+        replace(_wait_job(name, endpoint), waits=True)
+        for name, endpoint in settings.all_endpoints.items()
+        if name in reading.endpoints and reading.endpoints[name].loading
     ]
 
 

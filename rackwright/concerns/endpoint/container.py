@@ -111,7 +111,7 @@ class EndpointSpec:
     """What the settings say of that."""
     members: int = 1
     """Hosts that serve it together."""
-    place: tuple[str, ...] = ()
+    member_arguments: tuple[str, ...] = ()
     """Words of `docker run` by which a member has its place among them."""
 
     def as_json(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class EndpointSpec:
         mounts = (*self.mounts, Mount(release_dir(self.name, release), RELEASE_MOUNT))
         groups += [["--volume", mount.argument] for mount in mounts]
         groups += [["--env", f"{key}={value}"] for key, value in sorted(self.environment.items())]
-        groups += [list(self.place)] if self.place else []
+        groups += [list(self.member_arguments)] if self.member_arguments else []
         return [*groups, [self.image], list(self.command)]
 
     def _shared_memory(self) -> list[str]:
@@ -250,7 +250,7 @@ def endpoint_spec(
         pids_limit=added.pids_limit,
         container=endpoint.container,
         members=endpoint.size,
-        place=tuple(member_place(endpoint)),
+        member_arguments=tuple(member_place(endpoint)),
     )
 
 
@@ -258,8 +258,8 @@ def server_command(endpoint: EndpointSettings) -> list[str]:
     """Return the server's own arguments: model, host, port and the YAML; values stay in the YAML (DECISIONS 24)."""
     host = endpoint.address if endpoint.network == "host" else "0.0.0.0"
     where = ["--host", host, "--port", str(endpoint.port)]
-    own = [*SERVERS[endpoint.engine_kind](endpoint, where), *member_words(endpoint), *endpoint.arguments]
-    return [*launch_words(endpoint), *own]
+    arguments = [*SERVERS[endpoint.engine_kind](endpoint, where), *member_words(endpoint), *endpoint.arguments]
+    return [*launch_words(endpoint), *arguments]
 
 
 def _whole(size: Any) -> str:
@@ -272,7 +272,7 @@ def _trtllm(endpoint: EndpointSettings, where: list[str]) -> list[str]:
     words = ["trtllm-serve", endpoint.model.mount, *where]
     if endpoint.sizes_on_command_line:
         sizes = {key: endpoint.engine[key] for key in SIZES if endpoint.engine.get(key) is not None}
-        words += [word for key, size in sizes.items() for word in (f"--{key}", _whole(size))]
+        words += [argument for key, size in sizes.items() for argument in (f"--{key}", _whole(size))]
     return [*words, "--extra_llm_api_options", f"{RELEASE_MOUNT}/{endpoint.engine_file}"]
 
 

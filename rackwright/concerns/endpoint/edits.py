@@ -92,9 +92,9 @@ class SeenEdits:
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
-def is_meant(seen: SeenEdits, names: Collection[str], unit: str) -> bool:
+def is_meant(reading: SeenEdits, names: Collection[str], unit: str) -> bool:
     """Return True if an owner's drop-in decides what a unit starts, so its release alone does not say what runs."""
-    return any(one.applies_to(unit) and is_named(one.path, names) and one.starts for one in seen.drop_ins.values())
+    return any(one.applies_to(unit) and is_named(one.path, names) and one.starts for one in reading.drop_ins.values())
 
 
 def drop_in(path: str, sha256: str, text: str) -> DropIn:
@@ -102,49 +102,49 @@ def drop_in(path: str, sha256: str, text: str) -> DropIn:
     return DropIn(path, sha256, tuple(dict.fromkeys(_DIRECTIVE.findall(text))))
 
 
-def unnamed(seen: SeenEdits, names: Collection[str]) -> list[DropIn]:
+def unnamed(reading: SeenEdits, names: Collection[str]) -> list[DropIn]:
     """Return the drop-ins that the settings do not name."""
     return [
-        one for one in seen.drop_ins.values() if not is_named(one.path, names) and (one.unit != EVERY or one.starts)
+        one for one in reading.drop_ins.values() if not is_named(one.path, names) and (one.unit != EVERY or one.starts)
     ]
 
 
-def hand_edits(seen: SeenEdits, names: Collection[str], record: frozenset[Owned]) -> Iterator[str]:
+def hand_edits(reading: SeenEdits, names: Collection[str], record: frozenset[Owned]) -> Iterator[str]:
     """Return sentences for drift: unlisted or changed drop-ins, and units that systemd reads elsewhere."""
-    for one in unnamed(seen, names):
+    for one in unnamed(reading, names):
         what = ", ".join(one.directives[:MOST_NAMED]) or "nothing"
         yield f"{one.path} is not Rackwright's and sets {what} of {one.unit}; {one.way_out}"
-    for one in seen.drop_ins.values():
+    for one in reading.drop_ins.values():
         if is_named(one.path, names) and one.entry not in record and _accepted(one.path, record):
             yield f"{one.path} was changed since the deploy that accepted it (releases.drop_ins)"
-    for path in sorted(_accepted_paths(record) - seen.drop_ins.keys()):
+    for path in sorted(_accepted_paths(record) - reading.drop_ins.keys()):
         yield f"{path}, which releases.drop_ins names, is gone"
-    for unit, path in seen.elsewhere.items():
+    for unit, path in reading.elsewhere.items():
         yield f"systemd reads {path} in place of {UNITS}/{unit}; {_unshadow(unit, path)}"
 
 
 def edit_changes(
-    seen: SeenEdits, names: Collection[str], record: frozenset[Owned], endpoints: Iterable[str]
+    reading: SeenEdits, names: Collection[str], record: frozenset[Owned], endpoints: Iterable[str]
 ) -> list[Change]:
     """Return refusals of what would start in place of a release, and drop-ins to accept into the record."""
     units = {unit_name(name) for name in endpoints}
     found = [
         _refused(one.unit, f"{one.path} is not Rackwright's and sets {', '.join(one.starts)}: {one.way_out}")
-        for one in unnamed(seen, names)
+        for one in unnamed(reading, names)
         if one.starts and any(map(one.applies_to, units))
     ]
     found += [
         _refused(unit, f"systemd reads {path} in place of {UNITS}/{unit}; {_unshadow(unit, path)}")
-        for unit, path in seen.elsewhere.items()
+        for unit, path in reading.elsewhere.items()
         if unit in units
     ]
-    return found or _accepting(seen, names, record)
+    return found or _accepting(reading, names, record)
 
 
-def _accepting(seen: SeenEdits, names: Collection[str], record: frozenset[Owned]) -> list[Change]:
-    new = [one for one in seen.drop_ins.values() if is_named(one.path, names) and one.entry not in record]
-    kept = {one.entry for one in seen.drop_ins.values() if is_named(one.path, names)}
-    old = {entry for entry in record if entry.kind == KIND} - kept
+def _accepting(reading: SeenEdits, names: Collection[str], record: frozenset[Owned]) -> list[Change]:
+    new = [one for one in reading.drop_ins.values() if is_named(one.path, names) and one.entry not in record]
+    accepted = {one.entry for one in reading.drop_ins.values() if is_named(one.path, names)}
+    old = {entry for entry in record if entry.kind == KIND} - accepted
     changes = [
         Change(f"accept {one.path} as it is now", "releases.drop_ins names it", (), owns=(one.entry,)) for one in new
     ]
@@ -182,37 +182,41 @@ def command_edits(release: Sequence[str], started: Sequence[str]) -> str:
     Values are not shown: an edit by hand may hold a key. Also empty where either is not a `docker run`: then it cannot
     be judged.
     """
-    wanted, there = _docker_run(release), _docker_run(started)
-    if not wanted or not there or _matches(wanted, there):
+    wanted, running = _docker_run(release), _docker_run(started)
+    if not wanted or not running or _matches(wanted, running):
         return ""
-    plain = [word for word in wanted if "${" not in word and not word.startswith(SPLIT)]
-    rest = Counter(there)
-    rest.subtract(plain)
-    patterns = [re.compile(_pattern(word), re.DOTALL) for word in wanted if word not in plain]
-    more = [word for word in there if rest[word] > 0 and not any(own.fullmatch(f"{word}\n") for own in patterns)]
-    fewer = [word for word in plain if rest[word] < 0]
+    plain = [argument for argument in wanted if "${" not in argument and not argument.startswith(SPLIT)]
+    remaining = Counter(running)
+    remaining.subtract(plain)
+    patterns = [re.compile(_pattern(argument), re.DOTALL) for argument in wanted if argument not in plain]
+    more = [
+        argument
+        for argument in running
+        if remaining[argument] > 0 and not any(pattern.fullmatch(f"{argument}\n") for pattern in patterns)
+    ]
+    fewer = [argument for argument in plain if remaining[argument] < 0]
     parts = [f"{sign} {names}" for sign, names in (("with", _named(more)), ("without", _named(fewer))) if names]
     return ", ".join(parts) or "with its options in another order"
 
 
 def _docker_run(words: Sequence[str]) -> list[str]:
     """Return the arguments from `docker run` on; what precedes them, such as a shell, does not reach Docker."""
-    for place, pair in enumerate(pairwise(words)):
+    for index, pair in enumerate(pairwise(words)):
         if (PurePosixPath(pair[0]).name, pair[1]) == _DOCKER_RUN:
-            return list(words[place + 2 :])
+            return list(words[index + 2 :])
     return []
 
 
-def _matches(wanted: Sequence[str], there: Sequence[str]) -> bool:
-    text = "".join(f"{word}\n" for word in there)
+def _matches(wanted: Sequence[str], running: Sequence[str]) -> bool:
+    text = "".join(f"{argument}\n" for argument in running)
     return re.fullmatch("".join(map(_pattern, wanted)), text) is not None
 
 
-def _pattern(word: str) -> str:
+def _pattern(argument: str) -> str:
     """Return a pattern for an argument of a unit: `${NAME}` is any value, a splitting one any number of arguments."""
-    if word.startswith(SPLIT):
+    if argument.startswith(SPLIT):
         return r"(?:[^\n]*\n)*"
-    return r"[^\n]*".join(map(re.escape, re.split(r"\$\{\w+\}", word))) + r"\n"
+    return r"[^\n]*".join(map(re.escape, re.split(r"\$\{\w+\}", argument))) + r"\n"
 
 
 def _named(words: Sequence[str]) -> str:
@@ -224,17 +228,17 @@ def _named(words: Sequence[str]) -> str:
     )
 
 
-def _name(word: str) -> str:
-    if word.startswith("-"):
-        return "" if word == "--env" else word.partition("=")[0]  # the variable says more
-    variable = re.match(r"([A-Z_][A-Z0-9_]*)=", word)
+def _name(argument: str) -> str:
+    if argument.startswith("-"):
+        return "" if argument == "--env" else argument.partition("=")[0]  # the variable says more
+    variable = re.match(r"([A-Z_][A-Z0-9_]*)=", argument)
     return variable[1] if variable else ""
 
 
 def exec_words(unit: str) -> list[str]:
     """Return the arguments of a unit's ExecStart as systemd reads them, variables replaced; empty where it has none."""
     text = unit.replace("\\\n", " ")
-    lines = [line.removeprefix("ExecStart=") for line in text.split("\n") if line.startswith("ExecStart=")]
+    lines = [row.removeprefix("ExecStart=") for row in text.split("\n") if row.startswith("ExecStart=")]
     return [_word(found) for found in _WORD.findall(lines[-1])] if lines else []
 
 
@@ -262,15 +266,15 @@ def limit_edits(release: Sequence[str], limits: Mapping[str, object]) -> str:
     """Return limits of a running container that its release does not set, by name."""
     words = list(_docker_run(release))
     wanted = {name: _after(words, flag) for name, flag in _FLAGS.items()}
-    asked = {"Memory", "MemorySwap"} if "--memory" in words else set[str]()
+    expected = {"Memory", "MemorySwap"} if "--memory" in words else set[str]()
     odd = [
         name
         for name, value in limits.items()
-        if name not in asked and value not in _UNSET and str(value) != wanted.get(name)
+        if name not in expected and value not in _UNSET and str(value) != wanted.get(name)
     ]
     return ", ".join(odd)
 
 
 def _after(words: Sequence[str], flag: str) -> str | None:
-    before = len(list(takewhile(lambda word: word != flag, words)))
+    before = len(list(takewhile(lambda argument: argument != flag, words)))
     return words[before + 1] if before + 1 < len(words) else None

@@ -47,7 +47,7 @@ def tool_keys_missing(endpoint: EndpointSettings) -> list[str]:
 
 def _is_given(endpoint: EndpointSettings, key: str) -> bool:
     names = {key, key.replace("-", "_")}
-    words = {word.split("=")[0].removeprefix("--") for word in endpoint.arguments if word.startswith("--")}
+    words = {argument.split("=")[0].removeprefix("--") for argument in endpoint.arguments if argument.startswith("--")}
     return bool(names & words) or any(endpoint.engine.get(name) for name in names)
 
 
@@ -96,7 +96,7 @@ def _drafted_before(endpoint: EndpointSettings, spec: Mapping[str, Any]) -> str 
     """Return how the release of a spec.json drafts, read as this endpoint's engine reads it; None if unknown."""
     try:
         options = yaml.safe_load(spec["files"][endpoint.engine_file])
-        words = [str(word) for word in spec["argv"]]
+        words = [str(argument) for argument in spec["argv"]]
         had = endpoint.draft if len(spec["models"]) > 1 else None
     except (KeyError, TypeError, yaml.YAMLError):
         return None

@@ -75,15 +75,15 @@ def questions_after(release: Release, settings: EndpointSettings) -> tuple[Quest
     )
 
 
-def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Question, ...]:
+def questions_before(settings: EndpointSettings, reading: SeenEndpoint) -> tuple[Question, ...]:
     """Return what the full gate compares: asked of what serves now; of a host that does not serve, its GPUs alone."""
     if settings.gate.level == "basic":
         return ()
-    if not seen.serving or not seen.spec:
+    if not reading.serving or not reading.spec:
         return (gpu_counters(),)
-    base = url_of(seen.spec["address"], seen.spec["port"], seen.spec.get("network", "host"))
-    rows = compared_questions(base, seen.spec["served_name"], settings, seen.spec)
-    return of_container(seen.spec["name"], rows, is_keyed(seen.spec))
+    base = url_of(reading.spec["address"], reading.spec["port"], reading.spec.get("network", "host"))
+    rows = compared_questions(base, reading.spec["served_name"], settings, reading.spec)
+    return of_container(reading.spec["name"], rows, is_keyed(reading.spec))
 
 
 def basic_questions(name: str, spec: Mapping[str, Any], binding: Binding) -> tuple[Question, ...]:

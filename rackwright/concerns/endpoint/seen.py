@@ -154,20 +154,23 @@ def joined(output: str, answers: Answers) -> str:
     """Return the reading's own lines, and behind each endpoint's name the output of systemd and Docker about it."""
     docker = "down" if answers.containers is None else "up"
     found = [f"docker={docker}", f"boot={answers.unit(BOOT_UNIT, 'UnitFileState')}", *_elsewhere_lines(answers)]
-    for line in output.split("\n"):
-        found.append(line)
-        if line.startswith("endpoint "):
-            found += _state_lines(line.removeprefix("endpoint "), answers)
+    for row in output.split("\n"):
+        found.append(row)
+        if row.startswith("endpoint "):
+            found += _state_lines(row.removeprefix("endpoint "), answers)
     return "\n".join(found)
 
 
-def as_meant(seen: SeenEndpoints, names: Collection[str]) -> SeenEndpoints:
+def as_meant(reading: SeenEndpoints, names: Collection[str]) -> SeenEndpoints:
     """Return the same without an owner's drop-ins' changes of a command. names: those that the settings name."""
-    if not seen.edits.drop_ins or not names:
-        return seen
-    meant = {name for name in seen.endpoints if is_meant(seen.edits, names, unit_name(name))}
-    found = {name: replace(own, command_edited="") if name in meant else own for name, own in seen.endpoints.items()}
-    return replace(seen, endpoints=found)
+    if not reading.edits.drop_ins or not names:
+        return reading
+    meant = {name for name in reading.endpoints if is_meant(reading.edits, names, unit_name(name))}
+    found = {
+        name: replace(endpoint, command_edited="") if name in meant else endpoint
+        for name, endpoint in reading.endpoints.items()
+    }
+    return replace(reading, endpoints=found)
 
 
 def _elsewhere_lines(answers: Answers) -> Iterator[str]:
@@ -220,24 +223,24 @@ def _open(head: str) -> dict[str, str]:
 
 
 def _edits(head: str) -> SeenEdits:
-    rows = [line.split(" ") for line in head.split("\n")]
+    rows = [text.split(" ") for text in head.split("\n")]
     found = {
         path: drop_in(path, hashlib.sha256(base64.b64decode(content)).hexdigest(), decode(content))
-        for word, path, content in (row for row in rows if len(row) == 3)
-        if word == "dropin"
+        for kind, path, content in (row for row in rows if len(row) == 3)
+        if kind == "dropin"
     }
     return SeenEdits(found, {row[1]: row[2] for row in rows if row[0] == "elsewhere" and len(row) == 3})
 
 
 def _replaced(output: str) -> dict[str, frozenset[str]]:
-    rows = [line.split(" ") for line in output.splitlines() if line.startswith("replaced ")]
+    rows = [row.split(" ") for row in output.splitlines() if row.startswith("replaced ")]
     return {name: frozenset(decode(by).split()) for _, name, by in rows}
 
 
 def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
     name, *lines = block.split("\n")
-    files = dict(line.split(" ", 1) for line in lines if line.startswith(FILES))
-    values = pairs("\n".join(line.removeprefix("value ") for line in lines if line.startswith("value ")))
+    files = dict(row.split(" ", 1) for row in lines if row.startswith(FILES))
+    values = pairs("\n".join(row.removeprefix("value ") for row in lines if row.startswith("value ")))
     current, proven = _json(files.get("spec")), _json(files.get("proven_spec"))
     spec = readable(current)
     running, command_edited, limits_edited = _as_started(files, values)
@@ -279,9 +282,9 @@ def _as_started(files: Mapping[str, str], values: Mapping[str, str]) -> tuple[Ru
     return running, command_edits(release, started), limit_edits(release, _json_text(values.get("limits", "")))
 
 
-def binding_in(word: str | None) -> Binding | None:
+def binding_in(encoded: str | None) -> Binding | None:
     """Return a binding as a reading carries it; None when it is missing or was changed by hand."""
-    return parse_binding(decode(word)) if word else None
+    return parse_binding(decode(encoded)) if encoded else None
 
 
 def running_of(text: str) -> Running | None:
@@ -292,12 +295,12 @@ def running_of(text: str) -> Running | None:
 
 def last_switch(values: Mapping[str, str]) -> LastSwitch | None:
     """Return how the last switch ended, from the pairs `last_...` of a reading; None when there was none."""
-    told = [values.get(f"last_{key}", "") for key in ("release", "outcome", "time", "reason")]
-    return LastSwitch(*told) if told[0] else None
+    fields = [values.get(f"last_{key}", "") for key in ("release", "outcome", "time", "reason")]
+    return LastSwitch(*fields) if fields[0] else None
 
 
-def _json(word: str | None) -> dict[str, Any]:
-    return _json_text(decode(word)) if word else {}
+def _json(encoded: str | None) -> dict[str, Any]:
+    return _json_text(decode(encoded)) if encoded else {}
 
 
 def _json_text(text: str) -> dict[str, Any]:

@@ -79,8 +79,8 @@ class Port:
         """True if INPUT leads to the endpoint's listener; it is not opened for other processes that listen there."""
         if self.settings.network == "bridge":
             return self.proxied.needs_input(self.settings, self.version)
-        own = ipaddress.ip_address(self.settings.address)
-        return own.version == self.version or own == ipaddress.ip_address("::")
+        address = ipaddress.ip_address(self.settings.address)
+        return address.version == self.version or address == ipaddress.ip_address("::")
 
     def _accept(self, purpose: str, *matches: str) -> Rule:
         """Return a rule of Rackwright's, in the format of iptables-save."""
@@ -104,8 +104,8 @@ def member_rules(group: Group | None, version: int) -> tuple[Rule, ...]:
     if group is None or version != FAMILIES["iptables"]:
         return ()
     comment = f'-m comment --comment "{TAG}{group.endpoint}:member"'
-    others = (member.address for member in group.members if member != group.own)
-    return tuple(Rule(INPUT, f"-s {other}/32 -d {group.own.address}/32 {comment} -j ACCEPT") for other in others)
+    others = (member.address for member in group.members if member != group.member)
+    return tuple(Rule(INPUT, f"-s {other}/32 -d {group.member.address}/32 {comment} -j ACCEPT") for other in others)
 
 
 def networks_of(endpoint: EndpointSettings, version: int) -> list[str]:
@@ -113,28 +113,28 @@ def networks_of(endpoint: EndpointSettings, version: int) -> list[str]:
     if endpoint.is_open:
         return [EVERYBODY[version]]
     found = (ipaddress.ip_network(text) for text in endpoint.networks)
-    own: list[Any] = [network for network in found if network.version == version]
-    return [str(network) for network in ipaddress.collapse_addresses(own)]
+    networks: list[Any] = [network for network in found if network.version == version]
+    return [str(network) for network in ipaddress.collapse_addresses(networks)]
 
 
 def speaks(address: str, version: int) -> bool:
     """Return True if a listener on an address is reachable by an IP version; on all addresses both reach it."""
-    own = ipaddress.ip_address(address)
-    return own.is_unspecified or own.version == version
+    listener = ipaddress.ip_address(address)
+    return listener.is_unspecified or listener.version == version
 
 
 def single_address(endpoint: EndpointSettings) -> str:
     """Return the single address that an endpoint answers on; empty when it answers on all."""
-    own = ipaddress.ip_address(endpoint.address)
-    return "" if own.is_unspecified else str(own)
+    address = ipaddress.ip_address(endpoint.address)
+    return "" if address.is_unspecified else str(address)
 
 
 def warnings(endpoints: Mapping[str, EndpointSettings]) -> Iterable[str]:
     """Yield warnings about ports that are open to all, and about networks that can never get in."""
-    for name, own in endpoints.items():
-        if own.is_open:
-            yield f"port {own.port} of endpoint {name} is open to all who reach this host (allow_from: any)"
-        if own.is_closed_by_hand and own.is_local:
-            yield f"allow_from of endpoint {name} lets nobody in, as it answers on {own.address} only: change bind"
-        if unreached := unreached_text(own):
+    for name, endpoint in endpoints.items():
+        if endpoint.is_open:
+            yield f"port {endpoint.port} of endpoint {name} is open to all who reach this host (allow_from: any)"
+        if endpoint.is_closed_by_hand and endpoint.is_local:
+            yield f"allow_from of endpoint {name} lets nobody in, as it answers on {endpoint.address} only: change bind"
+        if unreached := unreached_text(endpoint):
             yield f"endpoint {name}: {unreached}"

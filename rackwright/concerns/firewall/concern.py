@@ -21,26 +21,26 @@ from rackwright.settings.model import ENDPOINTS, HostSettings
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
     """Return the rules for the current and wanted listen addresses; a port that is about to close keeps its rules."""
-    seen = reading[FIREWALL]
-    return for_listeners(settings, reading, seen, listeners(settings, seen.current, seen.proven))
+    firewall = reading[FIREWALL]
+    return for_listeners(settings, reading, firewall, listeners(settings, firewall.current, firewall.proven))
 
 
 def wanted_as_served(settings: HostSettings, reading: HostReading) -> WantedFirewall:
     """Return the rules for where the endpoints listen now: after a switch or a rollback nothing else is open."""
-    own, seen = settings.all_endpoints, reading[FIREWALL]
-    there = [(name, seen.current[name].put(one)) for name, one in own.items() if name in seen.current]
-    return for_listeners(settings, reading, seen, [*there, *meeting_places(settings)])
+    endpoints, firewall = settings.all_endpoints, reading[FIREWALL]
+    serving = [(name, firewall.current[name].put(one)) for name, one in endpoints.items() if name in firewall.current]
+    return for_listeners(settings, reading, firewall, [*serving, *meeting_places(settings)])
 
 
 def opening_changes(settings: HostSettings, reading: HostReading, targets: Mapping[str, ListenAddress]) -> list[Change]:
     """Return changes that open the ports that endpoints roll back to, by name, while they still listen elsewhere."""
-    seen = reading[FIREWALL]
-    endpoints = listeners(settings, seen.current, targets, wanted=False)
-    others = {name: place for name, place in targets.items() if name not in settings.all_endpoints}
+    firewall = reading[FIREWALL]
+    endpoints = listeners(settings, firewall.current, targets, wanted=False)
+    others = {name: address for name, address in targets.items() if name not in settings.all_endpoints}
     # An endpoint that the settings no longer have is open to the networks that today's settings allow.
     today = next(iter(settings.all_endpoints.values()))
-    endpoints = [*endpoints, *((name, place.put(today)) for name, place in others.items())]
-    return changes(for_listeners(settings, reading, seen, endpoints), seen)
+    endpoints = [*endpoints, *((name, address.put(today)) for name, address in others.items())]
+    return changes(for_listeners(settings, reading, firewall, endpoints), firewall)
 
 
 def is_ours(reading: HostReading) -> bool:
@@ -54,18 +54,21 @@ def listens_elsewhere(settings: HostSettings, reading: HostReading) -> bool:
 
     Never where deploy.py does not call firewall(): nothing of the firewall is read there.
     """
-    if FIREWALL.name not in reading.seen:
+    if FIREWALL.name not in reading.by_concern:
         return False
-    own, seen = settings.all_endpoints, reading[FIREWALL]
-    return any(name not in own or each_once([own[name], at.put(own[name])])[1:] for name, at in seen.current.items())
+    endpoints, firewall = settings.all_endpoints, reading[FIREWALL]
+    return any(
+        name not in endpoints or each_once([endpoints[name], at.put(endpoints[name])])[1:]
+        for name, at in firewall.current.items()
+    )
 
 
 def new_addresses(reading: HostReading, places: Mapping[str, ListenAddress]) -> dict[str, ListenAddress]:
     """Return the addresses, by endpoint, where it does not listen now; none if deploy.py does not call firewall()."""
-    if FIREWALL.name not in reading.seen:
+    if FIREWALL.name not in reading.by_concern:
         return {}
     current = reading[FIREWALL].current
-    return {name: place for name, place in places.items() if current.get(name) != place}
+    return {name: address for name, address in places.items() if current.get(name) != address}
 
 
 TAKES = frozenset({ENDPOINTS, "firewall", "docker", "releases"})

@@ -37,8 +37,8 @@ def count(text: str) -> int:
 
 def lines_of(names: Collection[str], text: str) -> list[str]:
     """Return the lines of these endpoints."""
-    found = [(re.search(rf'"{TAG}([^":]+):', line), line.strip()) for line in text.splitlines()]
-    return [line for match, line in found if match and match[1] in names]
+    found = [(re.search(rf'"{TAG}([^":]+):', row), row.strip()) for row in text.splitlines()]
+    return [row for match, row in found if match and match[1] in names]
 
 
 def refusing(endpoint: str, to: str, port: str, version: int, networks: Sequence[str]) -> str:
@@ -73,7 +73,7 @@ def _between(group: Group | None) -> Iterator[str]:
     """Yield rules that drop traffic to ports that a member's engine opens, except from other members."""
     if group is not None:
         others = [member.address for member in group.members]
-        yield refusing(group.endpoint, f"ip daddr {group.own.address}", "{}-{}".format(*EPHEMERAL), 4, others)
+        yield refusing(group.endpoint, f"ip daddr {group.member.address}", "{}-{}".format(*EPHEMERAL), 4, others)
         if group.ports:
             ports = "{}-{}".format(*group.ports)
             yield refusing(group.endpoint, LOCAL, ports, 4, others)
@@ -86,7 +86,7 @@ def _table(lines: Sequence[str], bridge: str) -> str:
     """Return the table as nft reads it; without lines it is only removed."""
     if not lines:
         return NOTHING
-    body = "\n".join(f"    {line}" for line in _first(lines, bridge))
+    body = "\n".join(f"    {row}" for row in _first(lines, bridge))
     head = "type filter hook prerouting priority -150; policy accept;"
     return f"{NOTHING}table {TABLE} {{\n  chain prerouting {{\n    {head}\n{body}\n  }}\n}}\n"
 

@@ -86,14 +86,14 @@ def parse_save(text: str) -> Table:
     """Parse the filter table from the output of iptables-save; counters and other tables are left out."""
     chains: dict[str, list[Rule]] = {}
     table = ""
-    for line in text.splitlines():
-        if line.startswith("*"):
-            table = line[1:].strip()
-        elif table == "filter" and line.startswith(":"):
-            chains.setdefault(line[1:].partition(" ")[0], [])
-        elif table == "filter" and line.startswith("-A "):
-            _, chain, rest = f"{line} ".split(" ", 2)
-            chains.setdefault(chain, []).append(Rule(chain, rest.strip()))
+    for row in text.splitlines():
+        if row.startswith("*"):
+            table = row[1:].strip()
+        elif table == "filter" and row.startswith(":"):
+            chains.setdefault(row[1:].partition(" ")[0], [])
+        elif table == "filter" and row.startswith("-A "):
+            _, chain, options = f"{row} ".split(" ", 2)
+            chains.setdefault(chain, []).append(Rule(chain, options.strip()))
     return Table({name: tuple(rules) for name, rules in chains.items()})
 
 
@@ -104,15 +104,15 @@ def in_place(table: Table) -> list[str]:
 
 def why_pending(wanted: Iterable[Rule], table: Table) -> str:
     """Return the reason why a table is not as wanted, as text for people; empty when it is."""
-    asked, there = list(wanted), list(table.ours)
-    missing = [rule for rule in asked if not any(rule.same_as(other) for other in there)]
-    surplus = [rule for rule in there if not any(rule.same_as(other) for other in asked)]
+    expected, present = list(wanted), list(table.ours)
+    missing = [rule for rule in expected if not any(rule.same_as(other) for other in present)]
+    surplus = [rule for rule in present if not any(rule.same_as(other) for other in expected)]
     if missing or surplus:
         return " and ".join(_counted(missing, "to add") + _counted(surplus, "to remove"))
-    if len(there) > len(asked):
+    if len(present) > len(expected):
         return "some of Rackwright's rules are there twice"
-    for chain in dict.fromkeys(rule.chain for rule in asked):
-        trouble = _out_of_place([rule for rule in asked if rule.chain == chain], table)
+    for chain in dict.fromkeys(rule.chain for rule in expected):
+        trouble = _out_of_place([rule for rule in expected if rule.chain == chain], table)
         if trouble:
             return trouble
     return ""
@@ -122,11 +122,11 @@ def _counted(rules: list[Rule], what: str) -> list[str]:
     return [f"{len(rules)} {what}"] if rules else []
 
 
-def _out_of_place(asked: list[Rule], table: Table) -> str:
-    rules = table.rules(asked[0].chain)
+def _out_of_place(expected: list[Rule], table: Table) -> str:
+    rules = table.rules(expected[0].chain)
     ours = [rule for rule in rules if rule.ours]
-    if not all(rule.same_as(other) for rule, other in zip(ours, asked, strict=True)):
-        return f"ours are out of order in {asked[0].chain}"
+    if not all(rule.same_as(other) for rule, other in zip(ours, expected, strict=True)):
+        return f"ours are out of order in {expected[0].chain}"
     closing = closing_chains(table)
     behind = rules[rules.index(ours[0]) :]
     late = next((rule for rule in behind if not rule.ours and rule.target in closing), None)
@@ -152,15 +152,15 @@ def network_of(text: str | None) -> Network | None:
 
 
 def _options(words: list[str]) -> Iterator[Match]:
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word == "!" and rest:
-            word = f"! {rest.pop(0)}"
-        values = [rest.pop(0)] if word == "--comment" and rest else []
-        while rest and not rest[0].startswith("-") and rest[0] != "!" and word != "--comment":
-            values.append(rest.pop(0))
-        yield word, " ".join(values)
+    remaining = list(words)
+    while remaining:
+        option = remaining.pop(0)
+        if option == "!" and remaining:
+            option = f"! {remaining.pop(0)}"
+        values = [remaining.pop(0)] if option == "--comment" and remaining else []
+        while remaining and not remaining[0].startswith("-") and remaining[0] != "!" and option != "--comment":
+            values.append(remaining.pop(0))
+        yield option, " ".join(values)
 
 
 def _normal(options: Iterable[Match]) -> Iterator[Match]:

@@ -36,7 +36,7 @@ def placed(rules: Iterable[Rule]) -> list[str]:
 def kept_rules(text: str) -> dict[str, list[Rule]]:
     """Parse the rules that Rackwright's script restores, by command."""
     blocks = re.findall(r"^  (\S+)\)\n    cat <<'RULES'\n(.*?)^RULES$", text, re.MULTILINE | re.DOTALL)
-    return {command: [Rule(*line.split(" ", 1)) for line in lines.splitlines()] for command, lines in blocks}
+    return {command: [Rule(*row.split(" ", 1)) for row in lines.splitlines()] for command, lines in blocks}
 
 
 def kept_drops(text: str) -> dict[str, str]:
@@ -61,7 +61,7 @@ def directives(text: str) -> list[str]:
 
 def kept_files(rules: Mapping[str, Iterable[Rule]], drops: str, endpoints: Iterable[str]) -> dict[str, str]:
     """Return all these files by path. endpoints: those whose ports are not open to all."""
-    text = script({command: placed(own) for command, own in rules.items()}, drops, clears=True)
+    text = script({command: placed(entries) for command, entries in rules.items()}, drops, clears=True)
     each = drop_in_text()
     return {
         SCRIPT: text,

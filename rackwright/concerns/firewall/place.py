@@ -23,18 +23,18 @@ class ListenAddress:
         """Return the address in a release's spec.json. Raises KeyError when it is missing."""
         return ListenAddress(spec["network"], spec["address"], spec["port"])
 
-    def put(self, own: EndpointSettings) -> EndpointSettings:
+    def put(self, endpoint: EndpointSettings) -> EndpointSettings:
         """Return the endpoint's settings with this listen address; the allowed networks stay those of the settings."""
-        return own.model_copy(update={"network": self.network, "bind": self.address, "port": self.port})
+        return endpoint.model_copy(update={"network": self.network, "bind": self.address, "port": self.port})
 
 
 def listeners(settings: HostSettings, *places: Mapping[str, ListenAddress], wanted: bool = True) -> Listeners:
     """Return each endpoint of the settings with every address where it listens, or will listen, each once."""
     found = []
-    for name, own in settings.all_endpoints.items():
-        at = [own] if wanted else []
-        at += [known[name].put(own) for known in places if name in known]
-        found += [(name, one) for one in each_once(at or [own])]
+    for name, endpoint in settings.all_endpoints.items():
+        at = [endpoint] if wanted else []
+        at += [addresses[name].put(endpoint) for addresses in places if name in addresses]
+        found += [(name, one) for one in each_once(at or [endpoint])]
     return [*found, *meeting_places(settings)]
 
 
@@ -43,12 +43,12 @@ def meeting_places(settings: HostSettings) -> Listeners:
     group = settings.group
     if group is None:
         return []
-    own = settings.all_endpoints[group.endpoint]
+    endpoint = settings.all_endpoints[group.endpoint]
     others = tuple(f"{member.address}/32" for member in group.members)
     # Whatever its flags are, torch listens there on all addresses.
     here = {"network": "host", "bind": "0.0.0.0", "allow_from": others}
-    ports = (own.group_port, own.group_port + 1)
-    return [(group.endpoint, own.model_copy(update={**here, "port": port})) for port in ports]
+    ports = (endpoint.group_port, endpoint.group_port + 1)
+    return [(group.endpoint, endpoint.model_copy(update={**here, "port": port})) for port in ports]
 
 
 def each_once(found: Iterable[EndpointSettings]) -> list[EndpointSettings]:

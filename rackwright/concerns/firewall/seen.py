@@ -96,7 +96,7 @@ def joined(output: str, answers: Answers) -> str:
 
 def parse(output: str) -> SeenFirewall:
     """Parse the reading."""
-    words = [line.split(" ", 2) for line in lines_of(output) if line.startswith("table ")]
+    words = [row.split(" ", 2) for row in lines_of(output) if row.startswith("table ")]
     values = pairs(output)
     drops = {command: decode(text) for command, text in _rows(output, "drops")}
     return SeenFirewall(
@@ -112,7 +112,7 @@ def parse(output: str) -> SeenFirewall:
         drops=drops.pop("nft", None),
         older=drops,
         subnets=_subnets(output),
-        over_ipv6=frozenset(int(line.split(" ")[1]) for line in lines_of(output) if line.startswith("over_ipv6 ")),
+        over_ipv6=frozenset(int(row.split(" ")[1]) for row in lines_of(output) if row.startswith("over_ipv6 ")),
         repairs=tuple((int(ago), decode(text)) for ago, text in _rows(output, "repair")),
         current=_places(output, "current"),
         proven=_places(output, "proven"),
@@ -126,9 +126,9 @@ def _backend(values: Mapping[str, str], tables: Iterable[Sequence[str]]) -> str:
     return f"iptables {head[1]}" if head else values.get("backend.iptables", "")
 
 
-def _rows(output: str, word: str) -> list[tuple[str, str]]:
-    rows = [line.split(" ", 2) for line in lines_of(output) if line.startswith(f"{word} ")]
-    return [(first, rest) for _, first, rest in rows]
+def _rows(output: str, kind: str) -> list[tuple[str, str]]:
+    rows = [row.split(" ", 2) for row in lines_of(output) if row.startswith(f"{kind} ")]
+    return [(first, text) for _, first, text in rows]
 
 
 def _subnets(output: str) -> dict[int, tuple[str, ...]]:

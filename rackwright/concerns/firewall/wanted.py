@@ -62,39 +62,39 @@ class WantedFirewall:
 
 
 def for_listeners(
-    settings: HostSettings, reading: HostReading, seen: SeenFirewall, endpoints: Listeners
+    settings: HostSettings, reading: HostReading, firewall: SeenFirewall, endpoints: Listeners
 ) -> WantedFirewall:
     """Return rules and drops for endpoints at their addresses; rules for missing chains wait in the script."""
     docker: SeenDocker = reading[DOCKER]
-    left = [name for name in (*seen.current, *seen.proven) if name not in settings.all_endpoints]
+    unlisted = [name for name in (*firewall.current, *firewall.proven) if name not in settings.all_endpoints]
     bridge = str(_daemon_json(docker).get("bridge") or "docker0")
-    rules = _rules(endpoints, left, seen, bridge, settings.group, _proxied(seen, docker))
-    closing = drops(endpoints, bridge, _drops_of(left, seen), settings.group)
+    rules = _rules(endpoints, unlisted, firewall, bridge, settings.group, _proxied(firewall, docker))
+    closing = drops(endpoints, bridge, _drops_of(unlisted, firewall), settings.group)
     record: frozenset[Owned] = reading[RECORD]
-    foreign = tuple(foreigners(UNIT, seen.files.get(UNIT_FILE), False, record))
+    foreign = tuple(foreigners(UNIT, firewall.files.get(UNIT_FILE), False, record))
     return WantedFirewall(
-        {command: _possible(own, seen.table(command), docker) for command, own in rules.items()},
+        {command: _possible(entries, firewall.table(command), docker) for command, entries in rules.items()},
         closing,
-        {**kept_files(rules, closing, _doors(endpoints, left, seen)), **watch_files()},
+        {**kept_files(rules, closing, _doors(endpoints, unlisted, firewall)), **watch_files()},
         settings.firewall.confirm_timeout,
         _foreign_refusal(settings, foreign),
-        _lacks_nft(seen.nft, reading) if count(closing) and seen.nft else None,
+        _lacks_nft(firewall.nft, reading) if count(closing) and firewall.nft else None,
         (*warnings(settings.all_endpoints), *_ports_kept_open(settings, endpoints)),
         foreign,
     )
 
 
-def _proxied(seen: SeenFirewall, docker: SeenDocker) -> Proxied:
+def _proxied(firewall: SeenFirewall, docker: SeenDocker) -> Proxied:
     """Return Docker's translation, from its daemon.json, its chains and its bridge's IPv6."""
     translates = _daemon_json(docker).get("iptables") is not False
     # An Engine with nft rules has no such chain, nor has one that is not installed yet.
     # Chains that another tool has flushed exist again before this run ends: it restarts dockerd for them.
     unseen = docker.daemon != "up" or _uses_nft(docker.info) or f"filter {DOCKER_USER}" in docker.lacks
     by_version = {
-        4: unseen or seen.table("iptables").has(DOCKER_USER),
-        6: bool(seen.subnets.get(6)) and (unseen or seen.table("ip6tables").has(DOCKER_USER)),
+        4: unseen or firewall.table("iptables").has(DOCKER_USER),
+        6: bool(firewall.subnets.get(6)) and (unseen or firewall.table("ip6tables").has(DOCKER_USER)),
     }
-    return Proxied(frozenset(v for v, does in by_version.items() if does and translates), seen.over_ipv6)
+    return Proxied(frozenset(v for v, does in by_version.items() if does and translates), firewall.over_ipv6)
 
 
 def _uses_nft(info: Mapping[str, Any]) -> bool:
@@ -104,21 +104,21 @@ def _uses_nft(info: Mapping[str, Any]) -> bool:
 
 def _rules(
     endpoints: Listeners,
-    left: Collection[str],
-    seen: SeenFirewall,
+    unlisted: Collection[str],
+    firewall: SeenFirewall,
     bridge: str,
     group: Group | None,
     proxied: Proxied,
 ) -> Rules:
-    earlier = kept_rules(seen.files.get(SCRIPT) or "")
+    earlier = kept_rules(firewall.files.get(SCRIPT) or "")
     return {
         command: _input_first(
             *endpoint_rules(endpoints, version, bridge, proxied),
             *member_rules(group, version),
-            *_rules_of(left, earlier.get(command) or seen.table(command).ours),
+            *_rules_of(unlisted, earlier.get(command) or firewall.table(command).ours),
         )
         for command, version in FAMILIES.items()
-        if command == "iptables" or seen.ipv6
+        if command == "iptables" or firewall.ipv6
     }
 
 
@@ -127,15 +127,15 @@ def _input_first(*rules: Rule) -> tuple[Rule, ...]:
     return tuple(sorted(dict.fromkeys(rules), key=lambda rule: rule.chain != INPUT))
 
 
-def _rules_of(endpoints: Iterable[str], known: Iterable[Rule]) -> list[Rule]:
+def _rules_of(endpoints: Iterable[str], rules: Iterable[Rule]) -> list[Rule]:
     """Return the rules of endpoints that the settings no longer have, unchanged, as long as the endpoint exists."""
     tags = tuple(f"{TAG}{name}:" for name in endpoints)
-    return [rule for rule in known if rule.comment.startswith(tags)] if tags else []
+    return [rule for rule in rules if rule.comment.startswith(tags)] if tags else []
 
 
-def _drops_of(endpoints: Collection[str], seen: SeenFirewall) -> list[str]:
+def _drops_of(endpoints: Collection[str], firewall: SeenFirewall) -> list[str]:
     """Return the drops of endpoints that the settings no longer have, unchanged: such an endpoint still runs."""
-    earlier = kept_drops(seen.files.get(SCRIPT) or "")
+    earlier = kept_drops(firewall.files.get(SCRIPT) or "")
     return [*lines_of(endpoints, earlier.pop("nft", "")), *as_nft(endpoints, earlier)]
 
 
@@ -150,10 +150,10 @@ def _lacks_nft(why: str, reading: HostReading) -> Refuse:
     return Refuse(text, code="RW2504", final=not comes)
 
 
-def _doors(endpoints: Listeners, left: Iterable[str], seen: SeenFirewall) -> set[str]:
+def _doors(endpoints: Listeners, unlisted: Iterable[str], firewall: SeenFirewall) -> set[str]:
     """Return the endpoints whose ports are not open to all."""
     closed = {name for name, one in endpoints if not (one.is_local or one.is_open)}
-    return closed | {name for name in left if seen.files.get(door_file(name))}
+    return closed | {name for name in unlisted if firewall.files.get(door_file(name))}
 
 
 def _possible(rules: Iterable[Rule], table: Table, docker: SeenDocker) -> tuple[Rule, ...]:
@@ -169,9 +169,10 @@ def _daemon_json(docker: SeenDocker) -> Mapping[str, Any]:
 
 def _ports_kept_open(settings: HostSettings, endpoints: Listeners) -> Iterator[str]:
     for name, one in endpoints:
-        own = settings.all_endpoints.get(name)
-        if own and own.port != one.port and (name, one) not in meeting_places(settings):
-            yield f"endpoint {name} listens on port {one.port}, whose rules stay until it has switched to {own.port}"
+        endpoint = settings.all_endpoints.get(name)
+        if endpoint and endpoint.port != one.port and (name, one) not in meeting_places(settings):
+            port = endpoint.port
+            yield f"endpoint {name} listens on port {one.port}, whose rules stay until it has switched to {port}"
 
 
 def _foreign_refusal(settings: HostSettings, foreign: Sequence[str]) -> Refuse | None:

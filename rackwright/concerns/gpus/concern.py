@@ -112,7 +112,7 @@ def joined(output: str, answers: Answers) -> str:
 def parse(output: str) -> SeenGpus:
     """Parse the reading. Raises ReadingError when nvidia-smi succeeded, but printed something else."""
     lines = list(_words(output))
-    first = {kind: rest for kind, rest in lines if kind in ("module", "status", "xml", "fallen")}
+    first = {kind: content for kind, content in lines if kind in ("module", "status", "xml", "fallen")}
     module, fallen = _version(decode(first.get("module", ""))), decode(first.get("fallen", "")).strip()
     if "status" not in first:
         return SeenGpus(module=module, error="nvidia-smi is not installed")
@@ -124,9 +124,9 @@ def parse(output: str) -> SeenGpus:
 
 
 def _words(output: str) -> Iterator[tuple[str, str]]:
-    for line in lines_of(output):
-        kind, _, rest = line.partition(" ")
-        yield kind, rest
+    for row in lines_of(output):
+        kind, _, content = row.partition(" ")
+        yield kind, content
 
 
 def _unpack(packed: str) -> str:
@@ -148,13 +148,13 @@ def _version(text: str) -> str | None:
 
 
 def _table(lines: Iterable[tuple[str, str]]) -> dict[str, tuple[int, str | None]]:
-    rows = [[cell.strip() for cell in rest.split(",")] for kind, rest in lines if kind == "gpu"]
+    rows = [[cell.strip() for cell in content.split(",")] for kind, content in lines if kind == "gpu"]
     return {row[0]: (int(row[1]), _value(row[2])) for row in rows if len(row) == 3 and row[1].isdecimal()}
 
 
 def _owners(lines: Iterable[tuple[str, str]]) -> dict[int, tuple[str, str, bool]]:
-    processes = [rest.split(" ") for kind, rest in lines if kind == "process"]
-    names = dict(rest.split(" ", 1) for kind, rest in lines if kind == "container" and " " in rest)
+    processes = [content.split(" ") for kind, content in lines if kind == "process"]
+    names = dict(content.split(" ", 1) for kind, content in lines if kind == "container" and " " in content)
     return {int(pid): (user, names.get(container, ""), container != "-") for pid, user, container in processes}
 
 
@@ -171,14 +171,14 @@ def _parse_xml(
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise ReadingError(f"nvidia-smi printed unreadable XML ({error}): {text[:120]!r}", code="RW2601") from error
-    gpus = [_gpu(node, place, table, owners) for place, node in enumerate(root.iter("gpu"))]
+    gpus = [_gpu(node, position, table, owners) for position, node in enumerate(root.iter("gpu"))]
     driver = _value(root.findtext("driver_version"))
     return SeenGpus(tuple(sorted(gpus, key=lambda gpu: gpu.index)), driver, module)
 
 
 def _gpu(
     node: ElementTree.Element,
-    place: int,
+    position: int,
     table: Mapping[str, tuple[int, str | None]],
     owners: Mapping[int, tuple[str, str, bool]],
 ) -> Gpu:
@@ -187,7 +187,7 @@ def _gpu(
 
     uuid = text("uuid") or ""
     name = text("product_name") or "unknown"
-    index, capability = table.get(uuid, (place, capabilities().get(name)))
+    index, capability = table.get(uuid, (position, capabilities().get(name)))
     return Gpu(
         index=index,
         uuid=uuid,

@@ -37,9 +37,9 @@ class LocalImage:
 
 @dataclass(frozen=True)
 class SeenImages:
-    """The host's images. `known` is False when dockerd did not answer: the images are then unknown."""
+    """The host's images. `answered` is False when dockerd did not answer: the images are then unknown."""
 
-    known: bool
+    answered: bool
     images: tuple[LocalImage, ...]
     pins: Mapping[str, str]
     """Digest by reference, as recorded at the first pull."""
@@ -78,9 +78,9 @@ def digest_of(endpoint: EndpointSettings, reading: HostReading) -> str | None:
 
     The other sources are the host's record, the tag on the host, and the tag at its registry in this run.
     """
-    image, seen = endpoint.image, reading[IMAGE]
+    image, images = endpoint.image, reading[IMAGE]
     at_registry = reading.names_of(IMAGE).resolved
-    return endpoint.image_digest or seen.pins.get(image) or seen.tagged(image) or at_registry.get(image)
+    return endpoint.image_digest or images.pins.get(image) or images.tagged(image) or at_registry.get(image)
 
 
 def read(_: HostSettings) -> str:
@@ -101,13 +101,13 @@ def joined(output: str, answers: Answers) -> str:
 
 def parse(output: str) -> SeenImages:
     """Parse the listing."""
-    words = [line.split(" ") for line in lines_of(output)]
+    words = [text.split(" ") for text in lines_of(output)]
     images = tuple(LocalImage(row[1], _given(row[2]), _given(row[3])) for row in words if row[0] == "image")
     return SeenImages(["known"] in words, images, {row[1]: row[2] for row in words if row[0] == "pin"})
 
 
-def _given(word: str) -> str | None:
-    return None if word == "<none>" else word
+def _given(text: str) -> str | None:
+    return None if text == "<none>" else text
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedImages:
@@ -161,43 +161,45 @@ def pin_path(reference: str) -> str:
     return f"{PINS}/{hashlib.sha256(reference.encode()).hexdigest()[:16]}"
 
 
-def changes(wanted: WantedImages, seen: SeenImages) -> list[Change]:
+def changes(wanted: WantedImages, reading: SeenImages) -> list[Change]:
     """Pull what is missing; record the digest of a tag that exists without a record."""
-    return [change for image in wanted for change in _changes(image, seen)]
+    return [change for image in wanted for change in _changes(image, reading)]
 
 
-def _changes(image: WantedImage, seen: SeenImages) -> list[Change]:
-    if image.digest is None or not seen.has(image.reference, image.digest):
-        return [_pull_change(image, seen)]
-    if image.pinned or image.reference in seen.pins:
+def _changes(image: WantedImage, reading: SeenImages) -> list[Change]:
+    if image.digest is None or not reading.has(image.reference, image.digest):
+        return [_pull_change(image, reading)]
+    if image.pinned or image.reference in reading.pins:
         return []
     record = WriteFile(pin_path(image.reference), f"{image.reference} {image.digest}\n")
     what = f"record that {image.reference} is {image.digest[:19]}"
     return [Change(what, "a tag can move; the lock file has no digest for it", (record,))]
 
 
-def _pull_change(image: WantedImage, seen: SeenImages) -> Change:
+def _pull_change(image: WantedImage, reading: SeenImages) -> Change:
     by = f" at {image.digest[:19]}" if image.digest else ""
-    why = "it is not on the host" if seen.known else "Docker does not answer yet, so whether it is there is unknown"
-    owns = _owned(image, seen) if seen.known else ()
+    why = (
+        "it is not on the host" if reading.answered else "Docker does not answer yet, so whether it is there is unknown"
+    )
+    owns = _owned(image, reading) if reading.answered else ()
     return Change(f"pull {image.reference}{by}", why, (image.pull,), owns=owns, fetches=repository_of(image.reference))
 
 
-def _owned(image: WantedImage, seen: SeenImages) -> tuple[Owned, ...]:
+def _owned(image: WantedImage, reading: SeenImages) -> tuple[Owned, ...]:
     """Return what the pull adds: a tag that already existed is not Rackwright's."""
-    names = [] if seen.tagged(image.reference) else [image.reference]
+    names = [] if reading.tagged(image.reference) else [image.reference]
     names += [f"{repository_of(image.reference)}@{image.digest}"] if image.digest else []
     return tuple(Owned("image", name) for name in names)
 
 
-def report(wanted: WantedImages, seen: SeenImages) -> str:
+def report(wanted: WantedImages, reading: SeenImages) -> str:
     """List the tags on this host that differ from the pinned digest; nothing is restarted for it."""
     lines = [not_asked(image.reference, image.unresolved) for image in wanted if image.unresolved]
     for image in wanted:
-        there = seen.tagged(image.reference)
-        if there and image.digest and there != image.digest:
+        current = reading.tagged(image.reference)
+        if current and image.digest and current != image.digest:
             lines.append(
-                f"the tag {image.reference} has moved on this host: it names {there[:19]}, while {image.digest[:19]} "
+                f"the tag {image.reference} has moved on this host: it names {current[:19]}, while {image.digest[:19]} "
                 "is pinned and stays in use; to change that, run: rackwright pin INVENTORY"
             )
     return "\n".join(lines)

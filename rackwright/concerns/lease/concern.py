@@ -81,7 +81,7 @@ class SeenLease:
         return max(0, self.uptime - self.lease.taken) if self.lease else 0
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Seconds until the lease ends unless it is renewed; 0 without a live one."""
         return self.live.expires - self.uptime if self.live else 0
 
@@ -136,17 +136,17 @@ LEASED: Concern[None, SeenLease] = Concern(
 )
 
 
-def whose(seen: SeenLease, now: datetime) -> str:
+def whose(reading: SeenLease, now: datetime) -> str:
     """Return the holder of the lease, its purpose and its start; a placeholder without one.
 
     now: this machine's time, with its zone, at which the host was read.
     """
-    if seen.lease is None:
+    if reading.lease is None:
         return "nobody"
-    holder = seen.lease.holder
-    since = now - timedelta(seconds=seen.age)
+    holder = reading.lease.holder
+    since = now - timedelta(seconds=reading.age)
     purpose = holder.purpose or "no purpose given"
-    return f"{holder.user}@{holder.machine} ({purpose}) since {since:%H:%M:%S}, {span(seen.age)} ago"
+    return f"{holder.user}@{holder.machine} ({purpose}) since {since:%H:%M:%S}, {span(reading.age)} ago"
 
 
 def span(seconds: int) -> str:

@@ -105,13 +105,13 @@ def was_refused(errors: Iterable[str]) -> bool:
 
 def why_lost(errors: Iterable[str], now: datetime) -> str:
     """Return the sentence for a refused command, from its errors."""
-    seen = parse_seen(errors)
-    if seen.lease is None:
+    reading = parse_seen(errors)
+    if reading.lease is None:
         why = "the lease of this run is gone: the host was restarted, or another run has had it since"
-    elif seen.lease.holder.purpose in BREAKS:
-        holder = seen.lease.holder
+    elif reading.lease.holder.purpose in BREAKS:
+        holder = reading.lease.holder
         by = f"{holder.user}@{holder.machine} ({holder.purpose})"
-        why = f"the lease of this run was taken away by {by}, {span(seen.age)} ago"
+        why = f"the lease of this run was taken away by {by}, {span(reading.age)} ago"
     else:
-        why = f"the lease of this run was taken over by {whose(seen, now)}"
+        why = f"the lease of this run was taken over by {whose(reading, now)}"
     return f"{why}; nothing more was changed here; next: run the same command again"

@@ -28,12 +28,12 @@ def this_holder() -> LeaseHolder:
     """Return this process as the holder of leases."""
     pid = os.getpid()
     user, machine = _plain(getpass.getuser()), _plain(os.uname().nodename)
-    return LeaseHolder(user, machine, _plain(purpose()), place(), pid, started(pid) or 0)
+    return LeaseHolder(user, machine, _plain(purpose()), scope(), pid, started(pid) or 0)
 
 
 def purpose() -> str:
     """Return the purpose of this process: the command with its files, and the run's record; never its `--data`."""
-    words = [command_name(), *(Path(word).name for word in sys.argv[1:] if word.endswith(".py"))]
+    words = [command_name(), *(Path(argument).name for argument in sys.argv[1:] if argument.endswith(".py"))]
     record = current_record()
     return " ".join(words) + (f", run {record.stem}" if record else "")
 
@@ -49,7 +49,7 @@ def _plain(text: str) -> str:
 
 
 @cache
-def place() -> str:
+def scope() -> str:
     """Return machine, boot and process namespace; empty where unknown (not Linux)."""
     try:
         # Containers of one machine may share its name, and its boot, but not their processes.
@@ -61,4 +61,4 @@ def place() -> str:
 
 def is_gone(holder: LeaseHolder) -> bool:
     """Return True if the holder was a process of this machine and has ended; False when unknown."""
-    return bool(holder.place) and holder.place == place() and started(holder.pid) != holder.started
+    return bool(holder.place) and holder.place == scope() and started(holder.pid) != holder.started

@@ -60,10 +60,10 @@ class Taken:
     fresh: bool
 
 
-def acquire_script(seen: int, holder: LeaseHolder, displace: str = "", ttl: int = TTL) -> str:
+def acquire_script(last_number: int, holder: LeaseHolder, displace: str = "", ttl: int = TTL) -> str:
     """Return the script that takes the lease, or prints its holder.
 
-    seen: the fence that the reading saw. displace: id of a lease that counts as ended. ttl: seconds; 0 leaves a
+    last_number: the fence that the reading saw. displace: id of a lease that counts as ended. ttl: seconds; 0 leaves a
     lease that has already ended.
     """
     return host_script(
@@ -71,7 +71,7 @@ def acquire_script(seen: int, holder: LeaseHolder, displace: str = "", ttl: int 
         **asdict(holder),
         lease=LEASE,
         fence=LAST_NUMBER,
-        seen=seen,
+        seen=last_number,
         displace=displace,
         run=run_word(),
         ttl=ttl,
@@ -81,8 +81,8 @@ def acquire_script(seen: int, holder: LeaseHolder, displace: str = "", ttl: int 
 
 def parse_acquired(lines: Sequence[str]) -> Taken | SeenLease:
     """Parse the output of `acquire_script`: the lease, or the one that another run holds. Raises ValueError."""
-    for number, line in enumerate(lines):
-        words = line.split()
+    for number, row in enumerate(lines):
+        words = row.split()
         if words[:2] == ["lease", "taken"]:
             return Taken(words[2], words[3] == "fresh")
         if words[:2] == ["lease", "held"]:
@@ -104,16 +104,16 @@ def ask_for(host: Host, script: str) -> Taken | SeenLease:
     )
 
 
-def take(host: Host, seen: SeenLease) -> Taken:
+def take(host: Host, reading: SeenLease) -> Taken:
     """Take the host's lease for this process, and keep it until its connection is closed.
 
     A lease whose process has ended on this machine is taken over at once. Raises LeaseHeldError, or another
     StepFailedError.
     """
-    taken = ask_for(host, acquire_script(seen.last_number, this_holder()))
+    taken = ask_for(host, acquire_script(reading.last_number, this_holder()))
     dead = _gone(taken)
     if dead is not None:
-        taken = ask_for(host, acquire_script(seen.last_number, this_holder(), dead.id))
+        taken = ask_for(host, acquire_script(reading.last_number, this_holder(), dead.id))
     if isinstance(taken, SeenLease):
         twin = twin_of(host, taken.live.id) if taken.live else None
         error = _same_machine(host.name, twin) if twin else LeaseHeldError(refusal(host.name, taken))
@@ -145,8 +145,8 @@ def refusal(host: str, held: SeenLease) -> str:
     """Return the message when another run holds the lease."""
     return (
         f"another run writes to this host: {whose(held, datetime.now().astimezone())}; its lease ends in "
-        f"{span(held.left)} unless it is renewed; nothing was done here; next: wait and run the same command again, "
-        f"or, when that run is known to be dead: rackwright lease break INVENTORY --limit {host}"
+        f"{span(held.remaining)} unless it is renewed; nothing was done here; next: wait and run the same command "
+        f"again, or, when that run is known to be dead: rackwright lease break INVENTORY --limit {host}"
     )
 
 
@@ -198,10 +198,10 @@ def _release_on_disconnect(host: Host, hold: Hold) -> None:
     _release(host, hold.id)
 
 
-def clear_dead(host: Host, seen: SeenLease) -> None:
+def clear_dead(host: Host, reading: SeenLease) -> None:
     """Remove a lease whose process has ended on this machine, where no lease is needed."""
-    if seen.live is not None and is_gone(seen.live.holder):
-        _release(host, seen.live.id)
+    if reading.live is not None and is_gone(reading.live.holder):
+        _release(host, reading.live.id)
 
 
 def _release(host: Host, lease_id: str) -> None:

@@ -29,12 +29,12 @@ def keep_slice(host: Host) -> None:
     """Store the record's current content about a host on it. The run does not fail without a lease, or on an error."""
     if hold_of(host) is None:
         return
-    text, kept = _slice(host.name), part_of(host.state, KeptSlices).by_host
-    if text is None or text == kept.get(host.name):
+    text, slices = _slice(host.name), part_of(host.state, KeptSlices).by_host
+    if text is None or text == slices.get(host.name):
         return
     with suppress(StepFailedError):
         run_simple(host, WriteFile(SLICE, text, mode="0600"))
-        kept[host.name] = text
+        slices[host.name] = text
 
 
 def _slice(host: str) -> str | None:

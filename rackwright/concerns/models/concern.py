@@ -84,7 +84,7 @@ class WantedModel:
 
     source: ModelSource
     commit: str | None
-    place: str
+    folder: str
     """Its folder; as long as the commit is unknown and decides the folder's name, that name ends in `*`."""
     fetch: Job | None
     """None as long as the image in which the download runs is unknown."""
@@ -156,7 +156,7 @@ def read(settings: HostSettings) -> str:
     """
     places = {f"{settings.models.folder}/{s.directory}" for s in sources_of(settings) if s.directory}
     foreign = "".join(
-        f"[ -d '{place}' ] && [ ! -f '{place}/{MANIFEST}' ] && echo 'foreign {place}'\n" for place in places
+        f"[ -d '{folder}' ] && [ ! -f '{folder}/{MANIFEST}' ] && echo 'foreign {folder}'\n" for folder in places
     )
     return f"""\
 hangs '{settings.models.folder}' && {{ echo hangs=yes; exit 0; }}
@@ -188,7 +188,7 @@ done
 
 def _configs(settings: HostSettings) -> str:
     """Print the config.json of each draft, and of the models that they draft for, whatever their commits."""
-    pairs = [(own.model, own.draft) for own in settings.all_endpoints.values() if own.draft]
+    pairs = [(endpoint.model, endpoint.draft) for endpoint in settings.all_endpoints.values() if endpoint.draft]
     sources = dict.fromkeys(source for pair in pairs for source in pair if source)
     return "".join(
         f'for c in {_any_commit(settings, source)}/config.json; do [ ! -f "$c" ] ||'
@@ -204,22 +204,22 @@ def _any_commit(settings: HostSettings, source: ModelSource) -> str:
     return f"{shlex.quote(f'{settings.models.folder}/{folder_name(source)}--')}*"
 
 
-def _config(line: str) -> tuple[str, str]:
-    _, path, text = [*line.split(" "), ""][:3]
+def _config(row: str) -> tuple[str, str]:
+    _, path, text = [*row.split(" "), ""][:3]
     return path.rpartition("/")[0], decode(text)
 
 
 def parse(output: str) -> SeenModels:
     """Parse records and listings. An unreadable or invalid one is ignored: its folder is verified again."""
-    entries = dict(_entry(line) for line in lines_of(output) if line.startswith("entry "))
+    entries = dict(_entry(row) for row in lines_of(output) if row.startswith("entry "))
     records = files(output)
-    noted = [line.split(" ", 3)[1:] for line in lines_of(output) if line.startswith("record ")]
-    opened = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith("open ")}
+    noted = [row.split(" ", 3)[1:] for row in lines_of(output) if row.startswith("record ")]
+    opened = {row.split(" ", 1)[1] for row in lines_of(output) if row.startswith("open ")}
     folders = ((_Folder(path, store, path not in opened), m) for store, m, path in noted)
     found = (_model(folder, records.get(m) or "", entries) for folder, m in folders)
     models = tuple(model for model in found if model is not None)
-    there = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith(("foreign ", "marked "))}
-    foreign = there - {model.path for model in models}
+    unmanaged = {row.split(" ", 1)[1] for row in lines_of(output) if row.startswith(("foreign ", "marked "))}
+    foreign = unmanaged - {model.path for model in models}
     lines = lines_of(output)
     return SeenModels(
         models,
@@ -227,7 +227,7 @@ def parse(output: str) -> SeenModels:
         read_only="readonly=yes" in lines,
         hangs="hangs=yes" in lines,
         opened=frozenset(opened),
-        configs=dict(_config(line) for line in lines if line.startswith("config ")),
+        configs=dict(_config(row) for row in lines if row.startswith("config ")),
     )
 
 
@@ -242,8 +242,8 @@ class _Folder:
     """True when only root can have changed anything in it."""
 
 
-def _entry(line: str) -> tuple[str, Known]:
-    _, size, mtime, ctime, inode, path = line.split(" ", 5)
+def _entry(row: str) -> tuple[str, Known]:
+    _, size, mtime, ctime, inode, path = row.split(" ", 5)
     return path, (int(size), _nanoseconds(mtime), int(inode), _nanoseconds(ctime))
 
 
@@ -252,9 +252,9 @@ def _nanoseconds(time: str) -> int:
     return int(seconds) * 10**9 + int(f"{fraction:0<9}"[:9])
 
 
-def _is_same(noted: Known, seen: Known | None) -> bool:
+def _is_same(noted: Known, present: Known | None) -> bool:
     """Return True if a file is the verified one. Without a ctime, only root could write to it."""
-    return seen is not None and noted[:3] == seen[:3] and noted[3] in (None, seen[3])
+    return present is not None and noted[:3] == present[:3] and noted[3] in (None, present[3])
 
 
 def _listed(folder: str, path: str) -> str:
@@ -291,8 +291,8 @@ def _model(folder: _Folder, text: str, entries: Mapping[str, Known]) -> SeenMode
             size=sum(size for size, *_ in noted.values()),
             changed=tuple(
                 path
-                for path, known in sorted(noted.items())
-                if not _is_same(known, entries.get(_listed(folder.path, path)))
+                for path, times in sorted(noted.items())
+                if not _is_same(times, entries.get(_listed(folder.path, path)))
             ),
             pinned_files={file["path"]: (file["size"], file["sha256"]) for file in manifest["files"]},
         )
@@ -327,18 +327,18 @@ def _image(settings: HostSettings, reading: HostReading) -> _Fetcher | None:
 
 def _wanted(settings: HostSettings, source: ModelSource, image: _Fetcher | None, reading: HostReading) -> WantedModel:
     commit = commit_of(source, reading)
-    place = host_path(settings, source, commit or "*")
+    folder = host_path(settings, source, commit or "*")
     pinned = source.model_copy(update={"revision": commit}) if commit else source
     fetch = fetch_job(settings, source, pinned.revision, image) if image else None
     named = image.image if image else next(iter(settings.all_endpoints.values())).image
     why = "" if commit else reading.names_of(MODELS).unresolved.get(name_of(source), "")
-    return WantedModel(source, commit, place, fetch, named, why)
+    return WantedModel(source, commit, folder, fetch, named, why)
 
 
 def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher: _Fetcher) -> Job:
     """Return the job that completes one folder. Its name is the folder's: a second caller joins it, or waits."""
-    place = source.directory or f"{folder_name(source)}-{hashlib.sha256(source.revision.encode()).hexdigest()[:8]}"
-    name = f"model-{slug(place)}"
+    folder = source.directory or f"{folder_name(source)}-{hashlib.sha256(source.revision.encode()).hexdigest()[:8]}"
+    name = f"model-{slug(folder)}"
     spec = {
         "repository": source.repository,
         "revision": source.revision,
@@ -384,17 +384,17 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher:
 # -- changes
 
 
-def changes(wanted: WantedModels, seen: SeenModels) -> list[Change]:
+def changes(wanted: WantedModels, reading: SeenModels) -> list[Change]:
     """Fetch missing files, repair damaged ones, adopt those that Rackwright did not fetch."""
-    if seen.hangs:
+    if reading.hangs:
         return [_hung(model) for model in wanted]
-    by_path = {model.path: model for model in seen.models}
-    found = (_change(model, by_path.get(model.place), seen) for model in wanted)
+    by_path = {model.path: model for model in reading.models}
+    found = (_change(model, by_path.get(model.folder), reading) for model in wanted)
     return [change for change in found if change is not None]
 
 
 def _hung(wanted: WantedModel) -> Change:
-    folder = wanted.place.rpartition("/")[0]
+    folder = wanted.folder.rpartition("/")[0]
     text = (
         f"the file system of {folder} does not answer, so nothing is known of its models; next, on the host: findmnt "
         f"--target {folder}; then see to the server that it names"
@@ -402,29 +402,29 @@ def _hung(wanted: WantedModel) -> Change:
     return Change(f"look at {wanted.source.repository}", f"{folder} hangs", (Refuse(text, code="RW2905"),))
 
 
-def _change(wanted: WantedModel, there: SeenModel | None, seen: SeenModels) -> Change | None:
+def _change(wanted: WantedModel, model: SeenModel | None, reading: SeenModels) -> Change | None:
     source = wanted.source
     label = f"{source.repository} at {source.revision[:12]}"
-    if there is None:
-        if wanted.place in seen.foreign and not seen.read_only:
-            why = f"{wanted.place} was made by somebody else: what is right in it is kept"
+    if model is None:
+        if wanted.folder in reading.foreign and not reading.read_only:
+            why = f"{wanted.folder} was made by somebody else: what is right in it is kept"
             return _job(wanted, f"verify {label}, and complete it", why, owned=False)
-        if seen.read_only:
-            why = f"{wanted.place.rpartition('/')[0]} is read-only, and not verified by this host yet"
+        if reading.read_only:
+            why = f"{wanted.folder.rpartition('/')[0]} is read-only, and not verified by this host yet"
             return _job(wanted, f"verify {label}", why, owned=False)
         return _job(wanted, f"fetch {label}", "it is not on the host", owned=True)
-    named = source.revision in {there.commit, *there.revisions}
-    if there.repository != source.repository or not (named or there.commit == wanted.commit):
-        return _taken(wanted, there)
-    if other := _not_locked(source, there):
+    named = source.revision in {model.commit, *model.revisions}
+    if model.repository != source.repository or not (named or model.commit == wanted.commit):
+        return _taken(wanted, model)
+    if other := _not_locked(source, model):
         return _job(wanted, f"put {label} right", f"the lock file has other bytes: {_some(other)}", owned=False)
-    if there.changed:
-        return _job(wanted, f"put {label} right", f"not as verified: {_some(there.changed)}", owned=False)
+    if model.changed:
+        return _job(wanted, f"put {label} right", f"not as verified: {_some(model.changed)}", owned=False)
     if not named:
         return _job(
-            wanted, f"record that {source.revision} is {there.commit[:12]}", "it is there by its commit", owned=False
+            wanted, f"record that {source.revision} is {model.commit[:12]}", "it is there by its commit", owned=False
         )
-    if (there.include, there.exclude) != (frozenset(source.include), frozenset(source.exclude)):
+    if (model.include, model.exclude) != (frozenset(source.include), frozenset(source.exclude)):
         return _job(wanted, f"complete {label}", "the file patterns are other ones", owned=False)
     return None
 
@@ -433,16 +433,16 @@ def _job(wanted: WantedModel, what: str, why: str, owned: bool) -> Change:
     if wanted.fetch is None:
         text = f"{what}: the image {wanted.image} is not known on this host, and the download runs in it"
         return Change(what, why, (Refuse(text, final=False, code="RW2902"),), fetches=wanted.source.repository)
-    owns = (Owned("model", wanted.place),) if owned else ()
-    return Change(f"{what} into {wanted.place}", why, (wanted.fetch,), owns=owns, fetches=wanted.source.repository)
+    owns = (Owned("model", wanted.folder),) if owned else ()
+    return Change(f"{what} into {wanted.folder}", why, (wanted.fetch,), owns=owns, fetches=wanted.source.repository)
 
 
-def _not_locked(source: ModelSource, there: SeenModel) -> list[str]:
+def _not_locked(source: ModelSource, model: SeenModel) -> list[str]:
     """Return the files whose verified bytes differ from the lock file's."""
     pins = source.pins
     return [
         path
-        for path, (size, sha256) in sorted(there.pinned_files.items())
+        for path, (size, sha256) in sorted(model.pinned_files.items())
         if (pin := pins.get(path)) and (pin.size, pin.sha256 or sha256) != (size, sha256)
     ]
 
@@ -451,10 +451,10 @@ def _some(paths: Sequence[str]) -> str:
     return ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
 
 
-def hash_changes(settings: HostSettings, seen: SeenModels) -> list[Change]:
+def hash_changes(settings: HostSettings, reading: SeenModels) -> list[Change]:
     """Hash each model's files again; the next reading shows damaged ones (DECISIONS 20)."""
     pins = {(source.repository, source.commit): source.pins for source in sources_of(settings)}
-    return [_hash_change(model, pins.get((model.repository, model.commit), {})) for model in seen.models]
+    return [_hash_change(model, pins.get((model.repository, model.commit), {})) for model in reading.models]
 
 
 def _hash_change(model: SeenModel, pins: Mapping[str, FilePin]) -> Change:
@@ -472,15 +472,15 @@ def _hash_script(model: SeenModel, pins: Mapping[str, FilePin]) -> str:
     return host_script("hash_model", place=model.path, sums=sums, record=record)
 
 
-def remove_script(place: str) -> str:
+def remove_script(folder: str) -> str:
     """Return shell lines that remove a recorded model folder, for teardown: only one with Rackwright's manifest."""
-    return host_script("remove_model", place=place, manifest=MANIFEST, manifests=MANIFESTS)
+    return host_script("remove_model", place=folder, manifest=MANIFEST, manifests=MANIFESTS)
 
 
-def _taken(wanted: WantedModel, there: SeenModel) -> Change:
+def _taken(wanted: WantedModel, model: SeenModel) -> Change:
     source = wanted.source
     text = (
-        f"{there.path} holds {there.repository} at {there.commit}, and the settings want {source.repository} at "
+        f"{model.path} holds {model.repository} at {model.commit}, and the settings want {source.repository} at "
         f"{source.revision} there; set another `directory` for it in group_vars, or remove the folder"
     )
     return Change(

@@ -98,10 +98,10 @@ SeenOptions = Mapping[tuple[str, str], ImageVerdict]
 """Verdicts by endpoint and by the request to its image."""
 
 
-def marker(own: WantedOptions) -> str:
+def marker(wanted: WantedOptions) -> str:
     """Return the file on the host with the image's answer."""
-    endpoint, asked = own.key
-    return f"{endpoint_dir(endpoint)}/checked/{asked}"
+    endpoint, digest = wanted.key
+    return f"{endpoint_dir(endpoint)}/checked/{digest}"
 
 
 def read(_: HostSettings) -> str:
@@ -116,12 +116,12 @@ exit 0"""
 def parse(output: str) -> dict[tuple[str, str], ImageVerdict]:
     """Parse the answers; a damaged one counts as missing, and is requested again."""
     found: dict[tuple[str, str], ImageVerdict] = {}
-    for line in lines_of(output):
-        path, _, text = line.partition(" ")
+    for row in lines_of(output):
+        path, _, text = row.partition(" ")
         verdict = _verdict(decode(text))
         if verdict:
-            endpoint, asked = path.split("/")[-3::2]
-            found[endpoint, asked] = verdict
+            endpoint, digest = path.split("/")[-3::2]
+            found[endpoint, digest] = verdict
     return found
 
 
@@ -146,14 +146,14 @@ def wanted(settings: HostSettings, reading: HostReading) -> tuple[WantedOptions,
 def _wanted(
     release: Release, endpoint: EndpointSettings, settings: HostSettings, reading: HostReading
 ) -> WantedOptions:
-    seen = reading[ENDPOINT].endpoints
-    own = seen.get(release.spec.name)
-    proven = own is not None and own.proven_spec.get("serving") == release.spec.serving_hash
-    crowded = settings.hardware.unified_memory and any(one.serving or one.loading for one in seen.values())
+    endpoints = reading[ENDPOINT].endpoints
+    on_host = endpoints.get(release.spec.name)
+    proven = on_host is not None and on_host.proven_spec.get("serving") == release.spec.serving_hash
+    crowded = settings.hardware.unified_memory and any(one.serving or one.loading for one in endpoints.values())
     gpus = binding_of(endpoint, reading, settings).gpus
     words = (*endpoint.arguments, *first_member_words(endpoint))
     launched = launch_port(endpoint) is not None
-    models: SeenModels | None = reading.seen.get(MODELS.name)
+    models: SeenModels | None = reading.by_concern.get(MODELS.name)
     unfit = _misfits(release, endpoint, models.configs) if models and not proven else ()
     spared = proven or crowded
     return WantedOptions(release, endpoint.engine_kind, words, spared, crowded, proven, gpus, launched, unfit)
@@ -165,7 +165,7 @@ def _misfits(release: Release, endpoint: EndpointSettings, configs: Mapping[str,
     places = [folders.get(source.mount, "") for source in (endpoint.draft, endpoint.model) if source is not None]
     if len(places) < 2:
         return ()
-    draft, base = (_tree(configs.get(place, "")) for place in places)
+    draft, base = (_tree(configs.get(folder, "")) for folder in places)
     section = parsed(plan_of(endpoint).value("drafting"))
     any_vocabulary = isinstance(section, Mapping) and bool(section.get("use_heterogeneous_vocab"))
     found = misfits(base, draft, endpoint.engine_kind, drafting_of(endpoint), any_vocabulary)
@@ -181,80 +181,87 @@ def _tree(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Change]:
+def changes(releases: tuple[WantedOptions, ...], reading: SeenOptions) -> list[Change]:
     """Ask the image of each release that has not been asked, and refuse the options that it refused."""
     found: list[Change] = []
-    for own in releases:
-        verdict = seen.get(own.key)
-        if any(one.certain for one in own.misfits):
-            found.append(_unfit(own))
+    for wanted in releases:
+        verdict = reading.get(wanted.key)
+        if any(one.certain for one in wanted.misfits):
+            found.append(_unfit(wanted))
         elif verdict and verdict.refused:
-            found.append(_refuse(own, verdict))
-        elif verdict is None and not own.spared:
-            found.append(_ask(own))
+            found.append(_refuse(wanted, verdict))
+        elif verdict is None and not wanted.spared:
+            found.append(_ask(wanted))
     return found
 
 
-def _refuse(own: WantedOptions, verdict: ImageVerdict) -> Change:
-    release = own.release
+def _refuse(wanted: WantedOptions, verdict: ImageVerdict) -> Change:
+    release = wanted.release
     rows = [f"  {release.spec.engine_file}: {row.key or '(no key named)'}: {row.reason}" for row in verdict.refused]
     head = f"endpoint {release.spec.name}: release {release.hash} is refused by its own image {release.spec.image}:"
-    text = "\n".join([head, *rows, f"what serves goes on serving; next: {_next(own)}"])
+    text = "\n".join([head, *rows, f"what serves goes on serving; next: {_next(wanted)}"])
     return Change(
         f"switch endpoint {release.spec.name}", "its image refuses its options", (Refuse(text, code="RW3001"),)
     )
 
 
-def _unfit(own: WantedOptions) -> Change:
-    rows = [f"  {one.text}" for one in own.misfits if one.certain]
-    head = f"endpoint {own.release.spec.name}: its draft does not fit its model, and no engine loads the two:"
+def _unfit(wanted: WantedOptions) -> Change:
+    rows = [f"  {one.text}" for one in wanted.misfits if one.certain]
+    head = f"endpoint {wanted.release.spec.name}: its draft does not fit its model, and no engine loads the two:"
     tail = "what serves keeps serving; next: set a `draft` that was made for this model, or none"
     text = "\n".join([head, *rows, tail])
     why = "its draft was made for another model"
-    return Change(f"switch endpoint {own.release.spec.name}", why, (Refuse(text, code="RW3008"),))
+    return Change(f"switch endpoint {wanted.release.spec.name}", why, (Refuse(text, code="RW3008"),))
 
 
-def _next(own: WantedOptions) -> str:
-    return (
-        f"rackwright check INVENTORY, and correct the key; to ask the same release again: rm {marker(own)} on the host"
-    )
+def _next(wanted: WantedOptions) -> str:
+    again = f"to ask the same release again: rm {marker(wanted)} on the host"
+    return f"rackwright check INVENTORY, and correct the key; {again}"
 
 
-def _ask(own: WantedOptions) -> Change:
-    release = own.release
+def _ask(wanted: WantedOptions) -> Change:
+    release = wanted.release
     name = release.spec.name
-    script = ask_script(own, release.path, marker(own))
+    script = ask_script(wanted, release.path, marker(wanted))
     title = f"ask the image of endpoint {name} whether it accepts release {release.hash}"
     why = "it has not been asked, and has the last word"
     return Change(title, why, (Job(endpoint_job("check", name), title, script, LIMIT + 60, code="RW3002"),))
 
 
-def ask_script(own: WantedOptions, folder: str, answer: str) -> str:
+def ask_script(wanted: WantedOptions, folder: str, answer: str) -> str:
     """Return the script that asks the image about the release in `folder`, and stores the JSON in the file `answer`."""
-    kept = host_script("check_options", marker=answer, keep=KEPT, next=_next(own))
-    return _run_in_image(own, "build_options", docker_run(own, folder)) + kept
+    store = host_script("check_options", marker=answer, keep=KEPT, next=_next(wanted))
+    return _run_in_image(wanted, "build_options", docker_run(wanted, folder)) + store
 
 
-def docker_run(own: WantedOptions, folder: str) -> list[str]:
+def docker_run(wanted: WantedOptions, folder: str) -> list[str]:
     """Return the command of the container that builds the options: one GPU, no network, no writable host path."""
-    spec = own.release.spec
+    spec = wanted.release.spec
     # The engine's file with its key is made by the first start, and is not checked.
     own_key = keyed_dir(spec.name)
     binds = [(one.source, one.target) for one in spec.mounts if not one.writable and one.source != own_key]
-    words = [*_alone(own), *_with_gpu(own), "--tmpfs", SCRATCH_MOUNT]
+    words = [*_alone(wanted), *_with_gpu(wanted), "--tmpfs", SCRATCH_MOUNT]
     # Unlike --volume, this does not make a folder that is missing.
     for source, target in (*binds, (folder, RELEASE_MOUNT)):
         words += ["--mount", f"type=bind,source={source},target={target},readonly"]
-    words += [word for key, value in sorted(spec.environment.items()) for word in ("--env", f"{key}={value}")]
-    kind = f"{own.engine_kind}+mpirun" if own.launched else own.engine_kind
+    words += [argument for key, value in sorted(spec.environment.items()) for argument in ("--env", f"{key}={value}")]
+    kind = f"{wanted.engine_kind}+mpirun" if wanted.launched else wanted.engine_kind
     words += ["--entrypoint", "python3", spec.image, "-", kind, spec.mounts[0].target]
-    return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(own.gpus)), *own.arguments]
+    return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(wanted.gpus)), *wanted.arguments]
 
 
-def walk_script(own: WantedOptions) -> str:
+def walk_script(wanted: WantedOptions) -> str:
     """Return the script that prints the options of an endpoint's image as one JSON line, without a file of the host."""
-    words = [*_alone(own), *_with_gpu(own), "--entrypoint", "python3", own.release.spec.image, "-", own.engine_kind]
-    return _run_in_image(own, "walk_options", words) + host_script("walk_options", longest=1 << 20)
+    words = [
+        *_alone(wanted),
+        *_with_gpu(wanted),
+        "--entrypoint",
+        "python3",
+        wanted.release.spec.image,
+        "-",
+        wanted.engine_kind,
+    ]
+    return _run_in_image(wanted, "walk_options", words) + host_script("walk_options", longest=1 << 20)
 
 
 def schema_script(options: WantedOptions) -> str:
@@ -266,9 +273,9 @@ def schema_script(options: WantedOptions) -> str:
     return _run_in_image(options, "read_schema", words) + host_script("walk_options", longest=6 << 20)
 
 
-def _run_in_image(own: WantedOptions, program: str, words: Sequence[str]) -> str:
+def _run_in_image(wanted: WantedOptions, program: str, words: Sequence[str]) -> str:
     packed = base64.b64encode(image_program(program).encode()).decode()
-    container = helper_container(own.release.spec.name, "check")
+    container = helper_container(wanted.release.spec.name, "check")
     return helper_script("run_in_image", container, limit=LIMIT, program=packed, run=shlex.join(words))
 
 
@@ -277,9 +284,9 @@ def image_program(name: str) -> str:
     return host_program("in_image") + OURS.sub("", host_program(name))
 
 
-def _alone(own: WantedOptions) -> list[str]:
+def _alone(wanted: WantedOptions) -> list[str]:
     """Return the arguments for a short-lived container without a network."""
-    name = helper_container(own.release.spec.name, "check")
+    name = helper_container(wanted.release.spec.name, "check")
     words = ["docker", "run", "--rm", "-i", "--name", name, "--label", f"{HELPER_LABEL}=check"]
     return [*words, "--network", "none", "--log-driver", "none"]
 
@@ -289,22 +296,22 @@ def _with_gpu(options: WantedOptions) -> list[str]:
     return ["--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={options.gpus[0]}"]
 
 
-def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:
+def report(releases: tuple[WantedOptions, ...], reading: SeenOptions) -> str:
     """Report releases that are not proven and whose image could not be asked."""
-    rows = [(own.release, seen.get(own.key)) for own in releases if not own.spared]
-    doubts = [(own.release, one) for own in releases for one in own.misfits if not one.certain]
-    told = [f"draft of endpoint {release.spec.name}: it may not load: {one.text}" for release, one in doubts]
+    rows = [(wanted.release, reading.get(wanted.key)) for wanted in releases if not wanted.spared]
+    doubts = [(wanted.release, one) for wanted in releases for one in wanted.misfits if not one.certain]
+    drafts = [f"draft of endpoint {release.spec.name}: it may not load: {one.text}" for release, one in doubts]
     not_asked = [
         f"options of endpoint {release.spec.name}: not checked inside the image: {verdict.why}"
         for release, verdict in rows
         if verdict and not verdict.checked
     ]
     crowded = [
-        f"options of endpoint {own.release.spec.name}: {NOT_ASKED}"
-        for own in releases
-        if own.crowded and not own.proven and own.key not in seen
+        f"options of endpoint {wanted.release.spec.name}: {NOT_ASKED}"
+        for wanted in releases
+        if wanted.crowded and not wanted.proven and wanted.key not in reading
     ]
-    return "\n".join([*told, *not_asked, *crowded])
+    return "\n".join([*drafts, *not_asked, *crowded])
 
 
 TAKES = RELEASE_TAKES

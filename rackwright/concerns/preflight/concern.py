@@ -93,26 +93,26 @@ def read(settings: HostSettings) -> str:
 
 def joined(output: str, answers: Answers) -> str:
     """Return the reading's lines, with Docker's names of containers, and the fabric manager's state."""
-    lines = [_named(line, answers) if line.startswith("port ") else line for line in output.split("\n")]
+    lines = [_named(row, answers) if row.startswith("port ") else row for row in output.split("\n")]
     return "\n".join([*lines, *(f"fabric.{key}={answers.unit(FABRIC, key)}" for key in ("LoadState", "ActiveState"))])
 
 
-def _named(line: str, answers: Answers) -> str:
+def _named(row: str, answers: Answers) -> str:
     """Return a listener with its container's name: its process's, or the one that publishes the port of Docker's."""
-    words = line.split(" ")
-    seen = _listener(words[1:])
+    words = row.split(" ")
+    listener = _listener(words[1:])
     running = [one for one in answers.containers or () if one.running]
     named = [one.name for one in running if one.id == words[4]]
-    if seen.is_dockers:
-        publishing = [one for one in running if seen.port in one.ports]
-        at = [one for one in publishing if (seen.address, seen.port) in one.published]
+    if listener.is_dockers:
+        publishing = [one for one in running if listener.port in one.ports]
+        at = [one for one in publishing if (listener.address, listener.port) in one.published]
         named += [one.name for one in at or publishing]
     return " ".join([*words[:4], named[0] if named else "-", *words[5:]])
 
 
 def _urls(settings: HostSettings) -> Iterator[tuple[str, str]]:
     """Yield the first URL of each kind of download; for every image, its registry."""
-    images = (own.image for own in settings.all_endpoints.values())
+    images = (endpoint.image for endpoint in settings.all_endpoints.values())
     for registry in dict.fromkeys(registry_of(image) for image in images):
         yield "registry", f"{_asked_at(settings, registry)}/v2/"
     yield "hub", settings.mirrors.hub
@@ -124,15 +124,15 @@ def _asked_at(settings: HostSettings, registry: str) -> str:
     if registry != HUB:
         return f"https://{registry}"
     mirrors = settings.docker.daemon.get("registry-mirrors")
-    known = [str(mirror) for mirror in mirrors] if isinstance(mirrors, list | tuple) else []
-    return (known or [f"https://{HUB_HOST}"])[0].rstrip("/")
+    addresses = [str(mirror) for mirror in mirrors] if isinstance(mirrors, list | tuple) else []
+    return (addresses or [f"https://{HUB_HOST}"])[0].rstrip("/")
 
 
 def parse(output: str) -> SeenMachine:
     """Parse the reading."""
-    lines = [line.split(" ") for line in lines_of(output)]
+    lines = [row.split(" ") for row in lines_of(output)]
     return SeenMachine(
-        values=pairs("\n".join(line for line in lines_of(output) if " " not in line.split("=", 1)[0])),
+        values=pairs("\n".join(row for row in lines_of(output) if " " not in row.split("=", 1)[0])),
         disks=tuple(_disk(words[1:]) for words in lines if words[0] == "disk" and len(words) >= 7),
         listeners=tuple(_listener(words[1:]) for words in lines if words[0] == "port"),
         reached=tuple(Reach(w[1], int(w[2]), int(w[3] or 0), w[4]) for w in lines if w[0] == "reach" and len(w) == 5),
@@ -146,18 +146,18 @@ def parse(output: str) -> SeenMachine:
     )
 
 
-def _named_by(word: str, lines: list[list[str]]) -> tuple[str, ...]:
-    return tuple(words[1] for words in lines if words[0] == word and len(words) == 2)
+def _named_by(kind: str, lines: list[list[str]]) -> tuple[str, ...]:
+    return tuple(words[1] for words in lines if words[0] == kind and len(words) == 2)
 
 
 def _disk(words: list[str]) -> Disk:
-    path, *rest = [word for word in words if word]
-    free, inodes, kind, source, mount = rest[:5]
+    path, *fields = [cell for cell in words if cell]
+    free, inodes, kind, source, mount = fields[:5]
     return Disk(path, int(free) * 1024, whole_number(inodes), kind, source, mount)
 
 
 def _listener(words: list[str]) -> Listener:
-    name, container, unit, user, address = ["" if word == "-" else word for word in [*words[2:], *["-"] * 5][:5]]
+    name, container, unit, user, address = ["" if cell == "-" else cell for cell in [*words[2:], *["-"] * 5][:5]]
     return Listener(int(words[0]), int(words[1]), name, container, unit, user, bare_address(address))
 
 
@@ -168,8 +168,8 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
     """Return the input of the checks."""
     fetches = tuple(_fetches(settings, reading))
     foreign = foreign_units(settings.all_endpoints, reading[ENDPOINT], reading[RECORD])
-    formats = {name: own.format for name, own in reading[ENDPOINT].endpoints.items()}
-    models = reading[MODELS] if MODELS.name in reading.seen else SeenModels((), frozenset())
+    formats = {name: endpoint.format for name, endpoint in reading[ENDPOINT].endpoints.items()}
+    models = reading[MODELS] if MODELS.name in reading.by_concern else SeenModels((), frozenset())
     return WantedHost(
         Case(
             settings,
@@ -191,7 +191,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
 
 
 def _writer(reading: HostReading) -> str:
-    live = reading[LEASED].live if LEASED.name in reading.seen else None
+    live = reading[LEASED].live if LEASED.name in reading.by_concern else None
     return f"{live.holder.user}@{live.holder.machine} ({live.holder.purpose})" if live else ""
 
 
@@ -218,37 +218,37 @@ def _fetches_something(step: Step) -> bool:
 def _sized(change: Change, kind: Kind) -> Fetch:
     if change.size:
         return Fetch(change.what, kind, change.size, True)
-    known = figures().get(f"{kind}s") or []
-    about = next((int(entry["about"]) for entry in known if entry["repository"] == change.fetches), 0)
+    entries = figures().get(f"{kind}s") or []
+    about = next((int(entry["about"]) for entry in entries if entry["repository"] == change.fetches), 0)
     return Fetch(change.what, kind, about, False)
 
 
 # -- changes
 
 
-def changes(asked: WantedHost, _: SeenMachine) -> list[Change]:
+def changes(wanted: WantedHost, _: SeenMachine) -> list[Change]:
     """Return a refusal with the failing rows when one stops; otherwise nothing."""
-    stopping = [row for row in asked.rows if row.stops]
+    stopping = [row for row in wanted.rows if row.stops]
     if not stopping:
         return []
     names = ", ".join(dict.fromkeys(row.name for row in stopping))
     text = f"this host cannot run its endpoints; nothing was written to it\n{table.listing(stopping)}"
-    if asked.writer:
+    if wanted.writer:
         # During a switch, ports and GPUs belong to containers that are about to stop.
-        text += f"\n{asked.writer} holds this host's lease: what stops it may pass with that run; wait for its end"
+        text += f"\n{wanted.writer} holds this host's lease: what stops it may pass with that run; wait for its end"
     return [Change("stop here", f"preflight: {names}", (Refuse(text, code="RW3101"),))]
 
 
-def report(asked: WantedHost, _: SeenMachine) -> str:
+def report(wanted: WantedHost, _: SeenMachine) -> str:
     """Return one line and the warnings; the refusal has the rows that stop."""
-    warnings = [row for row in asked.rows if row.warns]
-    return "\n".join(filter(None, [table.summary(asked.rows), table.warned(warnings)]))
+    warnings = [row for row in wanted.rows if row.warns]
+    return "\n".join(filter(None, [table.summary(wanted.rows), table.warned(warnings)]))
 
 
-def details(asked: WantedHost, _: SeenMachine) -> str:
+def details(wanted: WantedHost, _: SeenMachine) -> str:
     """Return the report with every row."""
     width = shown_width()
-    return f"{table.summary(asked.rows)}\n{table.render(asked.rows, width and width - table.PREFIX)}"
+    return f"{table.summary(wanted.rows)}\n{table.render(wanted.rows, width and width - table.PREFIX)}"
 
 
 PREFLIGHT: Concern[WantedHost, SeenMachine] = Concern(

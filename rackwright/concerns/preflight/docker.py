@@ -18,18 +18,18 @@ SNAP = "/var/snap/docker/"
 
 def docker(case: Case) -> Verdicts:
     """Check that Docker Engine is installed, or can be."""
-    seen = case.docker
-    if seen.daemon == "up":
-        yield True, f"Docker Engine {'.'.join(map(str, seen.version))}", ""
-    elif seen.daemon == "down":
+    reading = case.docker
+    if reading.daemon == "up":
+        yield True, f"Docker Engine {'.'.join(map(str, reading.version))}", ""
+    elif reading.daemon == "down":
         yield (
-            seen.load_state != "masked",
+            reading.load_state != "masked",
             "installed, does not answer; it will be started",
             "systemctl unmask docker.service",
         )
     else:
         yield (
-            "apt" in seen.has,
+            "apt" in reading.has,
             "none yet; it will be installed",
             "install Docker Engine by hand: this host has no apt-get",
         )
@@ -59,7 +59,7 @@ def socket(case: Case) -> Verdicts:
     if case.docker.daemon != "down":
         return
     places = listens(case)
-    if places and not any(place in OWN for place in places):
+    if places and not any(address in OWN for address in places):
         fix = f"add {DOCKER_HOST} to `hosts` in {DAEMON_JSON}, or -H {DOCKER_HOST} to dockerd's unit; restart docker"
         yield False, f"dockerd listens on {', '.join(places)} alone, and not on {DOCKER_SOCKET}", fix
 
@@ -67,9 +67,11 @@ def socket(case: Case) -> Verdicts:
 def listens(case: Case) -> list[str]:
     """Return the running dockerd's listen addresses, by its command line or its file; empty if none is set or runs."""
     words = case.machine.values.get("dockerd", "").split()
-    said = [place for place, word in zip([*words[1:], ""], words, strict=False) if word in ("-H", "--host")]
-    said += [word.split("=", 1)[1] for word in words if word.startswith(("-H=", "--host="))]
-    return said + (_in_file(case.docker.files.get(DAEMON_JSON)) if words else [])
+    addresses = [
+        address for address, argument in zip([*words[1:], ""], words, strict=False) if argument in ("-H", "--host")
+    ]
+    addresses += [argument.split("=", 1)[1] for argument in words if argument.startswith(("-H=", "--host="))]
+    return addresses + (_in_file(case.docker.files.get(DAEMON_JSON)) if words else [])
 
 
 def _in_file(text: str | None) -> list[str]:
@@ -78,7 +80,7 @@ def _in_file(text: str | None) -> list[str]:
     except ValueError:
         return []
     hosts = found.get("hosts") if isinstance(found, dict) else None
-    return [str(place) for place in hosts] if isinstance(hosts, Sequence) and not isinstance(hosts, str) else []
+    return [str(address) for address in hosts] if isinstance(hosts, Sequence) and not isinstance(hosts, str) else []
 
 
 def chains(case: Case) -> Verdicts:
@@ -86,15 +88,15 @@ def chains(case: Case) -> Verdicts:
 
     Where the run itself restarts dockerd to make them, in the host's turn, the check passes.
     """
-    seen = case.docker
-    if not seen.lacks or not are_needed(case.settings) or (case.restarts_dockerd and not seen.others_stop):
+    reading = case.docker
+    if not reading.lacks or not are_needed(case.settings) or (case.restarts_dockerd and not reading.others_stop):
         return
     restart = "systemctl restart docker"
-    others = f"; {seen.foreign_running} other containers run and stop with dockerd" if seen.others_stop else ""
-    serving = f"; {', '.join(seen.serving)} still serves" if seen.serving else ""
+    others = f"; {reading.foreign_running} other containers run and stop with dockerd" if reading.others_stop else ""
+    serving = f"; {', '.join(reading.serving)} still serves" if reading.serving else ""
     fix = f"{DRAIN} --reason chains; on this host: {restart}; {UNDRAIN}"
-    text = f"{gone(seen.lacks)}, so no container that publishes a port can start{serving}{others}"
-    yield False, text, fix if seen.serving else restart
+    text = f"{gone(reading.lacks)}, so no container that publishes a port can start{serving}{others}"
+    yield False, text, fix if reading.serving else restart
 
 
 def containerd(case: Case) -> Verdicts:

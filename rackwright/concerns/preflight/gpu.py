@@ -15,12 +15,12 @@ Verdicts = Iterator[tuple[bool, str, str]]
 
 def model(case: Case) -> Verdicts:
     """Check that the GPUs have the machine type's product names."""
-    asked, gpus = case.settings.hardware.gpu_models, case.gpus.gpus
+    expected, gpus = case.settings.hardware.gpu_models, case.gpus.gpus
     if not gpus:
         return
-    seen = ", ".join(f"{count} x {name}" for name, count in Counter(gpu.name for gpu in gpus).items())
-    good = not asked or all(any(_is(part, gpu.name) for part in asked) for gpu in gpus)
-    yield good, seen, f"expected {' or '.join(asked)}: this host belongs in another group of the inventory"
+    text = ", ".join(f"{count} x {name}" for name, count in Counter(gpu.name for gpu in gpus).items())
+    good = not expected or all(any(_is(part, gpu.name) for part in expected) for gpu in gpus)
+    yield good, text, f"expected {' or '.join(expected)}: this host belongs in another group of the inventory"
 
 
 def _is(part: str, name: str) -> bool:
@@ -31,35 +31,39 @@ def _is(part: str, name: str) -> bool:
 
 def count(case: Case) -> Verdicts:
     """Check that there are at least as many GPUs as the machine type has."""
-    asked, there = case.settings.hardware.gpu_count, len(case.gpus.gpus)
+    expected, present = case.settings.hardware.gpu_count, len(case.gpus.gpus)
     if case.gpus.error:
         return
-    least = 1 if asked is None else asked
+    least = 1 if expected is None else expected
     find = (
         f"{case.settings.hardware.machine} has {least}; find the lost ones: lspci -d 10de:; journalctl -k --grep NVRM"
     )
     other = "; if this host has no more, give it a profile for as many (a GB200 tray with 4: group gb200_tray)"
-    yield there >= least, f"{there}{lost(case.gpus)}", find + (other if there else "")
+    yield present >= least, f"{present}{lost(case.gpus)}", find + (other if present else "")
 
 
 def capability(case: Case) -> Verdicts:
     """Check the compute capability, which decides which kernels run."""
-    asked, gpus = case.settings.hardware.compute_capability, case.gpus.gpus
-    known = {gpu.compute_capability for gpu in gpus if gpu.compute_capability}
-    if not known:
+    expected, gpus = case.settings.hardware.compute_capability, case.gpus.gpus
+    capabilities = {gpu.compute_capability for gpu in gpus if gpu.compute_capability}
+    if not capabilities:
         return
-    yield not asked or known <= set(asked), ", ".join(sorted(known)), f"the profile is made for {' or '.join(asked)}"
+    yield (
+        not expected or capabilities <= set(expected),
+        ", ".join(sorted(capabilities)),
+        f"the profile is made for {' or '.join(expected)}",
+    )
 
 
 def named(case: Case) -> Verdicts:
     """Check that the GPUs in an endpoint's settings exist."""
-    there = {gpu.index for gpu in case.gpus.gpus}
+    present = {gpu.index for gpu in case.gpus.gpus}
     for name, endpoint in case.endpoints.items():
         if endpoint.gpus == "all" or case.gpus.error:
             continue
-        missing = [str(index) for index in endpoint.gpus if index not in there]
-        seen = f"{name} uses {', '.join(map(str, endpoint.gpus))}"
-        yield not missing, seen, f"there is no GPU {', '.join(missing)}: fix `gpus` of endpoint {name}"
+        missing = [str(index) for index in endpoint.gpus if index not in present]
+        text = f"{name} uses {', '.join(map(str, endpoint.gpus))}"
+        yield not missing, text, f"there is no GPU {', '.join(missing)}: fix `gpus` of endpoint {name}"
 
 
 def _each(case: Case, bad: Callable[[Gpu], str], well: str, fix: Callable[[Iterable[Gpu]], str]) -> Verdicts:
@@ -195,8 +199,8 @@ def weights(case: Case) -> Verdicts:
         size = _weights(endpoint)
         room, where = _room(case, endpoint)
         if size and room:
-            seen = f"{name}: {gib(room)} {where}, about {gib(size)} of weights"
-            yield room > size, seen, "more GPUs, a smaller model, or end what takes memory: nvidia-smi; free -h"
+            text = f"{name}: {gib(room)} {where}, about {gib(size)} of weights"
+            yield room > size, text, "more GPUs, a smaller model, or end what takes memory: nvidia-smi; free -h"
 
 
 def _weights(endpoint: EndpointSettings) -> int:

@@ -14,16 +14,16 @@ Verdicts = Iterator[tuple[bool, str, str]]
 
 def architecture(case: Case) -> Verdicts:
     """Check that the architecture is x86_64 or aarch64, as the machine type requires."""
-    seen, asked = case.machine.values.get("architecture", "unknown"), case.settings.hardware.architecture
-    fix = f"{case.settings.hardware.machine} is {asked}; this host belongs in another group of the inventory"
-    yield asked in (None, seen), seen, fix
+    found, expected = case.machine.values.get("architecture", "unknown"), case.settings.hardware.architecture
+    fix = f"{case.settings.hardware.machine} is {expected}; this host belongs in another group of the inventory"
+    yield expected in (None, found), found, fix
 
 
 def family(case: Case) -> Verdicts:
     """Check that the system is Debian, Ubuntu or a derivative."""
     system = case.docker.system
-    seen = f"{system.id or 'unknown'} {system.version}".strip()
-    yield system.family is not None, seen, "install Debian 12 or newer, or Ubuntu 22.04 or newer"
+    text = f"{system.id or 'unknown'} {system.version}".strip()
+    yield system.family is not None, text, "install Debian 12 or newer, or Ubuntu 22.04 or newer"
 
 
 def rackwright(case: Case) -> Verdicts:
@@ -37,14 +37,14 @@ def rackwright(case: Case) -> Verdicts:
 
 def systemd(case: Case) -> Verdicts:
     """Check that the host runs systemd: endpoints are systemd units."""
-    seen = case.machine.values.get("init", "unknown")
-    yield seen == "systemd", f"PID 1 is {seen}", "boot this host with systemd"
+    process = case.machine.values.get("init", "unknown")
+    yield process == "systemd", f"PID 1 is {process}", "boot this host with systemd"
 
 
 def root(case: Case) -> Verdicts:
     """Check for root rights: everything is read and done as root."""
-    seen = case.machine.values.get("uid", "")
-    yield seen == "0", f"uid {seen}", "log in as root, or set _sudo: true for this host and allow the user sudo"
+    uid = case.machine.values.get("uid", "")
+    yield uid == "0", f"uid {uid}", "log in as root, or set _sudo: true for this host and allow the user sudo"
 
 
 IMAGE_BASED = frozenset({"bottlerocket", "coreos", "fedora-coreos", "flatcar", "nixos", "talos", "ubuntu-core"})
@@ -59,25 +59,25 @@ def immutable(case: Case) -> Verdicts:
     kind = case.machine.values.get("immutable") or (system if system in IMAGE_BASED else "")
     lacks = _must_install(case) and "/usr" in case.machine.readonly
     if kind or lacks:
-        seen = f"this system is an image ({kind})" if kind else "/usr takes no writes, and packages are missing"
-        yield False, seen, "install Debian or Ubuntu as an ordinary system; nothing can be installed into an image"
+        text = f"this system is an image ({kind})" if kind else "/usr takes no writes, and packages are missing"
+        yield False, text, "install Debian or Ubuntu as an ordinary system; nothing can be installed into an image"
 
 
 def writable(case: Case) -> Verdicts:
     """Check for read-only file systems: a switch could begin there, but neither end nor roll back."""
-    readonly = [place for place in WRITTEN if place in case.machine.readonly]
+    readonly = [path for path in WRITTEN if path in case.machine.readonly]
     # Docker's and containerd's folders: a running engine writes nothing there, but its next start does.
     readonly += sorted(case.machine.readonly - {*WRITTEN, "/usr"})
     fix = "journalctl -k --grep 'remount|I/O error'; when the disk is well: mount -o remount,rw PLACE"
-    seen = f"read-only: {', '.join(readonly)}" if readonly else "root, /etc and the units' folder take writes"
-    yield not readonly, seen, fix.replace("PLACE", readonly[0] if readonly else "/")
+    text = f"read-only: {', '.join(readonly)}" if readonly else "root, /etc and the units' folder take writes"
+    yield not readonly, text, fix.replace("PLACE", readonly[0] if readonly else "/")
 
 
 def clock(case: Case) -> Verdicts:
     """Check the clock, which TLS and logs need; it matters while a download is pending."""
     synchronized = case.machine.values.get("synchronized", "") == "yes"
-    seen = "synchronized" if synchronized else "not synchronized by any time service"
-    yield synchronized or not case.fetches, seen, "apt-get install -y systemd-timesyncd; timedatectl set-ntp true"
+    text = "synchronized" if synchronized else "not synchronized by any time service"
+    yield synchronized or not case.fetches, text, "apt-get install -y systemd-timesyncd; timedatectl set-ntp true"
 
 
 def dpkg(case: Case) -> Verdicts:
@@ -88,8 +88,8 @@ def dpkg(case: Case) -> Verdicts:
     if broken and was_cut(_asked(case), case.docker):
         yield True, f"our own installation was cut and will be finished: {', '.join(broken[:5])}", ""
         return
-    seen = "no half-configured packages" if not broken else f"not finished: {', '.join(broken[:5])}"
-    yield not broken or not _must_install(case), seen, "dpkg --configure -a"
+    text = "no half-configured packages" if not broken else f"not finished: {', '.join(broken[:5])}"
+    yield not broken or not _must_install(case), text, "dpkg --configure -a"
 
 
 def dpkg_lock(case: Case) -> Verdicts:
@@ -109,17 +109,17 @@ def _asked(case: Case) -> WantedDocker:
 
 def memory(case: Case) -> Verdicts:
     """Check that host memory is the machine type's."""
-    total, asked = case.machine.number("MemTotal"), case.settings.hardware.memory_minimum_gib
+    total, expected = case.machine.number("MemTotal"), case.settings.hardware.memory_minimum_gib
     if total is None:
         return
     available = case.machine.number("MemAvailable") or 0
-    seen = f"{gib(total * 1024)}, {gib(available * 1024)} available"
+    text = f"{gib(total * 1024)}, {gib(available * 1024)} available"
     # The firmware reserves some of the installed memory.
-    enough = asked is None or total * 1024 >= 0.94 * asked * 2**30
+    enough = expected is None or total * 1024 >= 0.94 * expected * 2**30
     yield (
         enough,
-        seen,
-        f"{case.settings.hardware.machine} has {asked} GiB; look for failed modules: dmidecode -t memory",
+        text,
+        f"{case.settings.hardware.machine} has {expected} GiB; look for failed modules: dmidecode -t memory",
     )
 
 

@@ -22,10 +22,10 @@ def members_read(settings: HostSettings) -> str:
     if group is None:
         return ""
     endpoint = settings.all_endpoints[group.endpoint]
-    others = " ".join(member.address for member in group.members if member != group.own)
+    others = " ".join(member.address for member in group.members if member != group.member)
     port, transport = endpoint.group_port + 1, endpoint.group_transport
     launch = " ".join(LAUNCHERS) if launch_port(endpoint) else ""
-    words = {"own": group.own.address, "others": others, "transport": transport, "launch": launch}
+    words = {"own": group.member.address, "others": others, "transport": transport, "launch": launch}
     return host_script("members_read", port=port, **words)
 
 
@@ -72,15 +72,15 @@ def reached(case: Case) -> Verdicts:
     """Check that each other host is reached at its address, from the interface with this host's address."""
     if case.settings.group is None:
         return
-    own = case.settings.group.own
+    member = case.settings.group.member
     if not case.machine.values.get("members.interface"):
-        fix = f"ip -4 address show; set fabric_address of {own.host} to an address that it has"
-        yield False, f"no interface of this host has {own.address}, its address towards the others", fix
+        fix = f"ip -4 address show; set fabric_address of {member.host} to an address that it has"
+        yield False, f"no interface of this host has {member.address}, its address towards the others", fix
         return
     for one in case.machine.members:
-        seen = f"{_named(case, one.address)} {'answers' if one.reached else 'does not answer'}"
-        fix = f"from this host: ping -I {own.address} {one.address}; fabric_address of both, cables, routes"
-        yield one.reached, seen, fix
+        text = f"{_named(case, one.address)} {'answers' if one.reached else 'does not answer'}"
+        fix = f"from this host: ping -I {member.address} {one.address}; fabric_address of both, cables, routes"
+        yield one.reached, text, fix
 
 
 def large(case: Case) -> Verdicts:
@@ -92,20 +92,20 @@ def large(case: Case) -> Verdicts:
         fix = (
             f"give both interfaces and each switch between them one MTU: ping -M do -s {(mtu or 0) - 28} {one.address}"
         )
-        seen = f"{_named(case, one.address)}: packets of {mtu} bytes {'arrive' if one.large else 'do not arrive'}"
-        yield one.large, seen, fix
+        text = f"{_named(case, one.address)}: packets of {mtu} bytes {'arrive' if one.large else 'do not arrive'}"
+        yield one.large, text, fix
 
 
 def alike(case: Case) -> Verdicts:
     """Check the values that must be the same on all hosts; the last host that is read sees all the others."""
-    own = common(case.machine, case.gpus)
+    ours = common(case.machine, case.gpus)
     for host, theirs in case.others.items():
-        for what in own.keys() & theirs.keys():
-            if own[what] != theirs[what]:
-                seen = f"{what} is {own[what]} here and {theirs[what]} on {host}"
-                yield False, seen, "make them the same on all hosts of the endpoint"
-    if case.others and all(own.get(key) == value for one in case.others.values() for key, value in one.items()):
-        yield True, f"as on {', '.join(case.others)}: {', '.join(own)}", ""
+        for what in ours.keys() & theirs.keys():
+            if ours[what] != theirs[what]:
+                text = f"{what} is {ours[what]} here and {theirs[what]} on {host}"
+                yield False, text, "make them the same on all hosts of the endpoint"
+    if case.others and all(ours.get(key) == value for one in case.others.values() for key, value in one.items()):
+        yield True, f"as on {', '.join(case.others)}: {', '.join(ours)}", ""
 
 
 def rdma(case: Case) -> Verdicts:
@@ -122,8 +122,8 @@ def rdma(case: Case) -> Verdicts:
             "rdma link show; the network card's driver; or group_transport: any",
         )
     elif not active:
-        told = ", ".join(f"{name} {state}" for name, state in ports.items())
-        yield False, f"no RDMA port is active: {told}", "cables and switch; ibstat; rdma link show"
+        states = ", ".join(f"{name} {state}" for name, state in ports.items())
+        yield False, f"no RDMA port is active: {states}", "cables and switch; ibstat; rdma link show"
     elif case.machine.values.get("rdma.verbs") != "yes":
         yield False, "/dev/infiniband/uverbs0 is missing", "modprobe ib_uverbs"
     else:
@@ -159,9 +159,9 @@ def imex(case: Case) -> Verdicts:
             "nvidia-imex-ctl -N; systemctl restart nvidia-imex; journalctl -u nvidia-imex",
         )
     else:
-        there = values.get("imex.channels") == "yes"
-        seen = "its domain is up" if there else "no channel: /dev/nvidia-caps-imex-channels is empty"
-        yield there, seen, f"nvidia-modprobe -c 0{channel}"
+        present = values.get("imex.channels") == "yes"
+        text = "its domain is up" if present else "no channel: /dev/nvidia-caps-imex-channels is empty"
+        yield present, text, f"nvidia-modprobe -c 0{channel}"
 
 
 def launchers(case: Case) -> Verdicts:

@@ -31,10 +31,10 @@ def port(case: Case) -> Verdicts:
 def _holders(taken: Sequence[Listener]) -> Iterator[str]:
     """Yield each process once, with all its listen addresses."""
     for pid in dict.fromkeys(entry.pid for entry in taken):
-        own = [entry for entry in taken if entry.pid == pid]
-        addresses = " and ".join(dict.fromkeys(entry.address for entry in own if entry.address))
-        what = f"container {own[0].container}" if own[0].container else own[0].name
-        yield f"{what}, pid {pid}, user {own[0].user}" + (f", at {addresses}" if addresses else "")
+        entries = [entry for entry in taken if entry.pid == pid]
+        addresses = " and ".join(dict.fromkeys(entry.address for entry in entries if entry.address))
+        what = f"container {entries[0].container}" if entries[0].container else entries[0].name
+        yield f"{what}, pid {pid}, user {entries[0].user}" + (f", at {addresses}" if addresses else "")
 
 
 def _look(taken: Sequence[Listener]) -> str:

@@ -15,19 +15,21 @@ def capabilities(case: Case) -> Verdicts:
     """Check for capabilities that a backend is known to need and the settings drop."""
     for name, endpoint in case.endpoints.items():
         for need in missing(endpoint, case.settings.hardware):
-            seen = f"endpoint {name} has no {need.capability}: {need.why} ({need.source})"
-            yield False, seen, f"container.add_capabilities: [{need.capability}]"
+            text = f"endpoint {name} has no {need.capability}: {need.why} ({need.source})"
+            yield False, text, f"container.add_capabilities: [{need.capability}]"
 
 
 def shared_memory(case: Case) -> Verdicts:
     """Check the size of an endpoint's private /dev/shm, which uses the host's memory."""
     total = case.machine.number("MemTotal")
-    asked = {name: own.container.shm_size for name, own in case.endpoints.items() if own.container.shm_size}
-    if total is None or not asked:
+    sizes = {
+        name: endpoint.container.shm_size for name, endpoint in case.endpoints.items() if endpoint.container.shm_size
+    }
+    if total is None or not sizes:
         return
-    size = sum(int(text[:-1]) * _UNITS[text[-1]] for text in asked.values())
-    seen = f"{gib(size)} for {', '.join(asked)}, of {gib(total * 1024)} of memory"
-    yield size <= total * 1024 / 2, seen, "lower container.shm_size: together at most half of the host's memory"
+    size = sum(int(text[:-1]) * _UNITS[text[-1]] for text in sizes.values())
+    shown = f"{gib(size)} for {', '.join(sizes)}, of {gib(total * 1024)} of memory"
+    yield size <= total * 1024 / 2, shown, "lower container.shm_size: together at most half of the host's memory"
 
 
 RIGHTS = (

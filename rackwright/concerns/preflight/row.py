@@ -31,7 +31,7 @@ class CheckRow:
     name: str
     severity: Severity
     ok: bool
-    seen: str
+    reading: str
     fix: str = ""
     code: str = ""
     """Argument of `rackwright explain`; its text is the fix for every row of this check."""
@@ -198,7 +198,7 @@ class Case:
     @cached_property
     def used_gpus(self) -> tuple[Gpu, ...]:
         """GPUs that an endpoint of this host uses."""
-        return tuple(gpu for gpu in self.gpus.gpus if any(uses(own, gpu) for own in self.endpoints.values()))
+        return tuple(gpu for gpu in self.gpus.gpus if any(uses(endpoint, gpu) for endpoint in self.endpoints.values()))
 
     @property
     def aside(self) -> bool:
@@ -229,8 +229,8 @@ class Check:
     def rows(self, case: Case) -> list[CheckRow]:
         """Return the rows of this check."""
         return [
-            CheckRow(self.name, self.severity, ok, seen, "" if ok else _out_of_service(case, fix), self.code)
-            for ok, seen, fix in self.judge(case)
+            CheckRow(self.name, self.severity, ok, reading, "" if ok else _out_of_service(case, fix), self.code)
+            for ok, reading, fix in self.judge(case)
         ]
 
 

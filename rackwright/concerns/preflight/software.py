@@ -21,32 +21,32 @@ def upgrades(case: Case) -> Verdicts:
     """Check for automatic upgrades of the driver or Docker while an endpoint serves."""
     if not case.docker.unattended:
         return
-    there = existing(WantedDocker(case.settings, None, case.owned), case.docker)
-    loose = sorted(name for name in there if not case.docker.packages[name].held)
+    present = existing(WantedDocker(case.settings, None, case.owned), case.docker)
+    loose = sorted(name for name in present if not case.docker.packages[name].held)
     if case.settings.docker.hold_existing:
         loose = []
-    seen = f"unattended-upgrades may move {', '.join(loose)}" if loose else "nothing that serves can be moved"
-    yield not loose, seen, "docker.hold_existing: true, or on the host: apt-mark hold " + " ".join(loose)
+    text = f"unattended-upgrades may move {', '.join(loose)}" if loose else "nothing that serves can be moved"
+    yield not loose, text, "docker.hold_existing: true, or on the host: apt-mark hold " + " ".join(loose)
 
 
 def driver_answers(case: Case) -> Verdicts:
     """Check that nvidia-smi answers."""
-    seen = case.gpus
-    if not seen.error:
-        yield True, f"NVIDIA driver {seen.driver}", ""
-    elif "mismatch" in seen.error.lower():
-        module, library = seen.module or "?", seen.driver or "?"
+    gpus = case.gpus
+    if not gpus.error:
+        yield True, f"NVIDIA driver {gpus.driver}", ""
+    elif "mismatch" in gpus.error.lower():
+        module, library = gpus.module or "?", gpus.driver or "?"
         text = f"the loaded kernel module is {module}, the libraries are {library}"
         yield False, text, "the driver was upgraded under a running kernel module: reboot"
-    elif seen.module is None:
-        yield False, seen.error, _install_driver(case)
+    elif gpus.module is None:
+        yield False, gpus.error, _install_driver(case)
     else:
-        yield False, f"{seen.error}{lost(seen)}", "journalctl -k --grep NVRM; nvidia-smi"
+        yield False, f"{gpus.error}{lost(gpus)}", "journalctl -k --grep NVRM; nvidia-smi"
 
 
-def lost(seen: SeenGpus) -> str:
+def lost(gpus: SeenGpus) -> str:
     """Return the kernel's message about a lost GPU, to append to the finding; not always with an Xid."""
-    return f"; the kernel: {seen.fallen}" if seen.fallen else ""
+    return f"; the kernel: {gpus.fallen}" if gpus.fallen else ""
 
 
 def _install_driver(case: Case) -> str:
@@ -58,21 +58,21 @@ def _install_driver(case: Case) -> str:
 
 def module(case: Case) -> Verdicts:
     """Check that the kernel module and the libraries have the same version."""
-    seen = case.gpus
-    if seen.error or seen.module is None or seen.driver is None:
+    gpus = case.gpus
+    if gpus.error or gpus.module is None or gpus.driver is None:
         return
-    text = f"both {seen.module}" if seen.module == seen.driver else f"module {seen.module}, libraries {seen.driver}"
-    yield seen.module == seen.driver, text, "reboot, so that the module of the installed driver is loaded"
+    text = f"both {gpus.module}" if gpus.module == gpus.driver else f"module {gpus.module}, libraries {gpus.driver}"
+    yield gpus.module == gpus.driver, text, "reboot, so that the module of the installed driver is loaded"
 
 
 def driver_minimum(case: Case) -> Verdicts:
     """Check that the driver is not older than the image requires."""
-    asked, seen = case.settings.hardware.driver_minimum, case.gpus.driver
-    if asked is None or seen is None or case.gpus.error:
+    wanted, driver = case.settings.hardware.driver_minimum, case.gpus.driver
+    if wanted is None or driver is None or case.gpus.error:
         return
-    minimum = version_tuple(asked)
-    newer = version_tuple(seen)[: len(minimum)] >= minimum
-    yield newer, f"{seen}, at least {asked} is needed", _install_driver(case)
+    minimum = version_tuple(wanted)
+    newer = version_tuple(driver)[: len(minimum)] >= minimum
+    yield newer, f"{driver}, at least {wanted} is needed", _install_driver(case)
 
 
 def toolkit(case: Case) -> Verdicts:
@@ -129,9 +129,9 @@ def persistence(case: Case) -> Verdicts:
     """Check persistence mode: without it the driver unloads between two processes: slow starts, lost settings."""
     off = [gpu.index for gpu in case.used_gpus if gpu.persistence is False]
     if any(gpu.persistence is not None for gpu in case.used_gpus):
-        seen = f"off on GPU {', '.join(map(str, off))}" if off else "on"
+        text = f"off on GPU {', '.join(map(str, off))}" if off else "on"
         fix = "systemctl enable --now nvidia-persistenced; without that unit, until the next boot: nvidia-smi -pm 1"
-        yield not off, seen, fix
+        yield not off, text, fix
 
 
 def cgroups(case: Case) -> Verdicts:
@@ -151,8 +151,8 @@ def locked_memory(case: Case) -> Verdicts:
     capabilities = CAPABILITIES.fullmatch(case.machine.values.get("capabilities", ""))
     may_raise = capabilities is not None and int(capabilities[0], 16) >> CAP_SYS_RESOURCE & 1 == 1
     good = limit == figures()["containers"]["memlock"] or may_raise
-    seen = "unlimited" if limit == "unlimited" else f"{limit} bytes{', dockerd may raise it' if may_raise else ''}"
-    yield good, seen, "systemctl edit docker.service: add LimitMEMLOCK=infinity under [Service]; then restart docker"
+    text = "unlimited" if limit == "unlimited" else f"{limit} bytes{', dockerd may raise it' if may_raise else ''}"
+    yield good, text, "systemctl edit docker.service: add LimitMEMLOCK=infinity under [Service]; then restart docker"
 
 
 def open_files(case: Case) -> Verdicts:
@@ -169,8 +169,8 @@ def open_files(case: Case) -> Verdicts:
 def foreign_units(case: Case) -> Verdicts:
     """Refuse units and containers made by hand under Rackwright's names, unless `releases.foreign_units` is `aside`."""
     for unit, sentences in case.foreign.items():
-        seen = " and ".join(sentences)
-        yield case.aside, f"{seen}{', and is kept aside' if case.aside else ''}", next_step(unit)
+        text = " and ".join(sentences)
+        yield case.aside, f"{text}{', and is kept aside' if case.aside else ''}", next_step(unit)
 
 
 SOFTWARE = (

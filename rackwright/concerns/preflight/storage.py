@@ -15,8 +15,8 @@ def space(case: Case) -> Verdicts:
     """Check free space for downloads of exact size, and for the host itself."""
     for disk, fetches in _file_systems(case):
         needed = sum(fetch.size for fetch in fetches if fetch.exact) + int(figures()["disk"]["free_minimum"])
-        seen = f"{disk.mount}: {gib(disk.free)} free, {gib(needed)} needed"
-        yield disk.free >= needed, seen, _fix(case, disk)
+        text = f"{disk.mount}: {gib(disk.free)} free, {gib(needed)} needed"
+        yield disk.free >= needed, text, _fix(case, disk)
 
 
 def space_estimated(case: Case) -> Verdicts:
@@ -59,17 +59,17 @@ def closed(case: Case) -> Verdicts:
 def above(case: Case) -> Verdicts:
     """Check that only root can rename the folders of verified models: no check at a start can prevent an exchange."""
     for folder in case.machine.above:
-        seen = f"{folder.path} is {folder.owner}'s, mode {folder.mode}: not only root may put other files into it"
+        text = f"{folder.path} is {folder.owner}'s, mode {folder.mode}: not only root may put other files into it"
         fix = f"chown root:root {folder.path}; chmod go-w {folder.path}; of a share: at its server"
-        yield False, seen, fix
+        yield False, text, fix
 
 
 def _fix(case: Case, disk: Disk) -> str:
     """Return the fix: only settings of paths on this disk can move to another one."""
     named = {"models.folder": case.settings.models.folder, "encodings.folder": case.settings.encodings.folder}
     same = {one.path for one in case.machine.disks if (one.source, one.kind) == (disk.source, disk.kind)}
-    there = [key for key, path in named.items() if path in same]
-    elsewhere = f", or set {' or '.join(there)} to another disk" if there else ""
+    keys = [key for key, path in named.items() if path in same]
+    elsewhere = f", or set {' or '.join(keys)} to another disk" if keys else ""
     return f"make room{elsewhere}; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
 
 

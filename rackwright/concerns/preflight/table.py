@@ -25,20 +25,20 @@ def render(rows: Sequence[CheckRow], width: int | None = None) -> str:
 
 
 def _cells(row: CheckRow) -> tuple[str, ...]:
-    word = verdict(row) if row.ok else f"{verdict(row)} {row.code}".rstrip()
-    return tuple(map(_plain, (row.name, word, row.seen, row.fix)))
+    cell = verdict(row) if row.ok else f"{verdict(row)} {row.code}".rstrip()
+    return tuple(map(_plain, (row.name, cell, row.reading, row.fix)))
 
 
 def warned(rows: Sequence[CheckRow]) -> str:
     """Return the warnings row by row, for reading among other lines."""
     fixes = [f"\n  fix: {row.fix}" if row.fix else "" for row in rows]
-    told = [f"warn {coded(row.code, f'{row.name}: {row.seen}')}" for row in rows]
-    return "\n".join(_plain(line) for text in map(str.__add__, told, fixes) for line in text.split("\n"))
+    warnings = [f"warn {coded(row.code, f'{row.name}: {row.reading}')}" for row in rows]
+    return "\n".join(_plain(part) for text in map(str.__add__, warnings, fixes) for part in text.split("\n"))
 
 
 def listing(rows: Sequence[CheckRow]) -> str:
     """Return row by row, with the fix on a separate, unbroken line so that it can be copied."""
-    lines = [line for row in rows for line in (coded(row.code, f"{row.name}: {row.seen}"), f"  fix: {row.fix}")]
+    lines = [part for row in rows for part in (coded(row.code, f"{row.name}: {row.reading}"), f"  fix: {row.fix}")]
     return "\n".join(map(_plain, lines))
 
 

@@ -66,9 +66,9 @@ def config_of(registry: Registry) -> Secret | None:
     return Secret(f'{{"auths": {{"{login_key(registry.host)}": {{"auth": "{auth.unmask()}"}}}}}}')
 
 
-def at_rest(registry: Registry, seen: SeenLogin) -> bool:
+def at_rest(registry: Registry, reading: SeenLogin) -> bool:
     """Return True if the login is to be stored on the host: wanted, and without a credential helper there."""
-    return bool(registry.key) and registry.keep and seen.helper is None
+    return bool(registry.key) and registry.keep and reading.helper is None
 
 
 def read(settings: HostSettings) -> str:
@@ -85,8 +85,8 @@ def parse(output: str) -> SeenLogin:
 def wanted(settings: HostSettings, reading: HostReading) -> WantedLogin:
     """Return the login to store, if any."""
     registry, auth = settings.registry, auth_of(settings.registry)
-    kept = auth if at_rest(registry, reading[REGISTRY]) else None
-    return WantedLogin(registry.host, kept, auth, Owned("login", registry.host) in reading[RECORD])
+    stored = auth if at_rest(registry, reading[REGISTRY]) else None
+    return WantedLogin(registry.host, stored, auth, Owned("login", registry.host) in reading[RECORD])
 
 
 def digest(salt: str, auth: Secret) -> str:
@@ -94,12 +94,12 @@ def digest(salt: str, auth: Secret) -> str:
     return hashlib.sha256(f"{salt}{auth.unmask()}".encode()).hexdigest()
 
 
-def changes(wanted: WantedLogin, seen: SeenLogin) -> list[Change]:
+def changes(wanted: WantedLogin, reading: SeenLogin) -> list[Change]:
     """Store, replace, protect or remove the login; the registry is not contacted."""
     if wanted.auth is not None:
-        return _keep(wanted, wanted.auth, seen)
-    known = wanted.key_known is not None and seen.digest == digest(seen.salt, wanted.key_known)
-    if seen.digest is not None and (wanted.ours or known):
+        return _keep(wanted, wanted.auth, reading)
+    same = wanted.key_known is not None and reading.digest == digest(reading.salt, wanted.key_known)
+    if reading.digest is not None and (wanted.ours or same):
         return [_remove(wanted.registry)]
     if wanted.ours:
         return [
@@ -108,17 +108,17 @@ def changes(wanted: WantedLogin, seen: SeenLogin) -> list[Change]:
     return []
 
 
-def _keep(wanted: WantedLogin, auth: Secret, seen: SeenLogin) -> list[Change]:
-    if seen.digest == digest(seen.salt, auth):
-        return [] if seen.mode == "600:root" else [_protect(seen)]
-    why = "there is none" if seen.digest is None else "the stored one differs"
+def _keep(wanted: WantedLogin, auth: Secret, reading: SeenLogin) -> list[Change]:
+    if reading.digest == digest(reading.salt, auth):
+        return [] if reading.mode == "600:root" else [_protect(reading)]
+    why = "there is none" if reading.digest is None else "the stored one differs"
     step = Shell(_edit(wanted.registry, "put"), stdin=auth)
     return [Change(f"store the login at {wanted.registry} for root only", why, (step,), owns=_owned(wanted))]
 
 
-def _protect(seen: SeenLogin) -> Change:
+def _protect(reading: SeenLogin) -> Change:
     script = host_script("login_close", config=CONFIG)
-    return Change(f"make {CONFIG} readable by root only", f"its mode and owner are {seen.mode}", (Shell(script),))
+    return Change(f"make {CONFIG} readable by root only", f"its mode and owner are {reading.mode}", (Shell(script),))
 
 
 def _remove(registry: str) -> Change:
@@ -153,12 +153,12 @@ def remove_script(registry: str) -> str:
     return _edit(registry, "drop")
 
 
-def report(wanted: WantedLogin, seen: SeenLogin) -> str:
+def report(wanted: WantedLogin, reading: SeenLogin) -> str:
     """Report a credential helper that stores root's logins."""
-    if seen.helper is None or wanted.key_known is None:
+    if reading.helper is None or wanted.key_known is None:
         return ""
     return (
-        f"root's Docker logins are kept by docker-credential-{seen.helper}: the login at {wanted.registry} is used "
+        f"root's Docker logins are kept by docker-credential-{reading.helper}: the login at {wanted.registry} is used "
         "while an image is pulled, and not stored"
     )
 

@@ -41,7 +41,7 @@ class KeptRelease:
 class SeenRetention:
     """The releases on the host, and the images of all containers there, by the requested name."""
 
-    kept: tuple[KeptRelease, ...]
+    releases: tuple[KeptRelease, ...]
     used: frozenset[str] = frozenset()
 
 
@@ -73,12 +73,12 @@ def joined(output: str, answers: Answers) -> str:
 def parse(output: str) -> SeenRetention:
     """Parse the listing: a row for each release with its requirements, then the images that containers use."""
     lines = lines_of(output)
-    kept = (_kept(*line.split(" ", 1)) for line in lines if not line.startswith("used "))
-    return SeenRetention(tuple(kept), frozenset(line.split(" ", 1)[1] for line in lines if line.startswith("used ")))
+    releases = (_kept(*row.split(" ", 1)) for row in lines if not row.startswith("used "))
+    return SeenRetention(tuple(releases), frozenset(row.split(" ", 1)[1] for row in lines if row.startswith("used ")))
 
 
 def _kept(release: str, text: str) -> KeptRelease:
-    needs = [line.partition(" ")[::2] for line in lines_of(decode(text))]
+    needs = [row.partition(" ")[::2] for row in lines_of(decode(text))]
     image = next((name for kind, name in needs if kind == "image"), "")
     return KeptRelease(release, image, frozenset(name for kind, name in needs if kind == "path"))
 
@@ -89,33 +89,33 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
     None as long as a wanted release is not on the host, a release there has no readable requirements, or Docker does
     not answer.
     """
-    seen = reading[RETENTION]
-    kept = seen.kept
+    retention = reading[RETENTION]
+    on_host = retention.releases
     releases = wanted_releases(settings, reading).values()
-    here = {release.hash for release in kept}
+    here = {release.hash for release in on_host}
     staged = all(isinstance(one, Release) and one.hash in here for one in releases)
-    if not (reading[IMAGE].known and staged and all(release.image for release in kept)):
+    if not (reading[IMAGE].answered and staged and all(release.image for release in on_host)):
         return WantedRetention((), ())
     owned: frozenset[Owned] = reading[RECORD]
     return WantedRetention(
-        tuple(model for model in reading[MODELS].models if _spare_model(model, kept, owned)),
-        tuple(image for image in reading[IMAGE].images if _spare_image(image, kept, owned, seen.used)),
+        tuple(model for model in reading[MODELS].models if _spare_model(model, on_host, owned)),
+        tuple(image for image in reading[IMAGE].images if _spare_image(image, on_host, owned, retention.used)),
     )
 
 
-def _spare_model(model: SeenModel, kept: Iterable[KeptRelease], owned: Iterable[Owned]) -> bool:
+def _spare_model(model: SeenModel, retained: Iterable[KeptRelease], owned: Iterable[Owned]) -> bool:
     ours = any(entry.kind == "model" and fnmatchcase(model.path, entry.name) for entry in owned)
-    return ours and not any(model.path in release.paths for release in kept)
+    return ours and not any(model.path in release.paths for release in retained)
 
 
 def _spare_image(
-    image: LocalImage, kept: Iterable[KeptRelease], owned: Iterable[Owned], used: Iterable[str] = ()
+    image: LocalImage, retained: Iterable[KeptRelease], owned: Iterable[Owned], used: Iterable[str] = ()
 ) -> bool:
     names = {f"{image.repository}:{image.tag}", f"{image.repository}@{image.digest}"}
     ours = any(entry.kind == "image" and _listed(entry.name) in names for entry in owned)
     if any(_listed(name) in names for name in used if ":" in name):
         return False  # Docker would refuse: a container was made from it
-    return ours and not any(_listed(release.image) == f"{image.repository}@{image.digest}" for release in kept)
+    return ours and not any(_listed(release.image) == f"{image.repository}@{image.digest}" for release in retained)
 
 
 def _listed(reference: str) -> str:

@@ -77,7 +77,7 @@ def read_script(record: Iterable[Owned], models_dir: str) -> str:
 
 def parse(lines: Iterable[str]) -> Marks:
     """Parse the script's output. Raises ReadingError when it is cut short or invalid."""
-    rows = [line.split(" ") for line in lines if line.strip()]
+    rows = [row.split(" ") for row in lines if row.strip()]
     if ["end"] not in rows:
         raise ReadingError("the reading of Rackwright's marks broke off", code="RW3501")
     by_kind: dict[str, list[list[str]]] = defaultdict(list)
@@ -106,8 +106,8 @@ def _marks_of(by_kind: Mapping[str, list[list[str]]]) -> Marks:
 
 
 def _docker(rows: list[list[str]]) -> Literal["up", "down", "absent"]:
-    word = rows[0][0] if rows else "absent"
-    return "up" if word == "up" else "down" if word == "down" else "absent"
+    state = rows[0][0] if rows else "absent"
+    return "up" if state == "up" else "down" if state == "down" else "absent"
 
 
 def _firsts(rows: Iterable[list[str]]) -> tuple[str, ...]:
@@ -126,9 +126,9 @@ def _marked(by_kind: Mapping[str, list[list[str]]]) -> Iterable[Owned]:
 
 def _named(by_kind: Mapping[str, list[list[str]]], mark: str, marked: bool) -> Iterable[tuple[str, str]]:
     """Return units and containers by name that have the mark, or do not have it."""
-    for unit, word in by_kind["unit"]:
-        if (word == mark) == marked:
+    for unit, label in by_kind["unit"]:
+        if (label == mark) == marked:
             yield "unit", unit
-    for _, name, word in by_kind["container"]:
-        if (word == mark) == marked:
+    for _, name, label in by_kind["container"]:
+        if (label == mark) == marked:
             yield "container", name

@@ -30,7 +30,7 @@ class Teardown:
     """The changes of a teardown, in order, and sentences about all that stays."""
 
     changes: tuple[Change, ...]
-    kept: tuple[str, ...] = ()
+    retained: tuple[str, ...] = ()
     """Objects that stay on purpose."""
     unknown: tuple[str, ...] = ()
     """Objects whose owner or existence cannot be determined."""
@@ -47,18 +47,20 @@ def plan_teardown(reading: HostReading, marks: Marks, purge: bool) -> Teardown:
     gone = frozenset(one for one in stay if is_gone(one, marks))
     going = _without_served(record | marks.marked) - stay
     found = [_with_reason(change, record) for change in removals(going, reading)]
-    left = stay - gone | frozenset(unknown_kinds(record))
-    last = _last(bool(record) or not marks.nothing, bool(left), reading[LEASED])
+    remaining = stay - gone | frozenset(unknown_kinds(record))
+    last = _last(bool(record) or not marks.nothing, bool(remaining), reading[LEASED])
     changes = (*found, *_forget(gone), *last)
     foreign = tuple(name for name in marks.foreign if name not in {f"{one.kind} {one.name}" for one in record})
-    return Teardown(changes, tuple(_kept(left, record, marks)), tuple(_unknown(record, marks)), foreign, bool(left))
+    return Teardown(
+        changes, tuple(_kept(remaining, record, marks)), tuple(_unknown(record, marks)), foreign, bool(remaining)
+    )
 
 
 def plan_left_behind(reading: HostReading, declared: Declared, purge: bool) -> list[Change]:
     """Remove the objects of steps that are no longer called; models and images only with `purge`."""
     record: frozenset[Owned] = reading[RECORD]
-    left = left_of(declared, record)
-    going = [one for own in left.values() for one in own if purge or one.kind not in PURGED]
+    by_step = left_of(declared, record)
+    going = [one for entries in by_step.values() for one in entries if purge or one.kind not in PURGED]
     return [replace(change, why="its step is no longer called") for change in removals(going, reading)]
 
 
@@ -71,7 +73,9 @@ def _without_served(owned: frozenset[Owned]) -> frozenset[Owned]:
 def is_gone(one: Owned, marks: Marks) -> bool:
     """Return True if a model or an image in the record was searched, and is missing."""
     if one.kind == "model":
-        return not any(fnmatchcase(path, place) for path in marks.models for place in (one.name, f"{one.name}.partial"))
+        return not any(
+            fnmatchcase(path, pattern) for path in marks.models for pattern in (one.name, f"{one.name}.partial")
+        )
     return marks.docker == "up" and one.name not in marks.images
 
 
@@ -83,20 +87,20 @@ def _forget(gone: Iterable[Owned]) -> list[Change]:
     return [Change(f"forget the {one.kind} {one.name}", GONE, (), disowns=(one,)) for one in sorted(gone)]
 
 
-def _last(here: bool, left: bool, lease: SeenLease) -> list[Change]:
+def _last(here: bool, remaining: bool, lease: SeenLease) -> list[Change]:
     """Remove Rackwright's remaining folders, the lease included; the record stays as long as it has entries."""
     if not here and not lease.last_number:
         return []
-    spare = "" if left else f"rm -rf {STATE} || exit 1\n"
+    spare = "" if remaining else f"rm -rf {STATE} || exit 1\n"
     state = f"{STATE}/endpoints {STATE}/guards {ENCODING_MARKS} {DOCKERD_HOME} {LAST_NUMBER} {SLICE} {MARK}"
     script = f"rm -rf {state} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 
 
-def _kept(left: Iterable[Owned], record: frozenset[Owned], marks: Marks) -> list[str]:
+def _kept(remaining: Iterable[Owned], record: frozenset[Owned], marks: Marks) -> list[str]:
     sure = {"model": True, "image": marks.docker == "up"}
     doubt = ", which was not looked at, as Docker does not answer"
-    found = [f"{one.kind} {one.name}{'' if sure.get(one.kind, True) else doubt}" for one in sorted(left)]
+    found = [f"{one.kind} {one.name}{'' if sure.get(one.kind, True) else doubt}" for one in sorted(remaining)]
     engine = any(one.kind == "package" and one.name in ENGINES for one in record)
     return [*found, *([DATA] if engine or (marks.data and record) else [])]
 

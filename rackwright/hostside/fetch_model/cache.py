@@ -32,26 +32,26 @@ def cached(folders: Sequence[Path], repository: str, commit: str, file: File) ->
     elsewhere is not trusted.
     """
     for folder in folders:
-        own = folder / f"models--{repository.replace('/', '--')}"
-        found = Path(os.path.realpath(own / "snapshots" / commit / file["path"]))
-        inside = _belongs(found, own.resolve(), folder.resolve())
+        model_folder = folder / f"models--{repository.replace('/', '--')}"
+        found = Path(os.path.realpath(model_folder / "snapshots" / commit / file["path"]))
+        inside = _belongs(found, model_folder.resolve(), folder.resolve())
         if inside and found.is_file() and found.stat().st_size == file["size"]:
             return found
     return None
 
 
-def _belongs(path: Path, own: Path, cache: Path) -> bool:
+def _belongs(path: Path, model_folder: Path, cache: Path) -> bool:
     """Return True if a file is the repository's own, or one that the cache's repositories share."""
     shared = cache in path.parents and SHARED.fullmatch(path.relative_to(cache).as_posix())
-    return own in path.parents or bool(shared)
+    return model_folder in path.parents or bool(shared)
 
 
 def copy(source: Path, target: Path, still_working: Callable[[], None]) -> None:
     """Copy a file's bytes; where the file system can share blocks, this takes no time and no space."""
-    with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as there, target.open("wb") as here:
+    with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as reader, target.open("wb") as writer:
         with suppress(OSError):
-            fcntl.ioctl(here, FICLONE, there.fileno())
+            fcntl.ioctl(writer, FICLONE, reader.fileno())
             return
-        while piece := there.read(PIECE):
-            here.write(piece)
+        while piece := reader.read(PIECE):
+            writer.write(piece)
             still_working()

@@ -40,7 +40,7 @@ class Supervisor:
 
     def __call__(self, child: int) -> None:
         """Wait until a child ends. Raises DownloadError("stalled")."""
-        start = told = moved = time.monotonic()
+        start = reported = moved = time.monotonic()
         first = before = last = self.amount()
         worked, paused = self.last_work(), False
         while not _ended(child):
@@ -50,9 +50,9 @@ class Supervisor:
                 moved, before, worked = now, here, working
             elif now - moved > self.stall:
                 raise DownloadError("stalled", f"{self.stall:.0f} s")
-            if now - told >= TELL:
-                self.tell(here, (here - last) / (now - told))
-                told, last = now, here
+            if now - reported >= TELL:
+                self.tell(here, (here - last) / (now - reported))
+                reported, last = now, here
             paused = self._pace(child, here - first, now - start)
 
     def _pace(self, child: int, arrived: int, seconds: float) -> bool:

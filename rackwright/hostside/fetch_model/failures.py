@@ -45,10 +45,10 @@ def _is_refused(cause: BaseException) -> bool:
 
 
 def _of_library(names: set[str], text: str) -> DownloadError | None:
-    known = {"GatedRepoError": "gated", "RevisionNotFoundError": "revision", "RemoteEntryNotFoundError": "file"}
+    kinds = {"GatedRepoError": "gated", "RevisionNotFoundError": "revision", "RemoteEntryNotFoundError": "file"}
     if "LocalEntryNotFoundError" not in names:
-        known["EntryNotFoundError"] = "file"
-    return next((DownloadError(kind, text) for name, kind in known.items() if name in names), None)
+        kinds["EntryNotFoundError"] = "file"
+    return next((DownloadError(kind, text) for name, kind in kinds.items() if name in names), None)
 
 
 def _of_answer(causes: list[BaseException], names: set[str], text: str) -> DownloadError | None:
@@ -197,4 +197,4 @@ def explain(failure: DownloadError, repository: str, revision: str, token: bool,
         "tries": TRIES,
         "page": f"https://huggingface.co/{repository}",
     }
-    return [line.format(**values).rstrip() for line in TOLD.get(by_token) or TOLD.get(failure.kind) or other]
+    return [template.format(**values).rstrip() for template in TOLD.get(by_token) or TOLD.get(failure.kind) or other]

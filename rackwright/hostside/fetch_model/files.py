@@ -39,10 +39,10 @@ def verified(
     """
     if path.is_symlink() or not path.is_file() or path.stat().st_size != file["size"]:
         return None
-    seen = (before or {}).get(path) or file_times([path])[path]
+    times = (before or {}).get(path) or file_times([path])[path]
     sha256, blob = digests(path, still_working)
     right = sha256 == file["sha256"] if file["sha256"] else blob == file["blob"]
-    return {**file, "sha256": sha256, **seen} if right else None
+    return {**file, "sha256": sha256, **times} if right else None
 
 
 def file_times(paths: Iterable[Path]) -> dict[Path, File]:
@@ -50,12 +50,12 @@ def file_times(paths: Iterable[Path]) -> dict[Path, File]:
 
     After a write at this moment, the next one might leave the same times: one pause for all of them.
     """
-    seen = {path: _stat(path) for path in paths if path.is_file()}
-    if any(not roots_own(path) and abs(time.time() - own.st_ctime) < LATELY for path, own in seen.items()):
+    stats = {path: _stat(path) for path in paths if path.is_file()}
+    if any(not roots_own(path) and abs(time.time() - stat.st_ctime) < LATELY for path, stat in stats.items()):
         time.sleep(CLOCK_TICK)
     return {
-        path: {"mtime_ns": own.st_mtime_ns, "ctime_ns": own.st_ctime_ns, "inode": own.st_ino}
-        for path, own in seen.items()
+        path: {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns, "inode": stat.st_ino}
+        for path, stat in stats.items()
     }
 
 
@@ -83,11 +83,11 @@ def unchanged(noted: File, path: Path) -> bool:
     A process that may write to a file can set any mtime, but never the ctime.
     """
     try:
-        seen = path.lstat()
+        stat = path.lstat()
     except OSError:
         return False
-    same = (seen.st_size, seen.st_mtime_ns, seen.st_ino) == (noted["size"], noted["mtime_ns"], noted["inode"])
-    return same and noted["ctime_ns"] in (None, seen.st_ctime_ns)
+    same = (stat.st_size, stat.st_mtime_ns, stat.st_ino) == (noted["size"], noted["mtime_ns"], noted["inode"])
+    return same and noted["ctime_ns"] in (None, stat.st_ctime_ns)
 
 
 def is_read_only(folder: Path) -> bool:
@@ -102,8 +102,8 @@ def is_closed(folder: Path) -> bool:
 
 def roots_own(path: Path) -> bool:
     """Return True if root, the user of this program, owns a file or folder, and no other user may write to it."""
-    seen = path.lstat()
-    return seen.st_uid == os.geteuid() and (path.is_symlink() or not seen.st_mode & 0o022)
+    stat = path.lstat()
+    return stat.st_uid == os.geteuid() and (path.is_symlink() or not stat.st_mode & 0o022)
 
 
 def close(folder: Path) -> None:
@@ -117,19 +117,19 @@ def close(folder: Path) -> None:
 
 def _close(path: Path) -> None:
     """Set owner and mode only where they differ: a call changes the ctime, by which other hosts identify a file."""
-    seen = path.stat()
-    if seen.st_uid != os.geteuid() and os.geteuid() == 0:
+    stat = path.stat()
+    if stat.st_uid != os.geteuid() and os.geteuid() == 0:
         os.chown(path, 0, 0)
-    wanted = (seen.st_mode | (0o755 if path.is_dir() else 0o444)) & ~0o022
-    if wanted != seen.st_mode:
+    wanted = (stat.st_mode | (0o755 if path.is_dir() else 0o444)) & ~0o022
+    if wanted != stat.st_mode:
         path.chmod(wanted)
 
 
 def same_bytes(one: File, other: File) -> bool:
     """Return True if two entries of a file do not contradict each other, and share a hash."""
     hashes = [(one.get(key), other.get(key)) for key in ("sha256", "blob")]
-    known = [(mine, theirs) for mine, theirs in hashes if mine and theirs]
-    return one["size"] == other["size"] and bool(known) and all(mine == theirs for mine, theirs in known)
+    both = [(mine, theirs) for mine, theirs in hashes if mine and theirs]
+    return one["size"] == other["size"] and bool(both) and all(mine == theirs for mine, theirs in both)
 
 
 def is_plain(path: str) -> bool:

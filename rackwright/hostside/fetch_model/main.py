@@ -31,8 +31,8 @@ def main() -> int:
         model.run()
     except (DownloadError, OSError) as error:
         failure = classify(error)
-        told = explain(failure, model.repository, model.revision, bool(model.token), str(model.target))
-        print("\n".join(f"error: {line}" if number == 0 else line for number, line in enumerate(told)), flush=True)
+        texts = explain(failure, model.repository, model.revision, bool(model.token), str(model.target))
+        print("\n".join(f"error: {text}" if number == 0 else text for number, text in enumerate(texts)), flush=True)
         return MISTAKE if failure.kind in MISTAKES else 1
     return 0
 

@@ -97,19 +97,19 @@ class Partial:
         if found is None:
             part.unlink()
             return False
-        place = self.folder / file["path"]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part.replace(place)
+        target = self.folder / file["path"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.replace(target)
         with self.lock:
-            self.records.note(self.folder, after_rename(found, place))
+            self.records.note(self.folder, after_rename(found, target))
         return True
 
     def link(self, found: File, source: Path) -> None:
         """Take a verified file from another folder of the same disk without copying it."""
-        place = self.folder / found["path"]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)
-        os.link(source, place)
+        target = self.folder / found["path"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        os.link(source, target)
 
     def fetch(self, hub: Hub, commit: str, file: File) -> None:
         """Fetch and verify one file; wrong bytes are fetched once more, from the start. Raises DownloadError."""

@@ -27,7 +27,7 @@ class Records:
         self.folder = folder
         words = stores.read_bytes().split(b"\0")
         self.stores: Mapping[str, str] = {
-            os.fsdecode(place): store.decode() for place, store in zip(words[::2], words[1::2], strict=False)
+            os.fsdecode(path): store.decode() for path, store in zip(words[::2], words[1::2], strict=False)
         }
 
     def store(self, folder: Path) -> str:
@@ -44,8 +44,8 @@ class Records:
 
     def write(self, folder: Path, manifest: dict[str, Any]) -> None:
         """Record the verified files; in the folder too, as a mark, when it has none of these bytes yet."""
-        there = _json(folder / MANIFEST)
-        same = all(there.get(key) == manifest[key] for key in ("repository", "commit", "files", "include", "exclude"))
+        mark = _json(folder / MANIFEST)
+        same = all(mark.get(key) == manifest[key] for key in ("repository", "commit", "files", "include", "exclude"))
         # Another host that shares the folder has its own record, and need not verify again.
         if not same and not is_read_only(folder):
             with suppress(PermissionError):
@@ -59,7 +59,7 @@ class Records:
         """Return the files that this host has verified in it."""
         notes = self._notes(partial)
         lines = notes.read_text().splitlines() if notes.exists() else []
-        found = [note for line in lines if (note := _note(line))]
+        found = [note for row in lines if (note := _note(row))]
         return [note["file"] for note in found if note["store"] == self.store(partial)]
 
     def note(self, partial: Path, found: File) -> None:
@@ -81,9 +81,9 @@ def _needs_closing(manifest: Mapping[str, Any]) -> bool:
     return any(file["ctime_ns"] is None for file in files)
 
 
-def _note(line: str) -> dict[str, Any] | None:
+def _note(row: str) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads(line)
+        found: dict[str, Any] = json.loads(row)
         return found
     except ValueError:
         return None  # the last row of an interrupted run

@@ -103,9 +103,9 @@ class Model:
     def _against_the_lock(self, files: list[File]) -> list[str]:
         """Return files that differ from the lock file, or that it lacks; none where it does not list files."""
         locked = self.spec["files"]
-        there = {file["path"]: file for file in files}
-        wrong = [path for path, file in there.items() if path not in locked or not same_bytes(locked[path], file)]
-        gone = [path for path in locked if path not in there and self._is_chosen({"path": path})]
+        present = {file["path"]: file for file in files}
+        wrong = [path for path, file in present.items() if path not in locked or not same_bytes(locked[path], file)]
+        gone = [path for path in locked if path not in present and self._is_chosen({"path": path})]
         return sorted([*wrong, *gone]) if locked else []
 
     def _pinned(self, file: File) -> File:
@@ -151,8 +151,8 @@ class Model:
 
     def _known_there(self, file: File, noted: Mapping[str, File]) -> File | None:
         """Return the manifest's entry of a target's file, when the file need not be read."""
-        known, path = noted.get(file["path"]), self.target / file["path"]
-        return known if known and same_bytes(known, file) and unchanged(known, path) else None
+        entry, path = noted.get(file["path"]), self.target / file["path"]
+        return entry if entry and same_bytes(entry, file) and unchanged(entry, path) else None
 
     def _seen(self, file: File, noted: Mapping[str, File], before: Mapping[Path, File]) -> File | None:
         return self._known_there(file, noted) or self._verify(file, self.target / file["path"], before)
@@ -258,19 +258,19 @@ class Model:
         A share's client may report the state before a rename for a second, and a backup may touch files that it reads.
         """
         places = [folder / file["path"] for folder in (self.target, partial.folder)]
-        if found and any(unchanged(found, place) for place in places):
+        if found and any(unchanged(found, path) for path in places):
             return found
-        again = next(filter(None, (self._verify(file, place) for place in places)), None)
+        again = next(filter(None, (self._verify(file, path) for path in places)), None)
         if again is None:
             raise DownloadError("changed", file["path"])
         return again
 
     def _move_files(self, entries: list[File], partial: Partial) -> None:
         for found in entries:
-            source, place = partial.folder / found["path"], self.target / found["path"]
+            source, target = partial.folder / found["path"], self.target / found["path"]
             if unchanged(found, source):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                source.replace(place)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                source.replace(target)
 
     def _entries_in_place(self, entries: list[File]) -> list[File]:
         """Return the entries of the files at their final paths.
@@ -288,11 +288,11 @@ class Model:
         return again
 
     def _note(self, commit: str, entries: list[File], before: dict[str, Any] | None) -> None:
-        known = [*before["revisions"], self.revision] if before else [self.revision]
+        revisions = [*before["revisions"], self.revision] if before else [self.revision]
         manifest = {
             "version": 1,
             "repository": self.repository,
-            "revisions": sorted(set(known)),
+            "revisions": sorted(set(revisions)),
             "commit": commit,
             "include": sorted(self.spec["include"]),
             "exclude": sorted(self.spec["exclude"]),

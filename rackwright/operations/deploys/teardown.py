@@ -3,9 +3,9 @@
 from rackwright.operations import remove_left_behind, tear_down
 from rackwright.record.handover import received
 
-asked = received()
-if asked.steps:
+handover = received()
+if handover.steps:
     name = "What steps that are no longer called have left is gone"
-    remove_left_behind(name=name, steps=asked.steps, purge=asked.purge)
+    remove_left_behind(name=name, steps=handover.steps, purge=handover.purge)
 else:
-    tear_down(name="What Rackwright put on the host is gone", purge=asked.purge)
+    tear_down(name="What Rackwright put on the host is gone", purge=handover.purge)

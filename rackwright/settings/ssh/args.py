@@ -37,13 +37,13 @@ def options(values: Mapping[str, Any]) -> list[Option]:
 
     Raises ValueError, with what is not understood.
     """
-    said = [option for key in KEYS if key in values for option in parse(str(values[key]))]
-    if (files := [value for name, value in said if name == FILE]) and not values.get("ssh_config_file"):
+    found = [option for key in KEYS if key in values for option in parse(str(values[key]))]
+    if (files := [value for name, value in found if name == FILE]) and not values.get("ssh_config_file"):
         raise ConfigFileError(
             f"{FILE} {files[0]} is not taken here: set `ssh_config_file: {files[0]}` (relative to the site) beside it, "
             "which does the same"
         )
-    return [(name, value) for name, value in said if not _is_left_out(name.lower(), value)]
+    return [(name, value) for name, value in found if not _is_left_out(name.lower(), value)]
 
 
 def _is_left_out(name: str, value: str) -> bool:
@@ -59,11 +59,11 @@ def parse(text: str) -> list[Option]:
     if not text.isprintable():
         raise ValueError("it has a line break or another character that does not print")
     try:
-        found, rest = getopt.getopt(shlex.split(text), f"{_HARMLESS}A46o:J:i:p:l:F:")
+        found, remaining = getopt.getopt(shlex.split(text), f"{_HARMLESS}A46o:J:i:p:l:F:")
     except getopt.GetoptError as error:
         raise ValueError(f"-{error.opt}" if error.opt else str(error)) from None
-    if rest:
-        raise ValueError(" ".join(rest))
+    if remaining:
+        raise ValueError(" ".join(remaining))
     return [option for letter, value in found for option in _option(letter, value)]
 
 
@@ -86,15 +86,15 @@ def _keyword(text: str) -> Option:
     return found[1], found[2]
 
 
-def configuration(address: str, asked: Sequence[Option], checking: str, known_hosts: str | None) -> str:
+def configuration(address: str, wanted: Sequence[Option], checking: str, known_hosts: str | None) -> str:
     """Return the lines for one host, and for the jump hosts before it, whose keys are checked as its own.
 
     checking: `yes` or `accept-new`. known_hosts: the file with the hosts' keys; None: the usual one.
     """
     keys = [("StrictHostKeyChecking", checking), *([("UserKnownHostsFile", known_hosts)] if known_hosts else [])]
-    own = [_line(name, _checked(value, keys) if name.lower() == "proxycommand" else value) for name, value in asked]
-    jumps = ["\n".join([f"Host {hop}", *(_line(*key) for key in keys)]) for hop in _hops(asked)]
-    return "\n".join([f"Host {address}", *own, *jumps]) + "\n"
+    rows = [_line(name, _checked(value, keys) if name.lower() == "proxycommand" else value) for name, value in wanted]
+    jumps = ["\n".join([f"Host {hop}", *(_line(*key) for key in keys)]) for hop in _hops(wanted)]
+    return "\n".join([f"Host {address}", *rows, *jumps]) + "\n"
 
 
 def _line(name: str, value: str) -> str:
@@ -103,14 +103,14 @@ def _line(name: str, value: str) -> str:
 
 def _checked(command: str, keys: Sequence[Option]) -> str:
     """Return a ProxyCommand whose ssh checks the jump host's key as a ProxyJump would; another program is unchanged."""
-    program, _, rest = _UNCHECKED.sub("", f" {command}").strip().partition(" ")
+    program, _, arguments = _UNCHECKED.sub("", f" {command}").strip().partition(" ")
     if PurePath(program).name != "ssh":
         return command
-    return " ".join([program, *(f"-o {shlex.quote(f'{name}={value}')}" for name, value in keys), rest])
+    return " ".join([program, *(f"-o {shlex.quote(f'{name}={value}')}" for name, value in keys), arguments])
 
 
-def _hops(asked: Sequence[Option]) -> list[str]:
+def _hops(wanted: Sequence[Option]) -> list[str]:
     """Return the names of the jump hosts, without login and port."""
-    jumps = next((value for name, value in asked if name.lower() == "proxyjump"), "")
+    jumps = next((value for name, value in wanted if name.lower() == "proxyjump"), "")
     hops = [hop.strip().rpartition("@")[2] for hop in jumps.split(",") if hop.strip() not in ("", "none")]
     return [hop if hop.count(":") > 1 else hop.partition(":")[0] for hop in hops]

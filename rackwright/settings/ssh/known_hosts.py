@@ -67,7 +67,7 @@ def not_followed(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
                 f"{question.host}: ssh_config_file: there is no {question.file}; next: write it, or leave the key out",
                 code="RW0135",
             )
-    answers = {question: said for question, said in ask_all(questions).items() if said.options}
+    answers = {question: answer for question, answer in ask_all(questions).items() if answer.options}
     if not answers:
         return []
     from rackwright.settings.ssh.shortfalls import not_taken  # noqa: PLC0415 - few machines configure ssh
@@ -75,12 +75,12 @@ def not_followed(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     return not_taken(answers)
 
 
-def refuse_unfit(question: SshQuestion, said: SshAnswer) -> None:
+def refuse_unfit(question: SshQuestion, answer: SshAnswer) -> None:
     """Raise SettingsError for what ssh would do, and cannot be left out here."""
-    if said.options:
+    if answer.options:
         from rackwright.settings.ssh.shortfalls import refuse_shortfalls  # noqa: PLC0415 - as above
 
-        refuse_shortfalls(question, said)
+        refuse_shortfalls(question, answer)
 
 
 def place_of(name: str, data: Mapping[str, Any]) -> HostKeyPlace:
@@ -90,30 +90,33 @@ def place_of(name: str, data: Mapping[str, Any]) -> HostKeyPlace:
     return place_for(question, ask(question), str(file) if file else None)
 
 
-def place_for(question: SshQuestion, said: SshAnswer, known_hosts: str | None) -> HostKeyPlace:
+def place_for(question: SshQuestion, answer: SshAnswer, known_hosts: str | None) -> HostKeyPlace:
     """Return the same from ssh's answer. known_hosts: the file that the settings name, in place of all others."""
-    address = said.get("hostname", question.host)
-    port = question.port or int(said.get("port") or SSH_PORT)
-    alias = said.get("hostkeyalias")
+    address = answer.get("hostname", question.host)
+    port = question.port or int(answer.get("port") or SSH_PORT)
+    alias = answer.get("hostkeyalias")
     entry = alias or (address if port == SSH_PORT else f"[{address}]:{port}")
     also = address if entry not in (address, alias) else ""
     if known_hosts:
         return HostKeyPlace(address, port, entry, (known_hosts,), also=also)
-    files, shared = _files(said, "userknownhostsfile", USER_FILES), _files(said, "globalknownhostsfile", GLOBAL_FILES)
+    files, shared = (
+        _files(answer, "userknownhostsfile", USER_FILES),
+        _files(answer, "globalknownhostsfile", GLOBAL_FILES),
+    )
     return HostKeyPlace(address, port, entry, files, shared, also)
 
 
-def _files(said: SshAnswer, keyword: str, usual: tuple[str, ...]) -> tuple[str, ...]:
-    stated = said.every(keyword)
+def _files(answer: SshAnswer, keyword: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+    stated = answer.every(keyword)
     if not stated:
         return usual
     words = shlex.split(stated[0]) if '"' in stated[0] else stated[0].split()
-    return tuple(word for word in words if word.lower() != "none")
+    return tuple(name for name in words if name.lower() != "none")
 
 
 def is_unknown(name: str, data: Mapping[str, Any]) -> bool:
     """Return True if a host's key is checked strictly and is in none of the files that SSH reads."""
-    return is_by_ssh(name) and data.get(STRICT) == "yes" and not place_of(name, data).names.known
+    return is_by_ssh(name) and data.get(STRICT) == "yes" and not place_of(name, data).names.usable
 
 
 def advice(hosts: Mapping[str, Mapping[str, Any]]) -> str:

@@ -59,8 +59,8 @@ class Lines:
 
     def about(self, host: str) -> list[Line]:
         """Return the lines about a host, in their order."""
-        found = [*self.by_name.get(host, ()), *(line for line in self.others if line.is_about(host))]
-        return sorted(found, key=lambda line: line.number)
+        found = [*self.by_name.get(host, ()), *(entry for entry in self.others if entry.is_about(host))]
+        return sorted(found, key=lambda entry: entry.number)
 
 
 class KeyVerdict(Enum):
@@ -84,17 +84,17 @@ class HostNames:
 
     def about(self, name: str) -> list[Line]:
         """Return the lines of all files that name the host so."""
-        return [line for file in self.files for line in lines_of(file).about(name.lower())] if name else []
+        return [entry for file in self.files for entry in lines_of(file).about(name.lower())] if name else []
 
     @property
-    def known(self) -> list[Line]:
+    def usable(self) -> list[Line]:
         """The lines whose keys the host may show; those by its name without the port where there is no other."""
         return _plain(self.about(self.entry)) or _plain(self.about(self.also))
 
     @property
     def kinds(self) -> list[str]:
         """The kinds of the keys that are known, which the host is asked for first."""
-        return list(dict.fromkeys(line.kind for line in self.known))
+        return list(dict.fromkeys(entry.kind for entry in self.usable))
 
     def judge(self, kind: str, key: str) -> tuple[KeyVerdict, str]:
         """Return what the files say of a key, and the line that says so, as `FILE:LINE`; empty without such a line.
@@ -102,9 +102,9 @@ class HostNames:
         kind, key: as known_hosts has them.
         """
         every = [*self.about(self.entry), *self.about(self.also)]
-        same = [line for line in every if _is_same(line, kind, key)]
+        same = [entry for entry in every if _is_same(entry, kind, key)]
         for marker, verdict in ((REVOKED, KeyVerdict.REVOKED), ("", KeyVerdict.KNOWN)):
-            if found := next((line for line in same if line.marker == marker), None):
+            if found := next((entry for entry in same if entry.marker == marker), None):
                 return verdict, found.where
         others = _plain(self.about(self.entry))
         return (KeyVerdict.CHANGED, others[0].where) if others else (KeyVerdict.UNKNOWN, "")
@@ -116,8 +116,8 @@ class HostNames:
             "names a certificate authority, and host certificates are not checked here: add the host's own key "
             "(ssh-keyscan, compared), which its sshd has too"
         )
-        found = [f"{line.where} {authority}" for line in every if line.marker == AUTHORITY]
-        found += [f"{line.where} is of no use: {line.trouble}" for line in every if line.trouble]
+        found = [f"{entry.where} {authority}" for entry in every if entry.marker == AUTHORITY]
+        found += [f"{entry.where} is of no use: {entry.trouble}" for entry in every if entry.trouble]
         return [*found, *(f"{file} {why}" for file in self.files if (why := unreadable(file)))]
 
 
@@ -163,23 +163,23 @@ def _read(path: Path, changed: int, size: int) -> Lines:  # noqa: ARG001 - anoth
     except OSError:
         return Lines()
     by_name, others = dict[str, list[Line]](), list[Line]()
-    for line in _lines(str(path), text):
-        if any(mark in line.names for mark in "*?!|"):
-            others.append(line)
+    for entry in _lines(str(path), text):
+        if any(mark in entry.names for mark in "*?!|"):
+            others.append(entry)
             continue
-        for name in dict.fromkeys(line.names.lower().split(",")):
-            by_name.setdefault(name, []).append(line)
+        for name in dict.fromkeys(entry.names.lower().split(",")):
+            by_name.setdefault(name, []).append(entry)
     return Lines(by_name, others)
 
 
 def _lines(file: str, text: str) -> Iterator[Line]:
-    for number, line in enumerate(text.split("\n"), 1):
-        words = line.replace("\t", " ").split(" ")
-        words = [word for word in words if word.strip()]
+    for number, row in enumerate(text.split("\n"), 1):
+        words = row.replace("\t", " ").split(" ")
+        words = [part for part in words if part.strip()]
         if not words or words[0].startswith("#"):
             continue
         marker = words.pop(0) if words[0].startswith("@") else ""
-        names, kind, key = (word.strip() for word in (*words, "", "", "")[:3])
+        names, kind, key = (part.strip() for part in (*words, "", "", "")[:3])
         yield Line(file, number, marker, names, kind, key, _trouble(marker, kind, key))
 
 
@@ -206,11 +206,11 @@ def _kind_within(key: str) -> str | None:
 
 
 def _plain(lines: Sequence[Line]) -> list[Line]:
-    return [line for line in lines if not line.marker and not line.trouble]
+    return [entry for entry in lines if not entry.marker and not entry.trouble]
 
 
-def _is_same(line: Line, kind: str, key: str) -> bool:
-    return (line.kind, line.key.rstrip("=")) == (kind, key.rstrip("="))
+def _is_same(entry: Line, kind: str, key: str) -> bool:
+    return (entry.kind, entry.key.rstrip("=")) == (kind, key.rstrip("="))
 
 
 def _fits(host: str, pattern: str) -> bool:

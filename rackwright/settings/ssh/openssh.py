@@ -103,9 +103,9 @@ def _ask(questions: list[SshQuestion], keys: Mapping[SshQuestion, tuple[object, 
     for question, ended in zip(questions, run_all([_words(question) for question in questions]), strict=True):
         if ended.status != 0:
             raise _refused(question, ended)
-        said = _parsed(ended.out)
-        own = {key: value for key, value in said.items() if usual.get(key) != value}
-        _answers[keys[question] or ()] = SshAnswer(own)
+        answer = _parsed(ended.out)
+        differing = {key: value for key, value in answer.items() if usual.get(key) != value}
+        _answers[keys[question] or ()] = SshAnswer(differing)
 
 
 def run_all(commands: Sequence[Sequence[str]]) -> Sequence[Finished]:
@@ -134,16 +134,16 @@ def _words(question: SshQuestion) -> list[str]:
 
 def _parsed(text: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for line in text.splitlines():
-        keyword, _, value = line.partition(" ")
+    for row in text.splitlines():
+        keyword, _, value = row.partition(" ")
         found[keyword.lower()] = (*found.get(keyword.lower(), ()), value.strip())
     return found
 
 
 def _refused(question: SshQuestion, ended: Finished) -> SettingsError:
-    lines = [line.strip() for line in ended.err.splitlines() if line.strip()]
-    own = [line for line in lines if "terminating" not in line and "Pseudo-terminal" not in line]
-    why = "; ".join(own or lines) or f"it ended with {ended.status}"
+    lines = [row.strip() for row in ended.err.splitlines() if row.strip()]
+    relevant = [row for row in lines if "terminating" not in row and "Pseudo-terminal" not in row]
+    why = "; ".join(relevant or lines) or f"it ended with {ended.status}"
     if ended.status is None:
         why = "it took too long: a `Match exec`, or CanonicalizeHostname?"
     if "jumphost loop" in why:
@@ -200,9 +200,9 @@ def _says_more(file: Path, stamp: tuple[int, int], depth: int) -> bool:  # noqa:
         lines = file.read_text(errors="replace").splitlines()
     except OSError:
         return True
-    words = [line.replace("=", " ").split(None, 1) for line in lines if line.strip() and line.lstrip()[0] != "#"]
-    if any(word[0].lower() not in NOT_OURS for word in words):
+    words = [row.replace("=", " ").split(None, 1) for row in lines if row.strip() and row.lstrip()[0] != "#"]
+    if any(option[0].lower() not in NOT_OURS for option in words):
         return True
-    included = [name for word in words if word[0].lower() == "include" for name in word[-1].split()]
+    included = [name for option in words if option[0].lower() == "include" for name in option[-1].split()]
     paths = [Path(path) for name in included for path in glob(str(file.parent / Path(name).expanduser()))]  # noqa: PTH207
     return matters(*paths, depth=depth + 1)

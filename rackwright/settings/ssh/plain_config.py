@@ -48,8 +48,8 @@ def _lines(file: Path) -> Iterator[tuple[int, str, str]]:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: cannot be read: {error}; next: ls -l {file}", code="RW0125") from None
-    for number, line in enumerate(text.split("\n"), 1):
-        stripped = line.strip()
+    for number, row in enumerate(text.split("\n"), 1):
+        stripped = row.strip()
         if not stripped or stripped.startswith("#"):
             continue
         found = LINE.fullmatch(stripped)

@@ -16,9 +16,9 @@ NAMED = (
 OFF = ("no", "false", "none", "")
 
 
-def refuse_shortfalls(question: SshQuestion, said: SshAnswer) -> None:
+def refuse_shortfalls(question: SshQuestion, answer: SshAnswer) -> None:
     """Raise SettingsError for what cannot be left out."""
-    for text, instead in _refusals(said):
+    for text, instead in _refusals(answer):
         file = f" in {question.file}" if question.file else ""
         raise SettingsError(
             f"{question.host}: the SSH configuration{file} says `{text}`, which Rackwright does not do; "
@@ -27,17 +27,17 @@ def refuse_shortfalls(question: SshQuestion, said: SshAnswer) -> None:
         )
 
 
-def _refusals(said: SshAnswer) -> Iterator[tuple[str, str]]:
-    if said.is_set("proxyusefdpass", "yes") and said.get("proxycommand"):
+def _refusals(answer: SshAnswer) -> Iterator[tuple[str, str]]:
+    if answer.is_set("proxyusefdpass", "yes") and answer.get("proxycommand"):
         yield "ProxyUseFdpass yes", "a ProxyCommand that carries the connection itself, or ProxyJump, for this host"
-    if said.get("revokedhostkeys"):
+    if answer.get("revokedhostkeys"):
         yield (
-            f"RevokedHostKeys {said.get('revokedhostkeys')}",
+            f"RevokedHostKeys {answer.get('revokedhostkeys')}",
             "write its keys into known_hosts as `@revoked * KIND KEY` lines, which count here, and leave it out",
         )
-    if said.is_set("pubkeyauthentication", "no", "false"):
+    if answer.is_set("pubkeyauthentication", "no", "false"):
         yield "PubkeyAuthentication no", "allow it for this host: Rackwright logs in by key or agent alone"
-    preferred = said.get("preferredauthentications")
+    preferred = answer.get("preferredauthentications")
     if preferred and "publickey" not in preferred.split(","):
         yield f"PreferredAuthentications {preferred}", "add publickey for this host: Rackwright logs in by that alone"
 
@@ -45,17 +45,17 @@ def _refusals(said: SshAnswer) -> Iterator[tuple[str, str]]:
 def not_taken(answers: Mapping[SshQuestion, SshAnswer]) -> list[str]:
     """Return a line for each file that says what is left out. Raises SettingsError for what cannot be."""
     found: dict[str, dict[str, None]] = {}
-    for question, said in answers.items():
-        refuse_shortfalls(question, said)
+    for question, answer in answers.items():
+        refuse_shortfalls(question, answer)
         texts = found.setdefault(question.file or "the SSH configuration", {})
-        texts.update(dict.fromkeys(_left_out(said)))
+        texts.update(dict.fromkeys(_left_out(answer)))
     return [f"{file}: not taken: {', '.join(texts)}" for file, texts in found.items() if texts]
 
 
-def _left_out(said: SshAnswer) -> Iterator[str]:
-    runs_local = said.is_set("permitlocalcommand", "yes")
+def _left_out(answer: SshAnswer) -> Iterator[str]:
+    runs_local = answer.is_set("permitlocalcommand", "yes")
     for keyword in NAMED:
-        if said.get(keyword).lower() not in OFF and (keyword != "localcommand" or runs_local):
+        if answer.get(keyword).lower() not in OFF and (keyword != "localcommand" or runs_local):
             yield keyword
-    if said.is_set("stricthostkeychecking", "no", "off", "false"):
+    if answer.is_set("stricthostkeychecking", "no", "off", "false"):
         yield "stricthostkeychecking no (host keys are always checked; for a first contact: accept_new_host_keys: true)"

@@ -71,5 +71,7 @@ def _problem_lines(error: ValidationError, document: Document, file: str) -> lis
         inner, outer = path_of(detail), tuple(part for part in detail["loc"] if part != "[key]")
         path = inner if inner[: len(outer)] == outer else (*outer, *inner)
         where = origin_of(document.origins, path)
-        found.append((where.line if where else 0, f"  {where or file}: {dotted(path)}: {explain(Suite, detail)}"))
+        found.append(
+            (where.line_number if where else 0, f"  {where or file}: {dotted(path)}: {explain(Suite, detail)}")
+        )
     return [line for _, line in sorted(found)]

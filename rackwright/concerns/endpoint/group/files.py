@@ -17,7 +17,7 @@ def member_files(endpoint: str, release: str, values: Mapping[str, str | int]) -
 
     release: what stands for the release's folder. values: ports, times and names that the settings say.
     """
-    own = {
+    variables = {
         "name": endpoint,
         "unit": unit_name(endpoint),
         "container": container_name(endpoint),
@@ -28,7 +28,7 @@ def member_files(endpoint: str, release: str, values: Mapping[str, str | int]) -
         "docker_host": DOCKER_HOST,
         **values,
     }
-    settings = "".join(f"{key}='{value}'\n" for key, value in sorted(own.items()))
+    settings = "".join(f"{key}='{value}'\n" for key, value in sorted(variables.items()))
     return {
         "group": settings,
         RUN_MEMBER: host_text("run_member.bash"),

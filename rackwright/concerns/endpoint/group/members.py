@@ -26,22 +26,25 @@ def place_in_words(group: Group) -> str:
     return f"rank {group.rank} of {len(group.members)}, head {group.head.host}"
 
 
-def member_changes(own: WantedEndpoint, release: Release, seen: SeenEndpoint, group: Group) -> list[Change]:
+def member_changes(endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint, group: Group) -> list[Change]:
     """Return the changes of a member that is not the head; nothing when it serves what is wanted with the others."""
-    joins = _why_join(own, seen)
-    follows = _why_follow(own, release, seen)
-    found = [_join(own, release, group, joins)] if joins else _put_in_place(own, release.spec.name, seen)
+    joins = _why_join(endpoint, reading)
+    follows = _why_follow(endpoint, release, reading)
+    found = [_join(endpoint, release, group, joins)] if joins else _put_in_place(endpoint, release.spec.name, reading)
     if not follows and not joins:
         return found
-    return [*found, replace(follow_change(own.settings, release.spec.name, release.hash, group), why=follows or joins)]
+    return [
+        *found,
+        replace(follow_change(endpoint.settings, release.spec.name, release.hash, group), why=follows or joins),
+    ]
 
 
-def is_elsewhere(own: WantedEndpoint, seen: SeenEndpoint | None) -> bool:
+def is_elsewhere(endpoint: WantedEndpoint, reading: SeenEndpoint | None) -> bool:
     """Return True if the proven release is served by other hosts than those that are wanted, or at other ranks."""
-    if seen is None or seen.proven_binding is None or not seen.proven_spec:
+    if reading is None or reading.proven_binding is None or not reading.proven_spec:
         return False
-    there = (seen.proven_binding.rank, seen.proven_binding.addresses)
-    return there != (own.binding.rank, own.binding.addresses)
+    proven = (reading.proven_binding.rank, reading.proven_binding.addresses)
+    return proven != (endpoint.binding.rank, endpoint.binding.addresses)
 
 
 class Stage(Enum):
@@ -59,24 +62,24 @@ def stage_of(change: Change) -> Stage:
     return Stage.BACK if any(isinstance(step, HostReturn) for step in change.steps) else Stage.BEFORE
 
 
-def _why_join(own: WantedEndpoint, seen: SeenEndpoint) -> str:
+def _why_join(endpoint: WantedEndpoint, reading: SeenEndpoint) -> str:
     """Return why it does not wait on its lifeline as it should."""
-    if seen.current is None or seen.unit is None:
+    if reading.current is None or reading.unit is None:
         return "it has never run here"
     rows = {
-        "its place, its GPUs, or the other hosts' addresses changed": seen.binding != own.binding,
-        f"its unit is {seen.active}": seen.active not in ("active", "activating"),
+        "its place, its GPUs, or the other hosts' addresses changed": reading.binding != endpoint.binding,
+        f"its unit is {reading.active}": reading.active not in ("active", "activating"),
     }
     return next((text for text, differs in rows.items() if differs), "")
 
 
-def _put_in_place(own: WantedEndpoint, name: str, seen: SeenEndpoint) -> list[Change]:
+def _put_in_place(endpoint: WantedEndpoint, name: str, reading: SeenEndpoint) -> list[Change]:
     """Return the repair of a member that matches its head, without a restart: that would restart all of them."""
-    rows = {"its unit differs": not seen.unit_same, "it is not enabled at boot": not seen.enabled}
+    rows = {"its unit differs": not reading.unit_same, "it is not enabled at boot": not reading.enabled}
     why = ", ".join(text for text, differs in rows.items() if differs)
-    if not why or seen.current is None:
+    if not why or reading.current is None:
         return []
-    script = point_script(name, seen.current, own.binding) + gpus_kept_script()
+    script = point_script(name, reading.current, endpoint.binding) + gpus_kept_script()
     return [
         Change(f"put the unit {unit_name(name)} back in place without a restart", why, (Shell(script),), endpoint=name)
     ]
@@ -87,17 +90,17 @@ def is_join(change: Change) -> bool:
     return Owned("unit", unit_name(change.endpoint)) in change.owns if change.endpoint else False
 
 
-def _why_follow(own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> str:
+def _why_follow(endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint) -> str:
     """Return why it does not serve what is wanted; the head adopts a release that differs in scripts alone."""
-    served = seen.proven_spec.get("serving")
-    if served == release.spec.serving_hash and seen.has_proven(seen.current or "", own.binding):
-        return "" if seen.serving or seen.loading else "it does not serve"
-    return f"it serves release {seen.proven}" if seen.proven else "it has never served here"
+    served = reading.proven_spec.get("serving")
+    if served == release.spec.serving_hash and reading.has_proven(reading.current or "", endpoint.binding):
+        return "" if reading.serving or reading.loading else "it does not serve"
+    return f"it serves release {reading.proven}" if reading.proven else "it has never served here"
 
 
-def _join(own: WantedEndpoint, release: Release, group: Group, why: str) -> Change:
+def _join(endpoint: WantedEndpoint, release: Release, group: Group, why: str) -> Change:
     name = release.spec.name
-    script = tidy_script(name) + join_group_script(name, release.hash, own.binding, own.keep_releases)
+    script = tidy_script(name) + join_group_script(name, release.hash, endpoint.binding, endpoint.keep_releases)
     return Change(
         f"let endpoint {name} wait for its head here ({place_in_words(group)})",
         why,
@@ -107,10 +110,10 @@ def _join(own: WantedEndpoint, release: Release, group: Group, why: str) -> Chan
     )
 
 
-def follow_change(own: EndpointSettings, name: str, release: str, group: Group) -> Change:
-    """Wait until a member serves a release that its head has proven; own: the endpoint's settings."""
+def follow_change(settings: EndpointSettings, name: str, release: str, group: Group) -> Change:
+    """Wait until a member serves a release that its head has proven; settings: the endpoint's."""
     script = wait_followed_script(name, release, FOLLOWING)
     what = f"follow {group.head.host} to release {release} of endpoint {name}"
-    seconds = FOLLOWING + start_time(own)
+    seconds = FOLLOWING + start_time(settings)
     job = Job(endpoint_job("wait", name), what, script, seconds, waits=True, code="RW2420")
     return Change(what, "it serves with its head", (job,), endpoint=name)

@@ -32,15 +32,15 @@ def listening(host: str, lines: Iterable[str], addresses: Sequence[str], clients
     lines: what steps/host/member_listeners.sh printed. addresses: by which the host is reached, for what listens on
     all of them. clients: the port that is meant for others; None on a member that serves none.
     """
-    found = dict.fromkeys(place for line in lines for place in _places(line, addresses))
+    found = dict.fromkeys(pair for row in lines for pair in _places(row, addresses))
     yield from (Listening(host, address, port) for address, port in found if port != clients)
 
 
-def _places(line: str, addresses: Sequence[str]) -> Iterator[tuple[str, int]]:
-    word, _, place = line.partition(" ")
-    address, _, port = place.rpartition(":")
+def _places(row: str, addresses: Sequence[str]) -> Iterator[tuple[str, int]]:
+    kind, _, socket = row.partition(" ")
+    address, _, port = socket.rpartition(":")
     address = address.strip("[]").partition("%")[0].removeprefix("::ffff:")
-    if word != "listens" or not port.isdigit() or is_loopback(address):
+    if kind != "listens" or not port.isdigit() or is_loopback(address):
         return
     for one in addresses if address in ("*", "0.0.0.0", "::") else (address,):
         yield one, int(port)
@@ -50,5 +50,5 @@ def in_words(opened: Sequence[tuple[Listening, str]], tried: int, by: Sequence[s
     """Return the outcome, for people. opened: addresses that answered, and to whom; by: the hosts that tried."""
     if not opened:
         return f"{tried} ports of the members' own, closed to {' and '.join(by)}"
-    told = "; ".join(f"{place} answers {who}" for place, who in opened)
-    return f"{told}: what comes in there may run code"
+    answers = "; ".join(f"{listener} answers {who}" for listener, who in opened)
+    return f"{answers}: what comes in there may run code"

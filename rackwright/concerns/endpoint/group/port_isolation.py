@@ -35,9 +35,9 @@ def refuse_strangers(head: Host, group: Group, port: int) -> None:
     port: the one for clients, on the head. Raises StepFailedError when one of the other ports answers: rolling back
     would close none of them, so what serves is left as it is.
     """
-    places = [place for host in group.hosts for place in _places(head, host, group, port)]
+    places = [listener for host in group.hosts for listener in _places(head, host, group, port)]
     probers = [HERE, *_outsider(head, group)]
-    opened = [(place, who) for who in probers for place in _answering(head, who, places)]
+    opened = [(listener, who) for who in probers for listener in _answering(head, who, places)]
     text = in_words(opened, len(places), probers)
     mark = "refused" if opened else "proved"
     say(head, f"  {mark}: {ROW}: {text}", COLOURS[mark])
@@ -51,8 +51,8 @@ def _places(head: Host, name: str, group: Group, port: int) -> Iterator[Listenin
     lines = _on(head, name, script)
     host = head.state.inventory.get_host(name)
     address = next(member.address for member in group.members if member.host == name)
-    known = dict.fromkeys((address, str(host.data.get("ssh_hostname") or name)))
-    yield from listening(name, lines, tuple(known), port if name == group.head.host else None)
+    addresses = dict.fromkeys((address, str(host.data.get("ssh_hostname") or name)))
+    yield from listening(name, lines, tuple(addresses), port if name == group.head.host else None)
 
 
 def _on(head: Host, name: str, script: str) -> list[str]:
@@ -70,14 +70,14 @@ def _outsider(head: Host, group: Group) -> list[str]:
 
 def _answering(head: Host, who: str, places: Sequence[Listening]) -> list[Listening]:
     if who == HERE:
-        found = side_by_side(lambda place: not probe(place.address, place.port), places, AT_ONCE)
+        found = side_by_side(lambda listener: not probe(listener.address, listener.port), places, AT_ONCE)
     else:
-        found = [_lets_in(head, who, place) for place in places]
-    return [place for place, answers in zip(places, found, strict=True) if answers]
+        found = [_lets_in(head, who, listener) for listener in places]
+    return [listener for listener, answers in zip(places, found, strict=True) if answers]
 
 
-def _lets_in(head: Host, who: str, place: Listening) -> bool:
-    script = host_script("knock", address=place.address, port=place.port, seconds=SECONDS)
+def _lets_in(head: Host, who: str, listener: Listening) -> bool:
+    script = host_script("knock", address=listener.address, port=listener.port, seconds=SECONDS)
     try:
         return not why_probe_failed(_on(head, who, script))
     except ReadingError as error:

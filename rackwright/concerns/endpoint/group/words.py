@@ -43,8 +43,8 @@ def launch_words(endpoint: EndpointSettings) -> list[str]:
     if ports is None:
         return []
     ranks = math.prod(int(endpoint.engine.get(name) or 1) for name in RANKS)
-    place = [Expanded("${RANK}"), Expanded("${MEMBERS}"), str(ranks // endpoint.size), *map(str, ports)]
-    return ["/bin/bash", f"{RELEASE_MOUNT}/{FIRST_PROCESS}", *place]
+    arguments = [Expanded("${RANK}"), Expanded("${MEMBERS}"), str(ranks // endpoint.size), *map(str, ports)]
+    return ["/bin/bash", f"{RELEASE_MOUNT}/{FIRST_PROCESS}", *arguments]
 
 
 def member_words(endpoint: EndpointSettings) -> list[str]:
@@ -84,7 +84,7 @@ def member_place(endpoint: EndpointSettings) -> list[str]:
     if endpoint.size == 1:
         return []
     names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", *(NETWORKS if is_launched(endpoint) else ()))
-    named = [word for name in names for word in ("--env", name)]
-    own = HOST_ADDRESS.get(endpoint.engine_kind)
-    address = ["--env", Expanded(f"{own}=${{ADDRESS}}")] if own else []
+    named = [argument for name in names for argument in ("--env", name)]
+    variable = HOST_ADDRESS.get(endpoint.engine_kind)
+    address = ["--env", Expanded(f"{variable}=${{ADDRESS}}")] if variable else []
     return [*address, *named, *CARRIERS[endpoint.group_transport]]

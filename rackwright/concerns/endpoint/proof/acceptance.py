@@ -80,5 +80,5 @@ def _by_depth(shares: Sequence[float], steps: float) -> tuple[float, float]:
     """Return mean and spread of a step's accepted tokens, by position; two more steps soften the ends."""
     soft = [(share * steps + 1) / (steps + 2) for share in shares]
     mean = sum(soft)
-    square = sum((2 * place + 1) * share for place, share in enumerate(soft))
+    square = sum((2 * position + 1) * share for position, share in enumerate(soft))
     return sum(shares), math.sqrt(max(square - mean**2, 0.0) / steps)

@@ -54,7 +54,7 @@ class Verdict:
     """Passed or not, with what was seen, in a sentence. `measured` is False when there was nothing to judge."""
 
     passed: bool
-    seen: str
+    text: str
     figure: float | None = None
     """The measurement."""
     measured: bool = True
@@ -135,7 +135,7 @@ def mark_of(verdict: Verdict, refusing: bool) -> str:
 
 def refusal(rows: Mapping[str, str]) -> str:
     """Return the sentence on refused rows, with what was seen of each."""
-    return "the endpoint did not prove itself: " + "; ".join(f"{name}: {seen}" for name, seen in rows.items())
+    return "the endpoint did not prove itself: " + "; ".join(f"{name}: {text}" for name, text in rows.items())
 
 
 def parse_answer(lines: Sequence[str]) -> Answer:
@@ -190,8 +190,8 @@ def answered(judge: Callable[[Answer], Verdict]) -> Callable[[Answer], Verdict]:
 
     def judge_answer(answer: Answer) -> Verdict:
         if answer.status == 0:
-            said = (line for line in answer.body.splitlines() if line.startswith("curl: "))
-            return Verdict(False, f"no answer ({next(said, 'nothing came back')})")
+            messages = (row for row in answer.body.splitlines() if row.startswith("curl: "))
+            return Verdict(False, f"no answer ({next(messages, 'nothing came back')})")
         return judge(answer)
 
     return judge_answer
@@ -214,8 +214,8 @@ def asks_for_key(base: str) -> Question:
 
     def judge(answer: Answer) -> Verdict:
         refused = answer.status in (401, 403)
-        seen = f"without it /v1/models answers {answer.status}"
-        return Verdict(refused, seen if refused else f"{seen}, expected 401: anybody is let in")
+        text = f"without it /v1/models answers {answer.status}"
+        return Verdict(refused, text if refused else f"{text}, expected 401: anybody is let in")
 
     script = "rackwright_login=\n" + http(f"{base}/v1/models", 30, post=False)
     return Question("its key is asked for", script, answered(judge), timeout=40)
@@ -226,8 +226,8 @@ def version(base: str, expected: str) -> Question:
     """/version is the cheapest proof of which image serves."""
 
     def judge(answer: Answer) -> Verdict:
-        seen = str(answer.json()["version"])
-        return Verdict(seen == expected, f"/version answers {seen}, the image's tag says {expected}")
+        served = str(answer.json()["version"])
+        return Verdict(served == expected, f"/version answers {served}, the image's tag says {expected}")
 
     script = http(f"{base}/version", 30, post=False)
     return Question("the engine's version", script, answered(judge), timeout=40, severity=Severity.WARN)
@@ -238,11 +238,11 @@ def release_runs(container: str, release: str, binding: str) -> Question:
     """Check the release and the GPUs that answer: answers from others count for nothing."""
 
     def judge(answer: Answer) -> Verdict:
-        seen = answer.body.split()
-        told = seen[0] if seen else "nothing"
-        if seen[:1] == [release] and seen != [release, binding]:
-            return Verdict(False, f"the container runs {told} with other GPUs than expected")
-        return Verdict(seen == [release, binding], f"the container runs {told}, expected {release}")
+        words = answer.body.split()
+        running = words[0] if words else "nothing"
+        if words[:1] == [release] and words != [release, binding]:
+            return Verdict(False, f"the container runs {running} with other GPUs than expected")
+        return Verdict(words == [release, binding], f"the container runs {running}, expected {release}")
 
     labels = '{{index .Config.Labels "rackwright.release"}} {{index .Config.Labels "rackwright.binding"}}'
     shown = f"{{{{if .State.Running}}}}{labels}{{{{end}}}}"
@@ -273,9 +273,9 @@ def threads(container: str, limit: int) -> Question:
         if not found:
             return Verdict(False, "not measurable on this host: its control group has no pids", measured=False)
         most, refused = map(int, found[-1])
-        seen = f"{most} at most of {limit}" + (f", and {refused} were refused" if refused else "")
+        text = f"{most} at most of {limit}" + (f", and {refused} were refused" if refused else "")
         way_out = "" if most < FULL * limit and not refused else "; raise container.pids_limit"
-        return Verdict(not way_out, seen + way_out, figure=float(most))
+        return Verdict(not way_out, text + way_out, figure=float(most))
 
     # The kernel counts the peak from 6.1 on; before, the present number has to do.
     script = (
@@ -312,8 +312,8 @@ def gpu_errors(home: str) -> Question:
     """
 
     def judge(answer: Answer) -> Verdict:
-        lines = [line for line in answer.body.splitlines() if line.strip()]
-        broken = [line for line in lines if re.search(HARDWARE, line)]
+        lines = [row for row in answer.body.splitlines() if row.strip()]
+        broken = [row for row in lines if re.search(HARDWARE, row)]
         return Verdict(not broken, (broken or lines or ["none"])[-1])
 
     script = (
@@ -335,24 +335,24 @@ NO_RDMA = r"Failed to open libibverbs[^ ]*|NET/IB : No device found"
 
 
 @host_rule
-def transport(unit: str, container: str, asked: str) -> Question:
+def transport(unit: str, container: str, wanted: str) -> Question:
     """Check which network NCCL has chosen between the hosts of an endpoint, by its own log: it takes TCP silently.
 
-    unit, container: of the endpoint on this host. asked: `rdma`, `nvlink`, or `any`, which is well with all.
+    unit, container: of the endpoint on this host. wanted: `rdma`, `nvlink`, or `any`, which is well with all.
     """
 
     def judge(answer: Answer) -> Verdict:
-        said = [line.strip().partition(" ")[::2] for line in answer.body.splitlines() if line.strip()]
-        chosen = [(number, words) for number, words in said if not re.match(NO_RDMA, words)]
+        notices = [row.strip().partition(" ")[::2] for row in answer.body.splitlines() if row.strip()]
+        chosen = [(number, words) for number, words in notices if not re.match(NO_RDMA, words)]
         if not chosen:
-            return Verdict(asked == "any", "its log says nothing of NCCL's networks", measured=False)
+            return Verdict(wanted == "any", "its log says nothing of NCCL's networks", measured=False)
         sockets = any(re.search(r"NET/Socket|network Socket", words) for _, words in chosen)
         nvlink = any("MNNVL" in words for _, words in chosen)
-        if {"rdma": not sockets, "nvlink": nvlink}.get(asked, True):
+        if {"rdma": not sockets, "nvlink": nvlink}.get(wanted, True):
             return Verdict(True, _carried(chosen))
-        why = [words for _, words in said if re.match(NO_RDMA, words)] if asked == "rdma" else []
+        why = [words for _, words in notices if re.match(NO_RDMA, words)] if wanted == "rdma" else []
         also = f"; NCCL says: {', '.join(why)}" if why else ""
-        return Verdict(False, f"{_carried(chosen)}, and {asked} was asked for{also}")
+        return Verdict(False, f"{_carried(chosen)}, and {wanted} was asked for{also}")
 
     script = (
         f"since=$(docker inspect --format '{{{{.State.StartedAt}}}}' {container}) || exit 1\n"
@@ -394,11 +394,11 @@ def chat(base: str, model: str) -> Question:
         content = str(message["content"] or "")
         if loops(content):
             return Verdict(False, f"chat repeats one token: {content[:60]!r}")
-        seen = f"17 + 25 is answered with {content.strip()[:80]!r} in {answer.seconds:.1f} s"
+        text = f"17 + 25 is answered with {content.strip()[:80]!r} in {answer.seconds:.1f} s"
         if not has_number(content):
-            return Verdict(False, seen)
+            return Verdict(False, text)
         why = why_no_answer(content) or spoilt_thoughts(message)
-        return Verdict(not why, f"{seen}: {why}" if why else seen)
+        return Verdict(not why, f"{text}: {why}" if why else text)
 
     script = http(f"{base}/v1/chat/completions", 110, post=True)
     return Question("a chat answer", script, answered(judge), json.dumps(request))

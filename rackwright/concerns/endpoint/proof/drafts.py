@@ -95,17 +95,17 @@ def _unmeasured(engine_kind: str, why: str) -> Verdict:
 
 
 def _judged(method: str, drafted: Drafted, found: Sequence[TimedReply]) -> Verdict:
-    looks_up, seen = method.casefold() in LOOKUPS, drafted.in_words(method)
+    looks_up, text = method.casefold() in LOOKUPS, drafted.in_words(method)
     repeats = any(FOLLOWS in _text(reply) for reply in found)
     if looks_up and not repeats and (drafted.accepted <= 0 or drafted.is_weak):
-        return Verdict(False, f"{seen}, in answers that repeat nothing: not measurable", measured=False)
+        return Verdict(False, f"{text}, in answers that repeat nothing: not measurable", measured=False)
     if looks_up and not repeats:
         drafted = replace(drafted, keeps=0)
     if drafted.accepted <= 0:
-        return Verdict(False, seen, drafted.rate, detail=drafted)
+        return Verdict(False, text, drafted.rate, detail=drafted)
     if drafted.is_weak:
-        return Verdict(False, f"{seen}: {USELESS}", drafted.rate, warns=True, detail=drafted)
-    return Verdict(True, seen, drafted.rate, detail=drafted)
+        return Verdict(False, f"{text}: {USELESS}", drafted.rate, warns=True, detail=drafted)
+    return Verdict(True, text, drafted.rate, detail=drafted)
 
 
 def _compared(before: Verdict, now: Verdict) -> Verdict:
@@ -114,8 +114,8 @@ def _compared(before: Verdict, now: Verdict) -> Verdict:
     if not isinstance(old, Drafted) or not isinstance(new, Drafted) or new.accepted <= 0:
         return now
     if worse(old, new):
-        return Verdict(False, f"{now.seen.removesuffix(f': {USELESS}')}, worse than before: {before.seen}", now.figure)
-    return replace(now, seen=f"{now.seen} (before: {before.seen})")
+        return Verdict(False, f"{now.text.removesuffix(f': {USELESS}')}, worse than before: {before.text}", now.figure)
+    return replace(now, text=f"{now.text} (before: {before.text})")
 
 
 def _text(reply: TimedReply) -> str:
@@ -147,10 +147,10 @@ def _vllm_drafts(answer: Answer, found: Sequence[TimedReply]) -> Drafted | None:
 
 def _is_shared(counts: Mapping[str, float], found: Sequence[TimedReply]) -> bool:
     """Return True if drafts made more tokens than the row's answers have; a draft may reach past an answer's end."""
-    own = sum(float((reply.body.get("usage") or {}).get("completion_tokens", math.inf)) for reply in found)
+    tokens = sum(float((reply.body.get("usage") or {}).get("completion_tokens", math.inf)) for reply in found)
     drafts, proposed = counts.get("drafts", 0.0), counts.get("draft_tokens", 0.0)
     longest = proposed / drafts + 1 if drafts else 0.0
-    return drafts + counts["accepted_tokens"] > own + ASKED * longest
+    return drafts + counts["accepted_tokens"] > tokens + ASKED * longest
 
 
 def drafted_by_vllm(counts: Mapping[str, float]) -> Drafted | None:
@@ -163,18 +163,18 @@ def drafted_by_vllm(counts: Mapping[str, float]) -> Drafted | None:
 
 def _sglang_drafts(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
     """Each of its verifications gives one token and what it accepted; the prompt itself gives the first token."""
-    told = [reply.body.get("meta_info") or {} for reply in found]
-    if not all("spec_verify_ct" in one for one in told):
+    infos = [reply.body.get("meta_info") or {} for reply in found]
+    if not all("spec_verify_ct" in one for one in infos):
         return None
-    tokens, steps = (sum(one[name] for one in told) for name in ("completion_tokens", "spec_verify_ct"))
-    accepted = max(0, tokens - len(told) - steps)
-    places = _places([_histogram(one) for one in told], steps)
+    tokens, steps = (sum(one[name] for one in infos) for name in ("completion_tokens", "spec_verify_ct"))
+    accepted = max(0, tokens - len(infos) - steps)
+    places = _places([_histogram(one) for one in infos], steps)
     return Drafted(accepted, rate=1 + accepted / steps if steps else None, steps=steps, positions=places)
 
 
-def _histogram(told: Mapping[str, Any]) -> Sequence[int]:
+def _histogram(info: Mapping[str, Any]) -> Sequence[int]:
     """Return how many checks accepted 0, 1, 2, ... tokens (update_spec_acceptance_histogram in schedule_batch.py)."""
-    found = told.get("spec_correct_drafts_histogram") or told.get("spec_accept_histogram")
+    found = info.get("spec_correct_drafts_histogram") or info.get("spec_accept_histogram")
     return found if isinstance(found, list) else ()
 
 
@@ -183,13 +183,13 @@ def _places(histograms: Sequence[Sequence[int]], steps: float) -> tuple[float, .
     if sum(map(sum, histograms)) != steps:
         return ()
     longest = max(map(len, histograms))
-    return tuple(float(sum(sum(one[place:]) for one in histograms)) for place in range(1, longest))
+    return tuple(float(sum(sum(one[position:]) for one in histograms)) for position in range(1, longest))
 
 
 def _trtllm_drafts(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
     """Return tokens a step of each answer (serve/postprocess_handlers.py); above one, drafts were accepted."""
-    told = [(reply.body["choices"][0], reply.body["usage"]["completion_tokens"]) for reply in found]
-    rates = [(choice.get("avg_decoded_tokens_per_iter"), tokens) for choice, tokens in told]
+    answers = [(reply.body["choices"][0], reply.body["usage"]["completion_tokens"]) for reply in found]
+    rates = [(choice.get("avg_decoded_tokens_per_iter"), tokens) for choice, tokens in answers]
     if any(rate is None for rate, _ in rates):
         return None
     tokens, steps = sum(tokens for _, tokens in rates), sum(tokens / max(rate, 1.0) for rate, tokens in rates)

@@ -69,8 +69,8 @@ def calls_a_tool(base: str, model: str) -> Question:
         return Verdict(right, f"{called['name']}({json.dumps(arguments)[:60]})")
 
     text = "What is the weather in Paris now? Use the tool."
-    asked = _chat(base, model, text, 512, judge, tools=[{"type": "function", "function": tool}])
-    return Question("a tool call", **asked, severity=Severity.NO_WORSE, needs=frozenset({TOOLS}))
+    request = _chat(base, model, text, 512, judge, tools=[{"type": "function", "function": tool}])
+    return Question("a tool call", **request, severity=Severity.NO_WORSE, needs=frozenset({TOOLS}))
 
 
 def no_tools(engine_kind: str, missing: list[str]) -> Question:
@@ -89,8 +89,8 @@ def channels(base: str, model: str) -> Question:
             return Verdict(False, f"the content carries {mark[0]!r}")
         return Verdict(bool(content.strip()), "content without marks" if content.strip() else "the content is empty")
 
-    asked = _chat(base, model, "Name one colour of the rainbow.", 512, judge)
-    return Question("harmony channels", **asked, needs=frozenset({HARMONY}))
+    request = _chat(base, model, "Name one colour of the rainbow.", 512, judge)
+    return Question("harmony channels", **request, needs=frozenset({HARMONY}))
 
 
 def no_loop(base: str, model: str) -> Question:
@@ -114,8 +114,8 @@ def streams(base: str, model: str) -> Question:
     """Check that a streamed answer comes in several pieces, ends as one, and reports its usage."""
 
     def judge(answer: Answer) -> Verdict:
-        lines = [line.removeprefix("data: ") for line in answer.body.split("\n") if line.startswith("data: ")]
-        events = [json.loads(line) for line in lines if line != "[DONE]"]
+        lines = [row.removeprefix("data: ") for row in answer.body.split("\n") if row.startswith("data: ")]
+        events = [json.loads(row) for row in lines if row != "[DONE]"]
         deltas = [choice["delta"] for event in events for choice in event.get("choices") or []]
         pieces = sum(any(delta.get(key) for key in ("content", "reasoning_content", "reasoning")) for delta in deltas)
         missing = [
@@ -138,7 +138,7 @@ def gpu_counters() -> Question:
 
     def judge(answer: Answer) -> Verdict:
         words = re.findall(r"[\w/\[\]]+", answer.body)
-        numbers = [int(word) for word in words if word.isdigit()] + [1 for word in words if word == "Yes"]
+        numbers = [int(cell) for cell in words if cell.isdigit()] + [1 for cell in words if cell == "Yes"]
         if answer.status != 0 or not numbers:
             return Verdict(False, "not measurable on this host: nvidia-smi has no counters", measured=False)
         return Verdict(True, f"{sum(numbers)} uncorrectable errors and remaps", figure=float(sum(numbers)))
@@ -159,8 +159,8 @@ def _no_more(before: Verdict, now: Verdict) -> Verdict:
     if before.figure is None or now.figure is None or not now.passed:
         return now
     if now.figure <= before.figure:
-        return Verdict(True, f"{now.seen} (before: {before.seen})", now.figure)
-    return Verdict(False, f"{now.seen}, worse than before: {before.seen}", now.figure)
+        return Verdict(True, f"{now.text} (before: {before.text})", now.figure)
+    return Verdict(False, f"{now.text}, worse than before: {before.text}", now.figure)
 
 
 def compared(question: Question, before: Verdict | None, now: Verdict) -> Verdict:

@@ -40,8 +40,8 @@ def sampled_answers(base: str, model: str, method: str) -> Question:
             return Verdict(False, f"{well} of {1 + OWN + MILD} requests were answered")
         return _judged([_text(reply) for reply in found], method)
 
-    asked = {"model": model, "prompt": PROMPT, "max_tokens": TOKENS}
-    bodies = [{**asked, "temperature": 0}, *[asked] * OWN, *[{**asked, "temperature": MILD_TEMPERATURE}] * MILD]
+    request = {"model": model, "prompt": PROMPT, "max_tokens": TOKENS}
+    bodies = [{**request, "temperature": 0}, *[request] * OWN, *[{**request, "temperature": MILD_TEMPERATURE}] * MILD]
     script = row_script(post_each(f"{base}/v1/completions", SECONDS))
     lines = "\n".join(json.dumps(body) for body in bodies)
     return Question("sampled answers", script, judge, lines, timeout=SECONDS * len(bodies) + 20)
@@ -61,16 +61,18 @@ def _judged(texts: Sequence[str], method: str) -> Verdict:
     if greedy < PART:
         return _unmeasured(f"its greedy answer does not follow the text: {texts[0].strip()[:60]!r}")
     # Of three the middle one, of two the lower one: a healthy model may leave the text once, nonsense may be short.
-    own, mild = median_low(sampled[:OWN]), median_low(sampled[OWN:])
-    if own >= PART:
-        return Verdict(True, f"{own:.0%} of the text comes back, {greedy:.0%} when asked greedily")
+    usual, mild = median_low(sampled[:OWN]), median_low(sampled[OWN:])
+    if usual >= PART:
+        return Verdict(True, f"{usual:.0%} of the text comes back, {greedy:.0%} when asked greedily")
     if mild >= PART:
         return Verdict(
-            True, f"{mild:.0%} of the text comes back at temperature {MILD_TEMPERATURE}, {own:.0%} at its own"
+            True, f"{mild:.0%} of the text comes back at temperature {MILD_TEMPERATURE}, {usual:.0%} at its own"
         )
-    seen = f"{own:.0%} of the text comes back, {mild:.0%} at temperature {MILD_TEMPERATURE}, {greedy:.0%} when greedy"
+    shares = (
+        f"{usual:.0%} of the text comes back, {mild:.0%} at temperature {MILD_TEMPERATURE}, {greedy:.0%} when greedy"
+    )
     return Verdict(
-        False, f"drafting ({method}) spoils all but greedy answers: {seen}; one is {texts[1].strip()[:60]!r}"
+        False, f"drafting ({method}) spoils all but greedy answers: {shares}; one is {texts[1].strip()[:60]!r}"
     )
 
 

@@ -69,10 +69,10 @@ def nonsense(text: str) -> str:
 
 def reads_as_language(words: list[str], few: int = FEW) -> bool:
     """Return True if words are few, in another script than Latin, or have the small words of a language among them."""
-    latin = [word for word in words if _script(word) in LATIN]
+    latin = [token for token in words if _script(token) in LATIN]
     if len(latin) <= few or len(latin) < len(words) * 0.8:
         return True
-    return sum(word.casefold() in COMMON for word in latin) >= len(latin) * COMMON_SHARE
+    return sum(token.casefold() in COMMON for token in latin) >= len(latin) * COMMON_SHARE
 
 
 def _has_sentences(text: str, words: list[str]) -> bool:
@@ -81,11 +81,11 @@ def _has_sentences(text: str, words: list[str]) -> bool:
 
 def _mixed(words: list[str]) -> bool:
     """Return True if three scripts and more alternate, as in random tokens; a quoted foreign name does not."""
-    scripts = [_script(word) for word in words]
+    scripts = [_script(token) for token in words]
     changes = sum(one != other for one, other in pairwise(scripts))
     return len(set(scripts)) > 2 and changes * 5 > len(scripts)
 
 
-def _script(word: str) -> str:
-    name = unicodedata.name(word[0], "").split(" ")[0]
+def _script(token: str) -> str:
+    name = unicodedata.name(token[0], "").split(" ")[0]
     return "EAST" if name in EAST else "LATIN" if name in LATIN else name

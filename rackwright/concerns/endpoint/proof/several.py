@@ -62,12 +62,12 @@ class TimedReply:
 def replies(answer: Answer) -> list[TimedReply]:
     """Return the answers of `post_several`, in their order."""
     found, body = list[TimedReply](), ""
-    for line in answer.body.split("\n"):
-        if ends := re.fullmatch(r"(\d{3}) ([\d.]+)", line):
+    for row in answer.body.split("\n"):
+        if ends := re.fullmatch(r"(\d{3}) ([\d.]+)", row):
             found.append(TimedReply(int(ends[1]), float(ends[2]), _mapping(body)))
             body = ""
         else:
-            body = line or body
+            body = row or body
     return found
 
 
@@ -91,6 +91,6 @@ def grown_by_label(answer: Answer, name: str, label: str) -> dict[int, float]:
     """By how much a counter grew, by the number that one of its labels has, in order; empty where it was not read."""
     pattern = rf"^(before|after) {re.escape(name)}(?:_total)?\{{[^}}]*\b{label}=\"(\d+)\"[^}}]*\}} ([\d.e+]+)$"
     sums: dict[int, float] = {}
-    for when, place, value in re.findall(pattern, answer.body, re.MULTILINE):
-        sums[int(place)] = sums.get(int(place), 0.0) + float(value) * (1 if when == "after" else -1)
+    for when, number, value in re.findall(pattern, answer.body, re.MULTILINE):
+        sums[int(number)] = sums.get(int(number), 0.0) + float(value) * (1 if when == "after" else -1)
     return dict(sorted(sums.items()))

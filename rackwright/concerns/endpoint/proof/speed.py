@@ -69,5 +69,5 @@ def _compared(before: Verdict, now: Verdict) -> Verdict:
     if not isinstance(old, Pace) or not isinstance(new, Pace):
         return now
     if new.middle <= old.middle * BUDGET * max(old.noise, new.noise) + SLACK:
-        return Verdict(True, f"{now.seen} (before: {before.seen})", now.figure)
-    return Verdict(False, f"{now.seen}, worse than before: {before.seen}", now.figure)
+        return Verdict(True, f"{now.text} (before: {before.text})", now.figure)
+    return Verdict(False, f"{now.text}, worse than before: {before.text}", now.figure)

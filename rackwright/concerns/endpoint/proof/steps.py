@@ -40,9 +40,11 @@ def engine_steps(base: str, model: str, engine_kind: str) -> Question:
         return _with_a_token(moved, seconds, engine_kind) if status == 200 else _without(moved)
 
     body = {"model": model, "messages": [{"role": "user", "content": "Name one colour of the rainbow."}]}
-    asked = json.dumps({**body, "max_tokens": 8})
+    request = json.dumps({**body, "max_tokens": 8})
     post = post_several(f"{base}/v1/chat/completions", 1, SECONDS)
-    return Question("engine steps", row_script(*_around(base, engine_kind, post)), judge, asked, timeout=SECONDS + 100)
+    return Question(
+        "engine steps", row_script(*_around(base, engine_kind, post)), judge, request, timeout=SECONDS + 100
+    )
 
 
 def _around(base: str, engine_kind: str, post: str) -> list[str]:
@@ -66,10 +68,10 @@ def _steps_made(answer: Answer) -> str | None:
         # Of vLLM's two, its iterations rather than its tokens.
         name = max(moved)
         return f"{name} grew by {moved[name]:.0f}"
-    told = INFO.findall(answer.body)
-    if told[-1:] == ["200"]:
+    statuses = INFO.findall(answer.body)
+    if statuses[-1:] == ["200"]:
         return "its scheduler answers"
-    return "" if counts or told[-1:] == ["000"] else None
+    return "" if counts or statuses[-1:] == ["000"] else None
 
 
 def _with_a_token(moved: str | None, seconds: float, engine_kind: str) -> Verdict:

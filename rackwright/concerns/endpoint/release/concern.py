@@ -66,13 +66,13 @@ def wanted_release(
     model, draft = _located(endpoint.model, settings, reading), _located(endpoint.draft, settings, reading)
     missing = [
         text
-        for text, known in (
+        for text, value in (
             (f"the digest of {endpoint.image}", digest),
             ("the UUIDs of its GPUs", binding_of(endpoint, reading, settings).gpus),
             (f"the commit of {endpoint.model.repository if endpoint.model else 'its model'}", model),
             (f"the commit of {endpoint.draft.repository if endpoint.draft else ''}", draft or endpoint.draft is None),
         )
-        if not known
+        if not value
     ]
     if digest is None or model is None or missing:
         return Unresolved(tuple(missing))
@@ -103,7 +103,7 @@ _rendered: dict[tuple[object, ...], Release] = {}
 def _templates(site: Path) -> tuple[tuple[str, int, int], ...]:
     """Return the site's own templates as they are now: name, time and size."""
     files = [(file.name, file.stat()) for file in (site / "templates").glob("*") if file.exists()]
-    return tuple(sorted((name, seen.st_mtime_ns, seen.st_size) for name, seen in files))
+    return tuple(sorted((name, stat.st_mtime_ns, stat.st_size) for name, stat in files))
 
 
 def binding_of(endpoint: EndpointSettings, reading: HostReading, settings: HostSettings) -> Binding:
@@ -111,10 +111,10 @@ def binding_of(endpoint: EndpointSettings, reading: HostReading, settings: HostS
     return bound_to(endpoint, {gpu.index: gpu.uuid for gpu in reading[GPUS].gpus}, settings.group)
 
 
-def bound_to(endpoint: EndpointSettings, there: Mapping[int, str], group: Group | None = None) -> Binding:
+def bound_to(endpoint: EndpointSettings, uuids: Mapping[int, str], group: Group | None = None) -> Binding:
     """Return the binding with a host's GPUs, UUIDs by index; with none of them when one is missing."""
-    chosen = sorted(there if endpoint.gpus == "all" else set(endpoint.gpus))
-    gpus = tuple(there[index] for index in chosen) if there.keys() >= set(chosen) else ()
+    chosen = sorted(uuids if endpoint.gpus == "all" else set(endpoint.gpus))
+    gpus = tuple(uuids[index] for index in chosen) if uuids.keys() >= set(chosen) else ()
     return _placed(gpus, endpoint, group)
 
 
@@ -152,20 +152,20 @@ def parse(output: str) -> SeenReleases:
     """Parse the listing."""
     sums: dict[str, dict[str, str | None]] = {}
     lines = lines_of(output)
-    for state, folder, text in (line.split(" ") for line in lines if not line.startswith(KEY_LINES)):
+    for state, folder, text in (row.split(" ") for row in lines if not row.startswith(KEY_LINES)):
         endpoint, release = folder.rstrip("/").split("/")[-3::2]
         sums.setdefault(endpoint, {})[release] = decode(text) if state == "ok" else None
     return SeenReleases(sums, parse_keys(lines))
 
 
-def changes(wanted: WantedReleases, seen: SeenReleases) -> list[Change]:
+def changes(wanted: WantedReleases, reading: SeenReleases) -> list[Change]:
     """Write each release that is not there, or not as it was written."""
-    found = key_changes(wanted.keys, seen.keys)
+    found = key_changes(wanted.keys, reading.keys)
     for name, release in wanted.releases.items():
         if isinstance(release, Unresolved):
             found.append(_unresolved(name, release))
-        elif seen.sums.get(name, {}).get(release.hash) != release.sums:
-            found.append(_put_back(release) if release.hash in seen.sums.get(name, {}) else _write(release))
+        elif reading.sums.get(name, {}).get(release.hash) != release.sums:
+            found.append(_put_back(release) if release.hash in reading.sums.get(name, {}) else _write(release))
     return found
 
 
@@ -232,7 +232,7 @@ def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
 
 def wanted_files(settings: HostSettings, reading: HostReading) -> WantedReleases:
     """Return each endpoint's state on the host: its release, and the key that its clients send."""
-    keys = {name: own.api_key for name, own in settings.all_endpoints.items() if own.api_key}
+    keys = {name: endpoint.api_key for name, endpoint in settings.all_endpoints.items() if endpoint.api_key}
     return WantedReleases(wanted_releases(settings, reading), keys)
 
 

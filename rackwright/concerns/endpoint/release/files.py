@@ -99,8 +99,8 @@ def build_release(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
             "templates/before-start.j2 is older than api_key, and leaves the key out; next: rackwright init --update ."
         )
         raise SettingsError(text, code="RW0508")
-    own = hash_of(drafted)
-    return Release(spec, own, {name: text.replace(SELF, own) for name, text in drafted.items()})
+    digest = hash_of(drafted)
+    return Release(spec, digest, {name: text.replace(SELF, digest) for name, text in drafted.items()})
 
 
 def hash_of(drafted: Mapping[str, str]) -> str:

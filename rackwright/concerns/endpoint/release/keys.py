@@ -46,20 +46,20 @@ done"""
 
 def parse_keys(lines: Iterable[str]) -> SeenKeys:
     """Return the reading's part about keys."""
-    rows = [line.split(" ") for line in lines if line.startswith(KEY_LINES)]
+    rows = [text.split(" ") for text in lines if text.startswith(KEY_LINES)]
     salt = next((row[1] for row in rows if row[0] == "keys_salt"), "")
     return SeenKeys(salt, {(row[1], row[2]): (row[3], row[4]) for row in rows if row[0] == "key"})
 
 
-def key_changes(wanted: Mapping[str, Secret], seen: SeenKeys) -> list[Change]:
+def key_changes(wanted: Mapping[str, Secret], reading: SeenKeys) -> list[Change]:
     """Write each key that is not there as it should be. Those that no binding names go at a commit."""
     found = []
     for name, key in wanted.items():
-        there = seen.files.get((name, key_digest(key)))
-        if there is None or there[1] != _sum(seen.salt, key):
-            found.append(_store(name, key, "it is not on the host" if there is None else "its file was changed"))
-        elif there[0] != _MODE:
-            found.append(_protect(name, key, there[0]))
+        stored = reading.files.get((name, key_digest(key)))
+        if stored is None or stored[1] != _sum(reading.salt, key):
+            found.append(_store(name, key, "it is not on the host" if stored is None else "its file was changed"))
+        elif stored[0] != _MODE:
+            found.append(_protect(name, key, stored[0]))
     return found
 
 
@@ -79,10 +79,10 @@ def _store(name: str, key: Secret, why: str) -> Change:
     return Change(f"store the key of endpoint {name} for root only", why, (folder, step), owns=(owned,))
 
 
-def _protect(name: str, key: Secret, seen: str) -> Change:
+def _protect(name: str, key: Secret, mode: str) -> Change:
     path = shlex.quote(_path(name, key))
     step = Shell(f"chown root:root {path} && chmod 0600 {path}")
-    return Change(f"make the key of endpoint {name} readable by root only", f"its mode and owner are {seen}", (step,))
+    return Change(f"make the key of endpoint {name} readable by root only", f"its mode and owner are {mode}", (step,))
 
 
 def _sum(salt: str, key: Secret) -> str:

@@ -29,11 +29,11 @@ class Exchange:
     leaving: tuple[str, ...]
 
 
-def room_of(seen: SeenEndpoint) -> Room | None:
+def room_of(reading: SeenEndpoint) -> Room | None:
     """Return the resources that an endpoint holds while it serves; None when it does not."""
-    if not seen.serving or seen.binding is None or "port" not in seen.spec:
+    if not reading.serving or reading.binding is None or "port" not in reading.spec:
         return None
-    return Room(frozenset(seen.binding.gpus), int(seen.spec["port"]))
+    return Room(frozenset(reading.binding.gpus), int(reading.spec["port"]))
 
 
 def groups_of(coming: Mapping[str, Room], held: Mapping[str, Room], wanted: Iterable[str]) -> list[Exchange]:

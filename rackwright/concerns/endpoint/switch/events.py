@@ -26,7 +26,7 @@ class ProofRow:
     name: str
     mark: str
     """proved, refused, warning or not measured"""
-    seen: str
+    text: str
     figure: float | None = None
     endpoint: str = ""
     """Empty where a job of an earlier version asked."""
@@ -69,7 +69,7 @@ class SwitchProgress:
     """Why rolling back, or stopping, has failed too."""
     clocks: Clocks | None = None
     """Seconds that rolling back took; None as long as it has not succeeded."""
-    kept: str | None = None
+    retained_log: str | None = None
     """Name of the failed try's last log, in the folder `logs`."""
     not_admitted: str | None = None
     """Why the ready hook has failed."""
@@ -83,36 +83,36 @@ class SwitchProgress:
     def hear(self, heard: Heard) -> ShownLine:
         """Take in an event, or a line that only is shown; returns what to show of it."""
         self.row = None
-        if isinstance(heard, Event) and (told := _TOLD.get(heard.word)) is not None:
-            return told(self, heard.text)
+        if isinstance(heard, Event) and (handler := _TOLD.get(heard.kind)) is not None:
+            return handler(self, heard.text)
         return ShownLine(heard if isinstance(heard, str) else heard.text)
 
 
-def _hear_row(progress: SwitchProgress, rest: str) -> ShownLine:
-    row = progress.row = parse_row(rest)
+def _hear_row(progress: SwitchProgress, text: str) -> ShownLine:
+    row = progress.row = parse_row(text)
     of = f"{row.endpoint}: " if row.endpoint not in ("", progress.endpoint) else ""
     if row.mark == "refused" and progress.failure is None:
-        progress.refused[f"{of}{row.name}"] = row.seen
-    return ShownLine(f"{row.mark}: {of}{row.name}: {row.seen}", COLOURS.get(row.mark, ""))
+        progress.refused[f"{of}{row.name}"] = row.text
+    return ShownLine(f"{row.mark}: {of}{row.name}: {row.text}", COLOURS.get(row.mark, ""))
 
 
-def _hear_failed(progress: SwitchProgress, rest: str) -> ShownLine:
-    progress.failure = rest.strip() or "it failed without a word"
+def _hear_failed(progress: SwitchProgress, text: str) -> ShownLine:
+    progress.failure = text.strip() or "it failed without a word"
     return ShownLine(f"{progress.failure}; not keeping this {progress.tried}", "yellow")
 
 
-def _hear_cause(progress: SwitchProgress, rest: str) -> ShownLine:
-    progress.cause = rest.strip()
+def _hear_cause(progress: SwitchProgress, text: str) -> ShownLine:
+    progress.cause = text.strip()
     return ShownLine(f"the kind of failure, as the host reports it: {progress.cause}", "yellow")
 
 
-def _hear_lost(progress: SwitchProgress, rest: str) -> ShownLine:
-    progress.lost = rest.strip() or "it failed without a word"
+def _hear_lost(progress: SwitchProgress, text: str) -> ShownLine:
+    progress.lost = text.strip() or "it failed without a word"
     return ShownLine(f"and that failed too: {progress.lost}", "red")
 
 
-def _hear_back(progress: SwitchProgress, rest: str) -> ShownLine:
-    pointed, serving = map(float, rest.split())
+def _hear_back(progress: SwitchProgress, text: str) -> ShownLine:
+    pointed, serving = map(float, text.split())
     progress.clocks = Clocks(pointed, serving)
     return ShownLine(in_words(progress.clocks), "yellow")
 
@@ -122,32 +122,32 @@ def in_words(clocks: Clocks) -> str:
     return f"pointing back took {clocks.pointed:.1f} s, serving again after {clocks.serving:.1f} s"
 
 
-def _hear_kept(progress: SwitchProgress, rest: str) -> ShownLine:
-    folder, _, name = rest.rpartition("/")
+def _hear_kept(progress: SwitchProgress, text: str) -> ShownLine:
+    folder, _, name = text.rpartition("/")
     # The control machine reads it as root: only a plain name, and only in the folder that it expects.
     if folder == progress.logs and PLAIN_LOG.fullmatch(name):
-        progress.kept = name
-    return ShownLine(f"the log of the failed try is kept on the host: {rest}")
+        progress.retained_log = name
+    return ShownLine(f"the log of the failed try is kept on the host: {text}")
 
 
-def _hear_not_admitted(progress: SwitchProgress, rest: str) -> ShownLine:
-    progress.not_admitted = rest.strip()
+def _hear_not_admitted(progress: SwitchProgress, text: str) -> ShownLine:
+    progress.not_admitted = text.strip()
     return ShownLine(f"clients are not let in again: {progress.not_admitted}", "red")
 
 
-def _hear_word(progress: SwitchProgress, rest: str) -> ShownLine:
+def _hear_word(progress: SwitchProgress, text: str) -> ShownLine:
     progress.waits = progress.waited = True
-    return ShownLine(f"basic proof passed: the rest of the gate has {int(rest)} s, or the host rolls back by itself")
+    return ShownLine(f"basic proof passed: the rest of the gate has {int(text)} s, or the host rolls back by itself")
 
 
-def _hear_end(progress: SwitchProgress, rest: str) -> ShownLine:
-    outcome, _, reason = rest.partition(" ")
+def _hear_end(progress: SwitchProgress, text: str) -> ShownLine:
+    outcome, _, reason = text.partition(" ")
     progress.failure = progress.failure or reason.strip() or None
     return ShownLine(f"the host has ended the switch: {outcome}")
 
 
-def _hear_progress(_: SwitchProgress, rest: str) -> ShownLine:
-    return ShownLine(rest)
+def _hear_progress(_: SwitchProgress, text: str) -> ShownLine:
+    return ShownLine(text)
 
 
 _TOLD = {
@@ -167,18 +167,18 @@ _TOLD = {
 def parse_row(text: str) -> ProofRow:
     """Parse a row as the host's judge prints it. Raises ReadingError for other text."""
     try:
-        told: dict[str, Any] = json.loads(text)
-        row, mark, seen = (printable(str(told[key])) for key in ("row", "mark", "seen"))
-        return ProofRow(row, mark, seen, _figure(told.get("figure")), printable(str(told.get("endpoint", ""))))
+        fields: dict[str, Any] = json.loads(text)
+        row, mark, sentence = (printable(str(fields[key])) for key in ("row", "mark", "seen"))
+        return ProofRow(row, mark, sentence, _figure(fields.get("figure")), printable(str(fields.get("endpoint", ""))))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ReadingError(f"malformed proof row from the host: {text[:100]}", code="RW2401") from error
 
 
-def _figure(told: Any) -> float | None:
+def _figure(value: Any) -> float | None:
     """Return a measured number. Raises ValueError for NaN and infinity, which JSON does not have."""
-    if told is None:
+    if value is None:
         return None
-    if not math.isfinite(figure := float(told)):
+    if not math.isfinite(figure := float(value)):
         raise ValueError(f"no figure: {figure}")
     return figure
 

@@ -152,21 +152,21 @@ def tell(host: Host, progress: SwitchProgress, heard: Heard) -> None:
     say(host, f"  {shown.text}", shown.colour)
     if progress.row is not None:
         row = progress.row
-        values = {"row": row.name, "mark": row.mark, "seen": row.seen, "figure": row.figure}
+        values = {"row": row.name, "mark": row.mark, "seen": row.text, "figure": row.figure}
         note("row", host=host.name, endpoint=row.endpoint or progress.endpoint, **values)
 
 
 def _approve(host: Host, step: Proved, before: Mapping[str, Verdict], progress: SwitchProgress) -> None:
     """Ask the rest of the gate, and give the host that waits for it the word."""
     try:
-        word = "commit"
+        message = "commit"
         try:
             ask_all(host, step.endpoint, step.questions, before)
         except RefusedError as error:
             progress.refused.update(error.rows)
             progress.taken = TAKEN in error.reasons
-            word = f"back {error.text}"
-        run_simple(host, Shell(word_script(step.endpoint, word)))
+            message = f"back {error.text}"
+        run_simple(host, Shell(word_script(step.endpoint, message)))
     except ConnectionLostError as error:
         raise ConnectionLostError(f"{step.job.title}: {error.text}: {ALONE}") from error
     except NotStartedError:
@@ -290,10 +290,10 @@ def _nothing_serves(endpoint: str, progress: SwitchProgress) -> str:
 
 def fetch_log(host: Host, progress: SwitchProgress, release: str) -> str | None:
     """Bring the failed try's last log into the run's record. Returns its file; None without a record or a log."""
-    if progress.kept is None:
+    if progress.retained_log is None:
         return None
     try:
-        script = host_script("print_log", folder=progress.logs, file=progress.kept, most=LOG_BYTES)
+        script = host_script("print_log", folder=progress.logs, file=progress.retained_log, most=LOG_BYTES)
         ok, output = remote(host, command_of(Shell(script, timeout=60)), twice=True)
         if not ok or not output.stdout_lines:
             return None
@@ -324,20 +324,20 @@ def ask_all(
         verdict = compared(question, earlier, ask(host, question))
         refusing = refuses(question, earlier, verdict)
         mark = mark_of(verdict, refusing)
-        say(host, f"  {mark}: {question.label}: {verdict.seen}", COLOURS[mark])
+        say(host, f"  {mark}: {question.label}: {verdict.text}", COLOURS[mark])
         if refusing or not again:
-            own = {"endpoint": question.endpoint or endpoint, "row": question.name}
-            note("row", host=host.name, **own, mark=mark, **_values(verdict, earlier))
+            fields = {"endpoint": question.endpoint or endpoint, "row": question.name}
+            note("row", host=host.name, **fields, mark=mark, **_values(verdict, earlier))
         if refusing:
-            refused[question.label] = verdict.seen
+            refused[question.label] = verdict.text
             strangers = strangers or verdict.stranger
     if refused:
         raise RefusedError(refused, (TAKEN,) if strangers else ())
 
 
 def _values(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:
-    before = {} if earlier is None else {"before": earlier.seen, "figure_before": earlier.figure}
-    return {"seen": verdict.seen, "figure": verdict.figure, **before}
+    before = {} if earlier is None else {"before": earlier.text, "figure_before": earlier.figure}
+    return {"seen": verdict.text, "figure": verdict.figure, **before}
 
 
 def ask(host: Host, question: Question) -> Verdict:

@@ -10,17 +10,17 @@ from rackwright.paths import endpoint_dir
 from rackwright.settings.model import EndpointSettings
 
 
-def drain_hook_script(endpoint: str, own: EndpointSettings, release: str) -> str:
+def drain_hook_script(endpoint: str, settings: EndpointSettings, release: str) -> str:
     """Return the site's hook before a stop, as a script; empty without one."""
-    return _hook("drain_hook", own.drain_hook, endpoint, own, release)
+    return _hook("drain_hook", settings.drain_hook, endpoint, settings, release)
 
 
-def ready_script(endpoint: str, own: EndpointSettings, release: str) -> str:
+def ready_script(endpoint: str, settings: EndpointSettings, release: str) -> str:
     """Return the site's hook that lets clients in again, as a script; empty without one."""
-    return _hook("ready_hook", own.ready_hook, endpoint, own, release)
+    return _hook("ready_hook", settings.ready_hook, endpoint, settings, release)
 
 
-def _hook(name: str, words: Sequence[str], endpoint: str, own: EndpointSettings, release: str) -> str:
+def _hook(name: str, words: Sequence[str], endpoint: str, settings: EndpointSettings, release: str) -> str:
     if not words:
         return ""
     return host_script(
@@ -28,9 +28,9 @@ def _hook(name: str, words: Sequence[str], endpoint: str, own: EndpointSettings,
         hook=name,
         words=shlex.join(words),
         program=words[0],
-        seconds=own.hook_timeout,
+        seconds=settings.hook_timeout,
         endpoint=endpoint,
-        port=own.port,
+        port=settings.port,
         release=release,
     )
 

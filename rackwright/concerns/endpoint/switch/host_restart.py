@@ -95,7 +95,7 @@ def _restart(host: Host, job: Job) -> None:
 
     def heed(heard: Heard) -> None:
         nonlocal going
-        if isinstance(heard, Event) and heard.word == RESTARTING:
+        if isinstance(heard, Event) and heard.kind == RESTARTING:
             going = True
             say(host, "  drained: it restarts")
         else:
@@ -117,7 +117,7 @@ def _restart(host: Host, job: Job) -> None:
 
 def _wait(host: Host, step: HostReturn) -> None:
     """Log in again and again until the host is in another boot."""
-    began, told, why = time.monotonic(), time.monotonic(), "it did not go down"
+    began, reported, why = time.monotonic(), time.monotonic(), "it did not go down"
     while time.monotonic() - began < step.seconds:
         sleep(PAUSE)
         try:
@@ -125,9 +125,9 @@ def _wait(host: Host, step: HostReturn) -> None:
                 return
         except (*LOST, StepFailedError) as error:
             why = str(error) or type(error).__name__
-        if time.monotonic() - told > SELDOM:
-            told = time.monotonic()
-            say(host, f"  not back yet, {round(told - began)} s: {why}")
+        if time.monotonic() - reported > SELDOM:
+            reported = time.monotonic()
+            say(host, f"  not back yet, {round(reported - began)} s: {why}")
     raise NotBackError(
         f"it is not back {step.seconds} s after its restart (--timeout): {why}; "
         "next: its console (BMC), and when it is up: rackwright resume"

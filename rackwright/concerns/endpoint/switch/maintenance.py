@@ -38,22 +38,22 @@ RESTART_JOB = "restart-host"
 ALONE = "the host drains, restarts and starts its endpoints by itself"
 
 
-def drain_changes(settings: HostSettings, seen: HostReading, mark: Drained) -> list[Change]:
+def drain_changes(settings: HostSettings, reading: HostReading, mark: Drained) -> list[Change]:
     """Mark the host first, so that it stays out whatever happens next; then rest its endpoints.
 
     A host that follows another one is only marked: it rests when its head does.
     """
     steps = (WriteFile(NO_BOOT, NO_BOOT_TEXT), WriteFile(MARK, mark.text))
-    rests = [] if settings.follows else _resting(settings, seen)
+    rests = [] if settings.follows else _resting(settings, reading)
     return [Change("mark the host as drained", mark.reason, steps), *rests]
 
 
-def _up(seen: HostReading) -> list[tuple[str, SeenEndpoint]]:
+def _up(reading: HostReading) -> list[tuple[str, SeenEndpoint]]:
     """Return the endpoints that run, or are about to."""
-    return [(name, now) for name, now in seen[ENDPOINT].endpoints.items() if now.active in UP]
+    return [(name, now) for name, now in reading[ENDPOINT].endpoints.items() if now.active in UP]
 
 
-def follow_to_rest(seen: HostReading) -> list[Change]:
+def follow_to_rest(reading: HostReading) -> list[Change]:
     """Stop what waits for a head that rests."""
     return [
         Change(
@@ -62,7 +62,7 @@ def follow_to_rest(seen: HostReading) -> list[Change]:
             (Job(endpoint_job("rest", name), f"stop endpoint {name}", _stop(name), STOPPING, code="RW2422"),),
             endpoint=name,
         )
-        for name, _ in _up(seen)
+        for name, _ in _up(reading)
     ]
 
 
@@ -76,46 +76,50 @@ def _stop(name: str) -> str:
     return job_script("rest", unit=unit_name(name), home=endpoint_dir(name), ready="no")
 
 
-def _resting(settings: HostSettings, seen: HostReading) -> Iterator[Change]:
-    for name, now in _up(seen):
-        own = settings.all_endpoints.get(name)
+def _resting(settings: HostSettings, reading: HostReading) -> Iterator[Change]:
+    for name, now in _up(reading):
+        endpoint = settings.all_endpoints.get(name)
         job = Job(
-                endpoint_job("rest", name), f"drain endpoint {name}", rest_script(name, own, now), _seconds(own),
-                code="RW2422",
+                endpoint_job("rest", name), f"drain endpoint {name}",
+                rest_script(name, endpoint, now), _seconds(endpoint), code="RW2422",
             )  # fmt: skip
         yield Change(f"drain and stop endpoint {name}", "the host is being drained", (job,), endpoint=name)
 
 
-def rest_script(name: str, own: EndpointSettings | None, now: SeenEndpoint) -> str:
+def rest_script(name: str, endpoint: EndpointSettings | None, now: SeenEndpoint) -> str:
     """Take an endpoint's clients away, then stop it. When they cannot be, they are let in again and it serves on."""
-    ready = "yes" if own and own.ready_hook else "no"
-    waiting = host_script("wait_for_switch", job=job_unit(endpoint_job("switch", name)), seconds=_seconds(own))
-    hook = drain_hook_script(name, own, now.current or "") if own else ""
-    port = now.spec.get("port", own.port if own else 0)
-    drain = drain_script(name, port, own.drain_timeout if own else UNKNOWN_DRAIN, hook)
-    rest = job_script("rest", unit=unit_name(name), home=endpoint_dir(name), ready=ready)
-    back = ready_script(name, own, now.current or "") if own else ""
-    return f"(\n{in_turn([waiting, drain, rest])}\n)\n[ $? = 0 ] && exit 0\n{in_turn([back])}exit 1\n"
+    ready = "yes" if endpoint and endpoint.ready_hook else "no"
+    waiting = host_script("wait_for_switch", job=job_unit(endpoint_job("switch", name)), seconds=_seconds(endpoint))
+    hook = drain_hook_script(name, endpoint, now.current or "") if endpoint else ""
+    port = now.spec.get("port", endpoint.port if endpoint else 0)
+    drain = drain_script(name, port, endpoint.drain_timeout if endpoint else UNKNOWN_DRAIN, hook)
+    stop = job_script("rest", unit=unit_name(name), home=endpoint_dir(name), ready=ready)
+    back = ready_script(name, endpoint, now.current or "") if endpoint else ""
+    return f"(\n{in_turn([waiting, drain, stop])}\n)\n[ $? = 0 ] && exit 0\n{in_turn([back])}exit 1\n"
 
 
-def _seconds(own: EndpointSettings | None) -> int:
-    return own.hook_timeout * 2 + own.drain_timeout + start_time(own) + STOPPING if own else UNKNOWN_DRAIN + STOPPING
+def _seconds(endpoint: EndpointSettings | None) -> int:
+    return (
+        endpoint.hook_timeout * 2 + endpoint.drain_timeout + start_time(endpoint) + STOPPING
+        if endpoint
+        else UNKNOWN_DRAIN + STOPPING
+    )
 
 
-def undrain_changes(settings: HostSettings, seen: HostReading) -> list[Change]:
+def undrain_changes(settings: HostSettings, reading: HostReading) -> list[Change]:
     """Start what rests and ask it; the mark goes last, so that a return that breaks off leaves the host out."""
-    if seen[DRAINED].drained is None:
+    if reading[DRAINED].drained is None:
         return []
-    return [*(_returned(proof, "the host is no longer drained") for proof in proofs(settings, seen)), _unmark()]
+    return [*(_returned(proof, "the host is no longer drained") for proof in proofs(settings, reading)), _unmark()]
 
 
-def wait_changes(seen: HostReading) -> list[Change]:
+def wait_changes(reading: HostReading) -> list[Change]:
     """Let a drained host wait for its head, before that starts."""
-    if seen[DRAINED].drained is None:
+    if reading[DRAINED].drained is None:
         return []
     return [
         Change(f"let endpoint {name} wait for its head", "the hosts are no longer drained", (Shell(_waits(name)),))
-        for name, now in seen[ENDPOINT].endpoints.items()
+        for name, now in reading[ENDPOINT].endpoints.items()
         if now.current and now.active not in UP
     ]
 
@@ -125,18 +129,18 @@ def _waits(name: str) -> str:
     return f"systemctl reset-failed {unit} 2>/dev/null\nsystemctl start --no-block {unit}\n"
 
 
-def follow_changes(settings: HostSettings, seen: HostReading) -> list[Change]:
+def follow_changes(settings: HostSettings, reading: HostReading) -> list[Change]:
     """Wait until a host serves again with its head."""
     return [
         follow_change(settings.all_endpoints[name], name, now.proven, settings.group)
-        for name, now in seen[ENDPOINT].endpoints.items()
+        for name, now in reading[ENDPOINT].endpoints.items()
         if name in settings.all_endpoints and now.proven and settings.group
     ]
 
 
-def follower_undrain_changes(settings: HostSettings, seen: HostReading) -> list[Change]:
+def follower_undrain_changes(settings: HostSettings, reading: HostReading) -> list[Change]:
     """Wait until a host serves again with its head; then let runs take it."""
-    return [*follow_changes(settings, seen), _unmark()] if seen[DRAINED].drained else []
+    return [*follow_changes(settings, reading), _unmark()] if reading[DRAINED].drained else []
 
 
 def _unmark() -> Change:
@@ -149,71 +153,71 @@ def _returned(proof: Proved, why: str) -> Change:
     return Change(what, why, (proof,), endpoint=proof.endpoint)
 
 
-def proofs(settings: HostSettings, seen: HostReading) -> list[Proved]:
+def proofs(settings: HostSettings, reading: HostReading) -> list[Proved]:
     """Return how each endpoint that was ever proven comes back: started, unless it runs, and asked by its gate."""
     return [
         _proof(name, settings, now)
-        for name, now in seen[ENDPOINT].endpoints.items()
+        for name, now in reading[ENDPOINT].endpoints.items()
         if name in settings.all_endpoints and now.proven and now.proven_spec and now.proven_binding
     ]
 
 
 def _proof(name: str, settings: HostSettings, now: SeenEndpoint) -> Proved:
-    own, keep = settings.all_endpoints[name], settings.releases.keep
+    endpoint, keep = settings.all_endpoints[name], settings.releases.keep
     assert now.proven is not None
     assert now.proven_binding is not None
     tried = tried_of(name, now.proven, now.proven_spec, now.proven_binding)
-    part = Part(name, own, tried, proven=now.proven)
+    part = Part(name, endpoint, tried, proven=now.proven)
     switch = endpoints_switch([part], keep, "start", stays=settings.group is not None)
     return Proved(
         endpoint=name,
         release=now.proven,
         job=switch_job(switch),
         serving=now.serving,
-        questions=_asked(own, now),
-        questions_before=_compared(own, now),
-        client_port=client_port_of(own),
+        questions=_asked(endpoint, now),
+        questions_before=_compared(endpoint, now),
+        client_port=client_port_of(endpoint),
     )
 
 
-def ask_again(settings: HostSettings, seen: HostReading) -> list[Change]:
+def ask_again(settings: HostSettings, reading: HostReading) -> list[Change]:
     """Ask a head that has nothing to change itself, when hosts that serve with it rejoin."""
     why = "hosts that serve with it join it anew"
     return [
         Change(f"ask endpoint {proof.endpoint} at release {proof.release}", why, (proof,), endpoint=proof.endpoint)
-        for proof in proofs(settings, seen)
+        for proof in proofs(settings, reading)
     ]
 
 
-def _asked(own: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
-    if own.gate.level == "basic":
+def _asked(endpoint: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
+    if endpoint.gate.level == "basic":
         return ()
-    return full_questions(_base(now), now.proven_spec["served_name"], own)
+    return full_questions(_base(now), now.proven_spec["served_name"], endpoint)
 
 
-def _compared(own: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
-    if own.gate.level == "basic" or not now.serving:
+def _compared(endpoint: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
+    if endpoint.gate.level == "basic" or not now.serving:
         return ()
-    return compared_questions(_base(now), now.proven_spec["served_name"], own, now.proven_spec)
+    return compared_questions(_base(now), now.proven_spec["served_name"], endpoint, now.proven_spec)
 
 
 def _base(now: SeenEndpoint) -> str:
     return url_of(now.proven_spec["address"], now.proven_spec["port"], now.proven_spec.get("network", "host"))
 
 
-def reboot_changes(settings: HostSettings, seen: HostReading, seconds: int, before: str | None) -> list[Change]:
+def reboot_changes(settings: HostSettings, reading: HostReading, seconds: int, before: str | None) -> list[Change]:
     """Rest, restart, return; or the return alone where the host was restarted since an earlier run began.
 
     seconds: within which it must be back. before: the boot in which that earlier run found it, if any.
     """
-    boot, follows = seen[DRAINED].boot, settings.follows
-    found = [] if follows else proofs(settings, seen)
-    last = follow_changes(settings, seen) if follows else []
+    boot, follows = reading[DRAINED].boot, settings.follows
+    found = [] if follows else proofs(settings, reading)
+    last = follow_changes(settings, reading) if follows else []
     if before is not None and before != boot:
         return [*(_returned(proof, "the host was restarted") for proof in found), *last]
-    serving = any(now.serving for now in seen[ENDPOINT].endpoints.values())
+    serving = any(now.serving for now in reading[ENDPOINT].endpoints.values())
     restart, back = (
-        HostRestart(_restart(settings, seen), tuple(found), serving, boot),
+        HostRestart(_restart(settings, reading), tuple(found), serving, boot),
         HostReturn(tuple(found), boot, seconds),
     )
     if settings.group is None:
@@ -222,11 +226,11 @@ def reboot_changes(settings: HostSettings, seen: HostReading, seconds: int, befo
     return [first, Change("wait until the host is back", "it restarts", (back,)), *last]
 
 
-def _restart(settings: HostSettings, seen: HostReading) -> Job:
+def _restart(settings: HostSettings, reading: HostReading) -> Job:
     rests = [
         _stop(name) if settings.follows else rest_script(name, settings.all_endpoints.get(name), now)
-        for name, now in _up(seen)
+        for name, now in _up(reading)
     ]
-    longest = sum(_seconds(settings.all_endpoints.get(name)) for name in seen[ENDPOINT].endpoints) + STOPPING
+    longest = sum(_seconds(settings.all_endpoints.get(name)) for name in reading[ENDPOINT].endpoints) + STOPPING
     script = in_turn(rests) + job_script("restart_host")
     return Job(RESTART_JOB, "drain and restart the host", script, longest, alone=ALONE)

@@ -48,14 +48,14 @@ def prove_script(endpoint: str, tried: Tried) -> str:
     """Ask the basic questions on the host, and judge the answers there."""
     if not tried.questions:
         return ""
-    asked = [
+    commands = [
         shlex.join(["ask", str(number), str(row.timeout), _asking(row), row.stdin or ""])
         for number, row in enumerate(tried.questions)
     ]
     return stranger_script(endpoint) + helper_script(
         "prove",
         helper_container(endpoint, "judge"),
-        questions="\n".join(asked),
+        questions="\n".join(commands),
         rows=json.dumps([{**row, "endpoint": endpoint} for row in rows_of(tried.questions)]),
         program=packed(*JUDGE),
         image=tried.image,

@@ -21,39 +21,39 @@ from rackwright.plan.reach import client_port_of
 from rackwright.settings.model import EndpointSettings
 
 
-def groups_among(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Exchange]:
+def groups_among(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Exchange]:
     """Return the endpoints of a host that must switch together."""
     coming = {
-        name: Room(frozenset(own.binding.gpus), own.settings.port)
-        for name, own in asked.endpoints.items()
-        if _is_due(own, seen.endpoints.get(name, SeenEndpoint()))
+        name: Room(frozenset(endpoint.binding.gpus), endpoint.settings.port)
+        for name, endpoint in wanted.endpoints.items()
+        if _is_due(endpoint, reading.endpoints.get(name, SeenEndpoint()))
     }
-    held = {name: room for name, now in seen.endpoints.items() if (room := room_of(now))}
-    return groups_of(coming, held, asked.endpoints)
+    held = {name: room for name, now in reading.endpoints.items() if (room := room_of(now))}
+    return groups_of(coming, held, wanted.endpoints)
 
 
-def _is_due(own: WantedEndpoint, seen: SeenEndpoint) -> bool:
+def _is_due(endpoint: WantedEndpoint, reading: SeenEndpoint) -> bool:
     """Return True if it is to be stopped and started, as far as is known."""
-    if isinstance(own.release, Unresolved):
+    if isinstance(endpoint.release, Unresolved):
         return True
-    due = why_switch(own.aim(own.release), seen)
+    due = why_switch(endpoint.aim(endpoint.release), reading)
     return due is not None and due.restart
 
 
-def replacement(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) -> Change:
+def replacement(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints) -> Change:
     """Return the change of a group whose releases are all known."""
-    first = asked.endpoints[group.coming[0]]
-    there = seen.endpoints
-    coming = [coming_part(name, asked.endpoints[name], there.get(name, SeenEndpoint())) for name in group.coming]
-    leaving = [leaving_part(name, first.settings, there[name]) for name in group.leaving]
+    first = wanted.endpoints[group.coming[0]]
+    on_host = reading.endpoints
+    coming = [coming_part(name, wanted.endpoints[name], on_host.get(name, SeenEndpoint())) for name in group.coming]
+    leaving = [leaving_part(name, first.settings, on_host[name]) for name in group.leaving]
     releases = [(part.name, part.new.release) for part in coming if part.new]
     step = Proved(
         endpoint=group.coming[0],
         release=releases[0][1],
         job=switch_job(endpoints_switch([*coming, *leaving], first.keep_releases)),
         serving=True,
-        questions=_questions(group, asked),
-        questions_before=_before(group, first.settings, seen),
+        questions=_questions(group, wanted),
+        questions_before=_before(group, first.settings, reading),
         client_port=client_port_of(first.settings),
         takes_over=group.leaving,
     )
@@ -67,52 +67,66 @@ def replacement(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) ->
     )
 
 
-def coming_part(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> Part:
+def coming_part(name: str, endpoint: WantedEndpoint, reading: SeenEndpoint) -> Part:
     """Return the part of one that must switch with others; only what serves now comes back beside them."""
-    assert isinstance(own.release, Release)
-    old = previous(name, own, own.release, seen) if seen.serving else None
-    return wanted_part(name, own, own.release, seen, old)
+    assert isinstance(endpoint.release, Release)
+    old = previous(name, endpoint, endpoint.release, reading) if reading.serving else None
+    return wanted_part(name, endpoint, endpoint.release, reading, old)
 
 
-def wanted_part(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoint, old: Tried | None) -> Part:
+def wanted_part(
+    name: str, endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint, old: Tried | None
+) -> Part:
     """Return the part of a wanted endpoint. old: the release that it serves again when the switch fails."""
-    new = Tried(release.hash, own.binding, release.spec.image, questions(release, own.binding, own.settings))
-    bridge = "bridge" in (release.spec.network, seen.spec.get("network"))
-    return Part(name, own.settings, new, old, seen.spec.get("port"), seen.proven, bridge=bridge)
+    new = Tried(
+        release.hash, endpoint.binding, release.spec.image, questions(release, endpoint.binding, endpoint.settings)
+    )
+    bridge = "bridge" in (release.spec.network, reading.spec.get("network"))
+    return Part(name, endpoint.settings, new, old, reading.spec.get("port"), reading.proven, bridge=bridge)
 
 
-def leaving_part(name: str, own: EndpointSettings, seen: SeenEndpoint) -> Part:
-    """Return the part of one that serves and is replaced. own: the settings of what replaces it, it is drained by."""
-    assert seen.running is not None
-    assert seen.binding is not None
-    old = tried_of(name, seen.running.release, seen.spec, seen.binding)
-    return Part(name, own, None, old, int(seen.spec["port"]), seen.proven, bridge=seen.spec.get("network") == "bridge")
+def leaving_part(name: str, settings: EndpointSettings, reading: SeenEndpoint) -> Part:
+    """Return the part of one that serves and is replaced. settings: those of its successor, by which it is drained."""
+    assert reading.running is not None
+    assert reading.binding is not None
+    old = tried_of(name, reading.running.release, reading.spec, reading.binding)
+    return Part(
+        name,
+        settings,
+        None,
+        old,
+        int(reading.spec["port"]),
+        reading.proven,
+        bridge=reading.spec.get("network") == "bridge",
+    )
 
 
-def previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> Tried | None:
+def previous(name: str, endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint) -> Tried | None:
     """Return the release to roll back to, with the key and GPUs of its proof, as long as the host still has these."""
-    had = seen.proven_binding
-    binding = had if had and own.gpus.issuperset(had.gpus) else replace(own.binding, key=had.key if had else "")
-    if seen.proven is None or (seen.proven, binding) == (release.hash, own.binding):
+    had = reading.proven_binding
+    binding = (
+        had if had and endpoint.gpus.issuperset(had.gpus) else replace(endpoint.binding, key=had.key if had else "")
+    )
+    if reading.proven is None or (reading.proven, binding) == (release.hash, endpoint.binding):
         return None
-    return tried_of(name, seen.proven, seen.proven_spec, binding)
+    return tried_of(name, reading.proven, reading.proven_spec, binding)
 
 
-def _questions(group: Exchange, asked: WantedEndpoints) -> tuple[Question, ...]:
+def _questions(group: Exchange, wanted: WantedEndpoints) -> tuple[Question, ...]:
     """Return the control machine's questions for each."""
     found: list[Question] = []
     for name in group.coming:
-        own = asked.endpoints[name]
-        assert isinstance(own.release, Release)
-        rows = questions_after(own.release, own.settings)
+        endpoint = wanted.endpoints[name]
+        assert isinstance(endpoint.release, Release)
+        rows = questions_after(endpoint.release, endpoint.settings)
         found += rows if len(group.coming) == 1 else [replace(row, endpoint=name) for row in rows]
     return tuple(found)
 
 
-def _before(group: Exchange, settings: EndpointSettings, seen: SeenEndpoints) -> tuple[Question, ...]:
+def _before(group: Exchange, settings: EndpointSettings, reading: SeenEndpoints) -> tuple[Question, ...]:
     """Compare only one for one: the figures of a part of the GPUs do not measure all of them."""
     if len(group.coming) == len(group.leaving) == 1:
-        return questions_before(settings, seen.endpoints[group.leaving[0]])
+        return questions_before(settings, reading.endpoints[group.leaving[0]])
     return ()
 
 

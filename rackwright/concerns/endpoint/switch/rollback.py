@@ -26,10 +26,10 @@ LAST = "last"
 """Asks for the proven release before the present one."""
 
 
-def releases_asked(asked: Mapping[str, Mapping[str, str]], host: str, endpoints: list[str]) -> dict[str, str]:
-    """Release by endpoint for a host. asked: the same by host; `*` stands for any host or endpoint."""
-    own = asked.get(host, asked.get("*", {}))
-    return {name: own[name if name in own else "*"] for name in endpoints if name in own or "*" in own}
+def releases_asked(wanted: Mapping[str, Mapping[str, str]], host: str, endpoints: list[str]) -> dict[str, str]:
+    """Release by endpoint for a host. wanted: the same by host; `*` stands for any host or endpoint."""
+    of_host = wanted.get(host, wanted.get("*", {}))
+    return {name: of_host[name if name in of_host else "*"] for name in endpoints if name in of_host or "*" in of_host}
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def parse_kept(lines: list[str]) -> dict[str, WayBack]:
     gone: dict[str, dict[str, str]] = {}
     replaced: dict[str, frozenset[str]] = {}
     bindings: dict[str, Binding | None] = {}
-    known = "docker unknown" not in lines
-    for line in lines:
-        kind, endpoint, *words = line.split()
+    docker_known = "docker unknown" not in lines
+    for row in lines:
+        kind, endpoint, *words = row.split()
         if kind == "history":
             history[endpoint] = tuple(words)
         elif kind == "replaced":
@@ -81,102 +81,104 @@ def parse_kept(lines: list[str]) -> dict[str, WayBack]:
             gone.get(name, {}),
             replaced.get(name, frozenset()),
             bindings.get(name),
-            known,
+            docker_known,
         )
         for name in history
     }
 
 
-def target_of(seen: SeenEndpoint, kept: WayBack, asked: str) -> str | None:
+def target_of(reading: SeenEndpoint, way: WayBack, wanted: str) -> str | None:
     """Return the release to roll back to, if any."""
-    if asked != LAST:
-        return asked if asked in kept.specs else None
-    earlier = [release for release in kept.history if release != seen.proven and release in kept.specs]
+    if wanted != LAST:
+        return wanted if wanted in way.specs else None
+    earlier = [release for release in way.history if release != reading.proven and release in way.specs]
     return earlier[-1] if earlier else None
 
 
 def targets_of(
-    seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], asked: Mapping[str, str]
+    reading: Mapping[str, SeenEndpoint], ways: Mapping[str, WayBack], wanted: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the release that each endpoint rolls back to, where it has one."""
     found = {
-        name: target_of(seen.get(name, SeenEndpoint()), kept.get(name, WayBack()), release)
-        for name, release in asked.items()
+        name: target_of(reading.get(name, SeenEndpoint()), ways.get(name, WayBack()), release)
+        for name, release in wanted.items()
     }
     return {name: target for name, target in found.items() if target is not None}
 
 
 def back_changes(
     settings: HostSettings,
-    seen: Mapping[str, SeenEndpoint],
-    kept: Mapping[str, WayBack],
-    asked: Mapping[str, str],
+    reading: Mapping[str, SeenEndpoint],
+    ways: Mapping[str, WayBack],
+    wanted: Mapping[str, str],
     bindings: Mapping[str, Binding],
 ) -> list[Change]:
     """Return the changes that bring a host's endpoints back.
 
-    asked: release by endpoint, or LAST; endpoints that are not named stay as they are. bindings: today's, by endpoint:
+    wanted: release by endpoint, or LAST; endpoints that are not named stay as they are. bindings: today's, by endpoint:
     GPUs that were swapped since block no way back. An endpoint that others took the place of comes back in theirs.
     """
-    replaced = {name: kept[name] for name in _replaced(seen, kept, asked)}
-    found = [_in_place_of(name, settings, seen, own) for name, own in replaced.items()]
-    served = {successor for own in replaced.values() for successor in own.replaced}
-    for name, release in asked.items():
+    replaced = {name: ways[name] for name in _replaced(reading, ways, wanted)}
+    found = [_in_place_of(name, settings, reading, way) for name, way in replaced.items()]
+    served = {successor for way in replaced.values() for successor in way.replaced}
+    for name, release in wanted.items():
         if name in replaced or name in served:
             continue
-        now = seen.get(name, SeenEndpoint())
-        target = target_of(now, kept.get(name, WayBack()), release)
-        own = settings.all_endpoints.get(name)
+        now = reading.get(name, SeenEndpoint())
+        target = target_of(now, ways.get(name, WayBack()), release)
+        endpoint = settings.all_endpoints.get(name)
         if settings.group is not None and not settings.group.is_head:
             continue  # it follows its head
-        if target is None or own is None:
-            found.append(_refused(name, release, kept.get(name, WayBack())))
-        elif foreign(other := format_of(kept[name].specs[target])):
+        if target is None or endpoint is None:
+            found.append(_refused(name, release, ways.get(name, WayBack())))
+        elif foreign(other := format_of(ways[name].specs[target])):
             found.append(_not_done(name, f"back to release {target}", refusal(name, other)))
         elif not bindings[name].gpus:
             found.append(_not_done(name, f"back to release {target}", f"endpoint {name}: {_NO_GPUS}"))
-        elif refused := _lacking(name, target, kept[name]):
+        elif refused := _lacking(name, target, ways[name]):
             found.append(refused)
-        elif kept[name].specs[target].get("keyed") and not _bound(bindings[name], kept[name]).key:
+        elif ways[name].specs[target].get("keyed") and not _bound(bindings[name], ways[name]).key:
             found.append(_not_done(name, f"back to release {target}", f"endpoint {name}: release {target} {_NO_KEY}"))
         elif not (now.running_hash == now.current == now.proven == target and now.serving):
-            bound = _bound(bindings[name], kept[name])
-            found.append(_back(name, target, settings, now, kept[name], bound))
+            bound = _bound(bindings[name], ways[name])
+            found.append(_back(name, target, settings, now, ways[name], bound))
     return found
 
 
-def _bound(today: Binding, kept: WayBack) -> Binding:
+def _bound(today: Binding, way: WayBack) -> Binding:
     """Return today's GPUs with the key that is on the host: one that is only in the settings does not count."""
-    return replace(today, key=kept.binding.key) if kept.binding else today
+    return replace(today, key=way.binding.key) if way.binding else today
 
 
-def _replaced(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], asked: Mapping[str, str]) -> Iterator[str]:
+def _replaced(
+    reading: Mapping[str, SeenEndpoint], ways: Mapping[str, WayBack], wanted: Mapping[str, str]
+) -> Iterator[str]:
     """Return endpoints that come back: asked for by name, or since their successors have nothing to roll back to."""
-    for name, own in kept.items():
-        if not own.replaced or not all(one in seen and seen[one].serving for one in own.replaced):
+    for name, way in ways.items():
+        if not way.replaced or not all(one in reading and reading[one].serving for one in way.replaced):
             continue
-        earlier = (target_of(seen[one], kept.get(one, WayBack()), LAST) for one in own.replaced)
-        by_successor = all(asked.get(one) == LAST for one in own.replaced) and not any(earlier)
-        if own.history and (by_successor or asked.get(name) in (LAST, own.history[-1])):
+        earlier = (target_of(reading[one], ways.get(one, WayBack()), LAST) for one in way.replaced)
+        by_successor = all(wanted.get(one) == LAST for one in way.replaced) and not any(earlier)
+        if way.history and (by_successor or wanted.get(name) in (LAST, way.history[-1])):
             yield name
 
 
-def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpoint], kept: WayBack) -> Change:
+def _in_place_of(name: str, settings: HostSettings, reading: Mapping[str, SeenEndpoint], way: WayBack) -> Change:
     """Return the switch by which an endpoint returns; it is drained and asked as its successors are."""
-    target, others = kept.history[-1], sorted(kept.replaced)
+    target, others = way.history[-1], sorted(way.replaced)
     what = f"replace endpoint {', '.join(others)} by endpoint {name} at release {target}"
-    spec = kept.specs.get(target, {})
-    known = settings.all_endpoints
-    own = next((known[one] for one in (name, *others) if one in known), next(iter(known.values())))
-    if kept.binding is None or not readable(spec):
+    spec = way.specs.get(target, {})
+    endpoints = settings.all_endpoints
+    endpoint = next((endpoints[one] for one in (name, *others) if one in endpoints), next(iter(endpoints.values())))
+    if way.binding is None or not readable(spec):
         return Change(what, "asked for", (Refuse(f"endpoint {name}: {_UNKNOWN}", code="RW2407"),))
-    if refused := _lacking(name, target, kept):
+    if refused := _lacking(name, target, way):
         return refused
     placed = {"network": spec["network"], "bind": spec["address"], "port": spec["port"]}
-    basic = {"gate": own.gate.model_copy(update={"level": "basic"})}
-    tried, bridge = tried_of(name, target, spec, kept.binding), spec["network"] == "bridge"
-    coming = Part(name, own.model_copy(update={**placed, **basic}), tried, bridge=bridge)
-    leaving = [leaving_part(one, own, seen[one]) for one in others]
+    basic = {"gate": endpoint.gate.model_copy(update={"level": "basic"})}
+    tried, bridge = tried_of(name, target, spec, way.binding), spec["network"] == "bridge"
+    coming = Part(name, endpoint.model_copy(update={**placed, **basic}), tried, bridge=bridge)
+    leaving = [leaving_part(one, endpoint, reading[one]) for one in others]
     step = Proved(
         endpoint=name,
         release=target,
@@ -202,18 +204,18 @@ _NO_KEY = (
 _NO_GPUS = "not all of its GPUs are on the host, so it is left as it is; next, on the host: nvidia-smi -L"
 
 
-def _refused(name: str, asked: str, kept: WayBack) -> Change:
-    wanted = "an earlier proven release" if asked == LAST else f"release {asked}"
-    there = ", ".join(kept.specs) or "none"
-    text = f"endpoint {name}: {wanted} is not on the host (it keeps: {there}); next: pyinfra INVENTORY deploy.py"
+def _refused(name: str, release: str, way: WayBack) -> Change:
+    wanted = "an earlier proven release" if release == LAST else f"release {release}"
+    retained = ", ".join(way.specs) or "none"
+    text = f"endpoint {name}: {wanted} is not on the host (it keeps: {retained}); next: pyinfra INVENTORY deploy.py"
     return _not_done(name, "back", text)
 
 
-def _lacking(name: str, target: str, kept: WayBack) -> Change | None:
+def _lacking(name: str, target: str, way: WayBack) -> Change | None:
     """Return why a retained release cannot start again; None when all that it needs is present."""
-    if missing := kept.gone.get(target):
+    if missing := way.gone.get(target):
         text = f"release {target} would need what is gone: {missing}; next: pyinfra INVENTORY deploy.py"
-    elif not kept.docker:
+    elif not way.docker:
         text = _DOCKER_DOWN
     else:
         return None
@@ -224,34 +226,34 @@ def _not_done(name: str, where: str, text: str) -> Change:
     return Change(f"put endpoint {name} {where}", "asked for", (Refuse(text, code="RW2406"),))
 
 
-def _back(name: str, target: str, settings: HostSettings, now: SeenEndpoint, kept: WayBack, binding: Binding) -> Change:
-    part = _part_back(name, target, settings, now, kept, binding)
+def _back(name: str, target: str, settings: HostSettings, now: SeenEndpoint, way: WayBack, binding: Binding) -> Change:
+    part = _part_back(name, target, settings, now, way, binding)
     step = Proved(
         endpoint=name,
         release=target,
         job=switch_job(endpoints_switch([part], settings.releases.keep)),
         serving=now.serving,
-        listens=_place(kept.specs[target]),
+        listens=_place(way.specs[target]),
     )
     what = f"put endpoint {name} back to release {target}"
     return Change(what, f"it runs {now.running_hash or 'nothing'}", (step,), endpoint=name)
 
 
 def _part_back(
-    name: str, target: str, settings: HostSettings, now: SeenEndpoint, kept: WayBack, binding: Binding
+    name: str, target: str, settings: HostSettings, now: SeenEndpoint, way: WayBack, binding: Binding
 ) -> Part:
     """Return the part of an endpoint that rolls back; what came after its release is pruned."""
-    own, specs = settings.all_endpoints[name], kept.specs
+    endpoint, specs = settings.all_endpoints[name], way.specs
     present = now.proven if now.proven in specs and now.proven != target else None
-    asked = ask_members_script(name, target, settings.group.hosts) if settings.group else ""
+    ask = ask_members_script(name, target, settings.group.hosts) if settings.group else ""
     return Part(
         name,
-        own.model_copy(update={"gate": own.gate.model_copy(update={"level": "basic"})}),
+        endpoint.model_copy(update={"gate": endpoint.gate.model_copy(update={"level": "basic"})}),
         tried_of(name, target, specs[target], binding),
         tried_of(name, present, specs[present], binding) if present else None,
         now.spec.get("port"),
         now.proven,
-        prepare=in_turn([asked, keep_log_script(name, now.current or "unknown")]),
+        prepare=in_turn([ask, keep_log_script(name, now.current or "unknown")]),
         first=durable_script("forget_later", home=endpoint_dir(name), release_hash=target),
         bridge="bridge" in (specs[target].get("network"), now.spec.get("network")),
     )

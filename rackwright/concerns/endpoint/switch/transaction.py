@@ -68,7 +68,7 @@ class Part:
     """An endpoint's part in a switch."""
 
     name: str
-    own: EndpointSettings
+    settings: EndpointSettings
     """By which it is drained, started and asked."""
     new: Tried | None
     """The release that it is to serve; None for an endpoint that steps down for the others."""
@@ -158,8 +158,8 @@ class Switch:
     @property
     def gate(self) -> tuple[str, int]:
         """The gate before the commit, and the seconds within which the control machine must approve."""
-        own = self.parts[0].own.gate if self.step is None else None
-        return (own.level, own.commit_deadline) if own else ("basic", 0)
+        settings = self.parts[0].settings.gate if self.step is None else None
+        return (settings.level, settings.commit_deadline) if settings else ("basic", 0)
 
 
 def endpoints_switch(parts: Sequence[Part], keep: int, kind: Kind = "restart", stays: bool = False) -> Switch:
@@ -225,7 +225,7 @@ def _is_proven(switch: Switch) -> bool:
 
 
 def _prepare(switch: Switch) -> str:
-    marks = [f": >{shlex.quote(not_admitted_mark(part.name))}" for part in switch.parts if part.own.ready_hook]
+    marks = [f": >{shlex.quote(not_admitted_mark(part.name))}" for part in switch.parts if part.settings.ready_hook]
     prepared = _each(switch, ((part, part.prepare) for part in switch.parts))
     drains = _each(switch, ((part, _drain(part)) for part in switch.parts))
     match switch.kind:
@@ -237,11 +237,11 @@ def _prepare(switch: Switch) -> str:
             return in_turn([_pointed_at(switch), *marks, drains])
         case "restart":
             valid = [f"mkdir -p {switch.home}", switch.step.valid] if switch.step else []
-            there = [host_script("stood_on", endpoint=part.name, unit=unit_name(part.name),
+            unchanged = [host_script("stood_on", endpoint=part.name, unit=unit_name(part.name),
                                  file=_unit_file(part, old)) for part, old in switch.returning]  # fmt: skip
             # Chains are what a restart of dockerd makes; all else must be there before anything is stopped.
             again = switch.step.again if switch.step else _able(switch, again=True)
-            return in_turn([*valid, *there, _able(switch), *marks, prepared, drains, again])
+            return in_turn([*valid, *unchanged, _able(switch), *marks, prepared, drains, again])
 
 
 def _pointed_at(switch: Switch) -> str:
@@ -262,8 +262,8 @@ def _unit_file(part: Part, tried: Tried) -> str:
 
 
 def _drain(part: Part) -> str:
-    hook = drain_hook_script(part.name, part.own, (part.new or part.serves_again).release)
-    return drain_script(part.name, part.port or part.own.port, part.own.drain_timeout, hook)
+    hook = drain_hook_script(part.name, part.settings, (part.new or part.serves_again).release)
+    return drain_script(part.name, part.port or part.settings.port, part.settings.drain_timeout, hook)
 
 
 def _forward(switch: Switch) -> str:
@@ -271,14 +271,14 @@ def _forward(switch: Switch) -> str:
         case "start":
             return _each(switch, ((part, _start_and_wait(part, new)) for part, new in switch.coming))
         case "prove" | "window":
-            return _each(switch, ((part, wait_script(part.name, part.own.load_timeout)) for part in switch.parts))
+            return _each(switch, ((part, wait_script(part.name, part.settings.load_timeout)) for part in switch.parts))
         case "restart":
             return _around(switch, switch.coming, switch.step.forward if switch.step else "")
 
 
 def _start_and_wait(part: Part, tried: Tried) -> str:
     """In one shell: a head that had begun to start before its members is started again."""
-    return start_script(part.name, tried.release) + started_script(part.name, part.own.load_timeout)
+    return start_script(part.name, tried.release) + started_script(part.name, part.settings.load_timeout)
 
 
 def _around(switch: Switch, served: Sequence[tuple[Part, Tried]], step: str, halts: Iterable[str] = ()) -> str:
@@ -288,9 +288,9 @@ def _around(switch: Switch, served: Sequence[tuple[Part, Tried]], step: str, hal
     starts = (start_script(part.name, tried.release) for part, tried in served)
     again = (f"systemctl start --no-block {unit_name(name)}" for name in others)
     waits = ((part, _wait(part, mends=switch.step is None)) for part, _ in served)
-    kept = gpus_kept_script(*names)
+    keep_gpus = gpus_kept_script(*names)
     return in_turn(
-        [_stop([*names, *others]), *halts, step, *points, kept, *starts, *again, POINTED, _each(switch, waits)]
+        [_stop([*names, *others]), *halts, step, *points, keep_gpus, *starts, *again, POINTED, _each(switch, waits)]
     )
 
 
@@ -305,7 +305,7 @@ done"""
 def _wait(part: Part, mends: bool) -> str:
     """Limit the last lines of a dying one to those since its start. mends: whether dockerd may be restarted for it."""
     since = f"since=$(cat {endpoint_dir(part.name)}/switched)\n"
-    return since + (started_script if mends else wait_script)(part.name, part.own.load_timeout)
+    return since + (started_script if mends else wait_script)(part.name, part.settings.load_timeout)
 
 
 def _commit(switch: Switch) -> str:
@@ -351,11 +351,11 @@ def _trial(switch: Switch) -> str:
     """Return what takes the releases back when the switch is cut; without previous ones, nothing starts."""
     decided = "pointers" if switch.is_alone else "trial"
     tried = [host_script("trial_endpoint", **_trial_values(part, new), decided=decided) for part, new in switch.coming]
-    left = [
+    leaving = [
         host_script("trial_leaving", unit=unit_name(part.name), home=endpoint_dir(part.name)) for part in switch.leaving
     ]
     held = [held_file(part.name) for part, _ in switch.coming]
-    return trial_of_several(job_unit(switch.name), held, [*tried, *left])
+    return trial_of_several(job_unit(switch.name), held, [*tried, *leaving])
 
 
 def _trial_values(part: Part, new: Tried) -> dict[str, str]:
@@ -372,18 +372,18 @@ def _trial_values(part: Part, new: Tried) -> dict[str, str]:
 
 def _ready(served: Iterable[tuple[Part, str]]) -> str:
     """Let clients in again. A hook that fails keeps no other endpoint's clients out; the next run tries it again."""
-    hooks = [_admit(part, release) for part, release in served if part.own.ready_hook]
+    hooks = [_admit(part, release) for part, release in served if part.settings.ready_hook]
     return "".join(["failed=0\n", *hooks, "exit $failed\n"]) if hooks else ""
 
 
 def _admit(part: Part, release: str) -> str:
     mark = shlex.quote(not_admitted_mark(part.name))
-    return f"(\n{ready_script(part.name, part.own, release)}\n) && rm -f {mark} || failed=1\n"
+    return f"(\n{ready_script(part.name, part.settings, release)}\n) && rm -f {mark} || failed=1\n"
 
 
-def start_time(own: EndpointSettings) -> int:
+def start_time(endpoint: EndpointSettings) -> int:
     """Return the seconds that a stop and a start may take together."""
-    return own.stop_timeout + own.load_timeout + 300
+    return endpoint.stop_timeout + endpoint.load_timeout + 300
 
 
 def _seconds(switch: Switch) -> int:
@@ -394,14 +394,14 @@ def _seconds(switch: Switch) -> int:
 
 def _part_seconds(part: Part) -> int:
     proof = max(proving_time(tried.questions) for tried in (part.new, part.old) if tried)
-    return 3 * part.own.hook_timeout + part.own.drain_timeout + 2 * (start_time(part.own) + proof)
+    return 3 * part.settings.hook_timeout + part.settings.drain_timeout + 2 * (start_time(part.settings) + proof)
 
 
-def word_script(endpoint: str, word: str) -> str:
+def word_script(endpoint: str, message: str) -> str:
     """Send the waiting job a message.
 
     It is `commit`; `back` and why, of a release that was refused; `over` and why, of a trial that has ended; or `hold`,
     by which the commit deadline begins again.
     """
     name = endpoint_job("switch", endpoint)
-    return host_script("say_word", unit=job_unit(name), folder=job_folder(name), word=" ".join(word.split()))
+    return host_script("say_word", unit=job_unit(name), folder=job_folder(name), word=" ".join(message.split()))

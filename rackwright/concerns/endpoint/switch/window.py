@@ -13,12 +13,12 @@ from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_swit
 from rackwright.settings.model import EndpointSettings
 
 
-def window(name: str, own: EndpointSettings, seen: SeenEndpoint) -> Proved:
-    """Return the host's job that opens it, waits for the message, and closes it. seen: serves what it has proven."""
-    assert seen.proven is not None
-    assert seen.proven_binding is not None
-    tried = tried_of(name, seen.proven, seen.spec, seen.proven_binding)
+def window(name: str, endpoint: EndpointSettings, reading: SeenEndpoint) -> Proved:
+    """Return the host's job that opens it, waits for the message, and closes it. reading: serves what it has proven."""
+    assert reading.proven is not None
+    assert reading.proven_binding is not None
+    tried = tried_of(name, reading.proven, reading.spec, reading.proven_binding)
     # What goes wrong rolls back to the very same release: it is started again, and asked.
-    part = Part(name, own, tried, tried, port=seen.spec.get("port"), proven=seen.proven)
+    part = Part(name, endpoint, tried, tried, port=reading.spec.get("port"), proven=reading.proven)
     job = switch_job(endpoints_switch([part], keep=0, kind="window"))
-    return Proved(endpoint=name, release=seen.proven, job=job, serving=True, restarts=False)
+    return Proved(endpoint=name, release=reading.proven, job=job, serving=True, restarts=False)

@@ -30,15 +30,15 @@ def build_trtllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None
         first("tensorrt_llm.commands.serve:serve").make_context("serve", [model, *words])
     yaml = importlib.import_module("yaml")
     extra = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
-    if AUTODEPLOY in (extra.get("backend"), *(word.removeprefix("--backend=") for word in words)):
+    if AUTODEPLOY in (extra.get("backend"), *(argument.removeprefix("--backend=") for argument in words)):
         raise NotImplementedError(f"the file of backend {AUTODEPLOY} is of another class")
-    known = first("tensorrt_llm.llmapi.llm_args:TorchLlmArgs", "tensorrt_llm.llmapi:TorchLlmArgs")
+    args_class = first("tensorrt_llm.llmapi.llm_args:TorchLlmArgs", "tensorrt_llm.llmapi:TorchLlmArgs")
     merge = first(
         "tensorrt_llm.llmapi.llm_utils:update_llm_args_with_extra_dict",
         "tensorrt_llm.llmapi:update_llm_args_with_extra_dict",
     )
-    options = {"model": model, **({"gpus_per_node": gpus} if "gpus_per_node" in known.model_fields else {})}
-    known(**merge(options, extra))
+    options = {"model": model, **({"gpus_per_node": gpus} if "gpus_per_node" in args_class.model_fields else {})}
+    args_class(**merge(options, extra))
 
 
 def build_launched(model: str, file: str, gpus: int, words: Sequence[str]) -> None:
@@ -46,9 +46,9 @@ def build_launched(model: str, file: str, gpus: int, words: Sequence[str]) -> No
     for program in ("mpirun", "orted", "trtllm-llmapi-launch"):
         if shutil.which(program) is None:
             raise ValueError(f"over several hosts it wants {program}, which the image does not have")
-    said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
-    if "(Open MPI) 4." not in said:
-        raise ValueError(f"over several hosts it wants Open MPI 4; the image has: {said.strip().splitlines()[:1]}")
+    version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
+    if "(Open MPI) 4." not in version:
+        raise ValueError(f"over several hosts it wants Open MPI 4; the image has: {version.strip().splitlines()[:1]}")
     build_trtllm(model, file, gpus, words)
 
 
@@ -69,10 +69,10 @@ def build_vllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None: 
 def check_drafting(section: Any) -> None:
     """Check the keys of speculative-config by the image's class, which vLLM itself builds only with its GPUs."""
     try:
-        known = first("vllm.config:SpeculativeConfig", "vllm.config.speculative:SpeculativeConfig")
+        config_class = first("vllm.config:SpeculativeConfig", "vllm.config.speculative:SpeculativeConfig")
     except ImportError:
         return
-    fields = getattr(known, "__dataclass_fields__", {})
+    fields = getattr(config_class, "__dataclass_fields__", {})
     wrong = [key for key in section or {} if key.replace("-", "_") not in fields]
     if fields and wrong:
         raise ValueError(f"--speculative-config has no key {wrong[0]!r}")

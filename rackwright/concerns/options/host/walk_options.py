@@ -47,38 +47,38 @@ class PydanticModels:
             self.sections[name] = {}
             if model.model_config.get("extra") != "forbid":
                 self.lenient.append(name)
-            for field, told in model.model_fields.items():
+            for field, info in model.model_fields.items():
                 if field not in self.tags:
-                    self.sections[name].update(dict.fromkeys(_names(field, told), self.key(field, told)))
+                    self.sections[name].update(dict.fromkeys(_names(field, info), self.key(field, info)))
         return name
 
-    def key(self, field: str, told: Any) -> Json:
+    def key(self, field: str, info: Any) -> Json:
         """Return type, default, values and bounds of one field."""
-        parts, metadata = _parts(told.annotation)
+        parts, metadata = _parts(info.annotation)
         bounds = {
             bound: getattr(limit, bound)
-            for limit in (*told.metadata, *metadata)
+            for limit in (*info.metadata, *metadata)
             for bound in BOUNDS
             if isinstance(getattr(limit, bound, None), int | float)
         }
-        tag = getattr(told, "discriminator", None) or next(
+        tag = getattr(info, "discriminator", None) or next(
             (one.discriminator for one in metadata if isinstance(getattr(one, "discriminator", None), str)), None
         )
-        found = self._type(field, parts, tag if isinstance(tag, str) else None, told.default_factory)
+        found = self._type(field, parts, tag if isinstance(tag, str) else None, info.default_factory)
         if type(None) in parts and found["type"] != "any":
             found["type"] += "?"
-        return {**found, **({} if found["type"].startswith("any") else bounds), **_default(told)}
+        return {**found, **({} if found["type"].startswith("any") else bounds), **_default(info)}
 
     def _type(self, field: str, parts: list[Any], tag: str | None, made: Any) -> Json:
-        kept = [part for part in parts if part is not type(None)]
-        models = [one for part in kept for one in _concrete(part)]
-        if models and len(models) >= len(kept):
+        present = [part for part in parts if part is not type(None)]
+        models = [one for part in present for one in _concrete(part)]
+        if models and len(models) >= len(present):
             if tag is None and len(models) == 1:
                 # A class with only a tag represents others, which its validators find.
                 bare = not set(models[0].model_fields) - {TAG}
                 return {"type": "mapping" if bare else self.section(models[0])}
             return self._union(field, models, tag or TAG, made)
-        found = [_plain(part) for part in kept]
+        found = [_plain(part) for part in present]
         return found[0] if len(found) == 1 else {"type": "any"}
 
     def _union(self, field: str, models: list[Any], tag: str, made: Any) -> Json:
@@ -92,9 +92,9 @@ class PydanticModels:
         return {"type": f"union of {field}"}
 
 
-def _names(field: str, told: Any) -> list[str]:
+def _names(field: str, info: Any) -> list[str]:
     """Return every name under which a field is read from a file."""
-    alias = told.validation_alias or told.alias
+    alias = info.validation_alias or info.alias
     choices = [str(one) for one in getattr(alias, "choices", [alias or field]) if isinstance(one, str)]
     return [name for name in choices or [field] if not name.startswith("_")]
 
@@ -128,8 +128,8 @@ def _tags(model: Any, tag: str) -> list[str]:
     field = model.model_fields.get(tag)
     if field is not None:
         return [str(one) for one in typing.get_args(field.annotation)]
-    own = getattr(model, tag, None)
-    return list(dict.fromkeys((own, own.replace("_", "")))) if isinstance(own, str) else []
+    name = getattr(model, tag, None)
+    return list(dict.fromkeys((name, name.replace("_", "")))) if isinstance(name, str) else []
 
 
 def _plain(part: Any) -> Json:
@@ -145,10 +145,10 @@ def _plain(part: Any) -> Json:
     return {"type": "mapping" if dict in (origin, part) else "any"}
 
 
-def _default(told: Any) -> Json:
-    default = told.default.value if isinstance(told.default, enum.Enum) else told.default
-    known = default is None or isinstance(default, bool | int | float | str)
-    return {"default": default} if known and told.default_factory is None else {}
+def _default(info: Any) -> Json:
+    default = info.default.value if isinstance(info.default, enum.Enum) else info.default
+    plain = default is None or isinstance(default, bool | int | float | str)
+    return {"default": default} if plain and info.default_factory is None else {}
 
 
 def _source(module: str) -> ast.Module:
@@ -266,7 +266,7 @@ def _dataclass(config: Any, sections: Json) -> str:
         sections[name] = {}
         named = {one.__name__: one for one in _below(config)}
         for field in dataclasses.fields(config):
-            inner = next((one for word, one in named.items() if word in str(field.type)), None)
+            inner = next((one for class_name, one in named.items() if class_name in str(field.type)), None)
             sections[name][field.name] = {"type": _dataclass(inner, sections) if inner else "any"}
     return name
 

@@ -38,7 +38,7 @@ def main() -> int:
         refusing = is_refused(question, verdict)
         print(f"row {json.dumps({**_row_fields(question, verdict, refusing), **_endpoint(row)})}", flush=True)
         if refusing:
-            refused[question.name] = verdict.seen
+            refused[question.name] = verdict.text
             if question.name == RELEASE:
                 # What another release, or none, answers says nothing of this one, or of its GPUs.
                 break
@@ -72,4 +72,4 @@ def _endpoint(row: dict[str, Any]) -> dict[str, Any]:
 
 def _row_fields(question: Question, verdict: Verdict, refusing: bool) -> dict[str, Any]:
     mark = mark_of(verdict, refusing)
-    return {"row": question.name, "mark": mark, "seen": verdict.seen[: 2 * MOST], "figure": verdict.figure}
+    return {"row": question.name, "mark": mark, "seen": verdict.text[: 2 * MOST], "figure": verdict.figure}
