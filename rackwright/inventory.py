@@ -223,7 +223,7 @@ def _refuse_unknown(known: set[str], children: Mapping[str, Sequence[str]]) -> N
         for child in below:
             if child not in known:
                 raise SettingsError(
-                    f"children of {parent}: there is no group {child}{nearest(child, known)}", code="RW1403"
+                    f"children of {parent}: unknown group {child}{nearest(child, known)}", code="RW1403"
                 )
 
 

@@ -37,7 +37,7 @@ DOCKER_MISLEADING = (
     "DOCKER_TLS_VERIFY",
 )
 """Variables of a login, or of systemd, by which Docker's client would ask another daemon, or ask for something else."""
-ASIDE = f"{STATE}/aside"
+MOVED_UNITS = f"{STATE}/aside"
 """Units of a Rackwright name that were made by hand, kept until a teardown puts them back."""
 
 RELEASE_MOUNT = "/config/release"

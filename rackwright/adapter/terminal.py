@@ -70,8 +70,8 @@ def _ask(prompt: object = "") -> str:
         return answer_to(prompt)
     except (EOFError, RuntimeError):  # RuntimeError: it was closed before the start (<&-)
         raise RackwrightError(
-            "nobody answers, since standard input is closed: what the lines above ask for was not done; next: the same "
-            "command on a terminal, or with -y, which goes on without the hosts that failed",
+            "no answer is possible, since standard input is closed: what the lines above ask for was not done; next: "
+            "the same command on a terminal, or with -y, which continues without the hosts that failed",
             code="RW1313",
         ) from None
 

@@ -40,7 +40,7 @@ def default_inventory(words: Sequence[str] = ()) -> str:
     told = "has several" if found else "has none"
     some = ", ".join(map(_shown, found)) or "rackwright init DIR makes a site with some"
     raise SettingsError(
-        f"no inventory is named, and {root} {told}: {some}; next: the same command with one of them, or "
+        f"no inventory is given, and {root} {told}: {some}; next: the same command with one of them, or "
         f"export {VARIABLE}=FILE",
         code="RW1018",
     )

@@ -75,10 +75,10 @@ def verb_hint(words: Sequence[str], known: Collection[str]) -> str:
         return ""
     said = VERBS.get(" ".join(words[:2])) or VERBS.get(first)
     if said:
-        return f"there is no command {first}{'; ' if said.startswith('next: ') else ': '}{said}"
+        return f"unknown command {first}{'; ' if said.startswith('next: ') else ': '}{said}"
     meant = get_close_matches(first.casefold(), known, n=1, cutoff=0.6)
     right = shlex.join(["rackwright", *meant, *words[1:]]) if meant else "rackwright --help"
-    return f"there is no command {first}; next: {right}"
+    return f"unknown command {first}; next: {right}"
 
 
 def option_hints(message: str, verb: str = "", options: Collection[str] = ()) -> list[str]:

@@ -70,7 +70,7 @@ def update(site: Path) -> int:
     Raises RackwrightError when the folder is not a site, or cannot be written.
     """
     if not (site / "deploy.py").exists():
-        raise RackwrightError(f"{site} is no site: it has no deploy.py; next: rackwright init {site}", code="RW1006")
+        raise RackwrightError(f"{site} is not a site: it has no deploy.py; next: rackwright init {site}", code="RW1006")
     now = shipped_files()
     before = _files_below(site / KEPT)
     mine = {path: (site / path).read_bytes() for path in {*now, *before} if (site / path).is_file()}

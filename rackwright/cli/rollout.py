@@ -153,7 +153,7 @@ def agreed(sentence: str) -> bool:
     except EOFError:
         print()
         raise RackwrightError(
-            "nobody answers, since standard input is closed; nothing was done; next: the same command with -y",
+            "no answer is possible, since standard input is closed; nothing was done; next: the same command with -y",
             code="RW1025",
         ) from None
 

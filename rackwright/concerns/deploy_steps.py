@@ -112,7 +112,7 @@ def _unfetched(declared: Declared, settings: HostSettings) -> Iterator[StepProbl
     ]
     if not all(source.path for source in sources):
         step = "endpoint" if "endpoint" in declared else "release"
-        text = f"{step}() needs models(), or model.path; next: call models(), or say where the files lie on the host"
+        text = f"{step}() needs models(), or model.path; next: call models(), or say where the files are on the host"
         yield StepProblem("RW2006", text)
 
 

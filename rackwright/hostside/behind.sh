@@ -1,6 +1,6 @@
 # A function that finds the file which a write replaces. A link stays a link: who manages the file behind it still does, and no old secret
 # stays there. But root writes nothing where others choose what is written over. No single quotes: scripts are quoted within scripts.
-behind() ( # path; prints the file; where there is none to write it says why, and ends 1
+behind() ( # path; prints the file; where none may be written it says why, and ends 1
   bad() { printf "%s\n" "$path $1, so it was not written; next: $2" >&2; exit 1; }
   path=$1 file=$1
   if [ -L "$1" ]; then
@@ -15,7 +15,7 @@ behind() ( # path; prints the file; where there is none to write it says why, an
     done
   fi
   if [ -e "$file" ]; then
-    [ -f "$file" ] || bad "is no file" "ls -ld $file; move it away"
+    [ -f "$file" ] || bad "is not a file" "ls -ld $file; move it away"
     [ "$(stat -c %h "$file")" = 1 ] || bad "has another name, which would keep its content" "find / -xdev -samefile $file"
   fi
   printf "%s\n" "$file"

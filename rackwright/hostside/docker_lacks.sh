@@ -1,6 +1,6 @@
 # Functions that name what dockerd made in the kernel when it started, must find there to start a container that publishes a
-# port, and does not: a running container needs none of it, so it may be gone for weeks (moby/moby#46147). Nothing is named
-# where dockerd does not make it (`"iptables": false`), or where nobody can tell.
+# port, and does not: a running container needs none of it, so it may be gone for weeks (moby/moby#46147). It prints nothing
+# where dockerd does not make it (`"iptables": false`), or where that cannot be found out.
 docker_words() { # dockerd's process; sets `lacks_words`: its command line, then its file without blanks; once a process
   [ "${lacks_of:-}" != "$1" ] || return 0
   lacks_of=$1

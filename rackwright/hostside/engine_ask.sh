@@ -12,7 +12,7 @@ engine_ask() { # what stands before the path: nothing, or /vVERSION
     for url in http://docker/version "$@"; do engine_by_client "$url"; done
   fi
 }
-engine_by_client() { # the same by Docker's own client, where there is no curl; some ten times the price
+engine_by_client() { # the same by Docker's own client, on a host without curl; some ten times the price
   said=$(printf 'GET %s HTTP/1.0\r\nHost: docker\r\n\r\n' "${1#http://docker}" | timeout 25 docker system dial-stdio 2>/dev/null)
   return=$(printf '\r')
   printf '%s\n\nanswer %.3s %s\n' "${said#*"$return
@@ -20,7 +20,7 @@ $return
 "}" "${said#* }" "$1"
 }
 reading_engine=
-# Whoever asks a stopped dockerd starts it through its socket, and a reading changes nothing.
+# A request to a stopped dockerd starts it through its socket, and a reading changes nothing.
 is_active docker.service && reading_engine=$(engine_ask '')
 # Without a version in its path, a request is of the newest that the daemon has. Docker means to end that; then the
 # daemon's own word of its version is asked for, which stays without one.
@@ -32,7 +32,7 @@ answer 4'??' http://docker/info
   reading_version=${reading_engine#*'"ApiVersion":"'}
   reading_engine=$(engine_ask "/v${reading_version%%'"'*}") ;;
 esac
-release_of() { # a container of ours; sets `release` to the one that it was started with, empty where none runs
+release_of() { # one of Rackwright's containers; sets `release` to the one that it was started with, empty where none runs
   release= reading_named=
   # shellcheck disable=SC2046 - a list of names and hashes; the shell's own patterns take seconds for a text of this length
   set -- "$1" $(printf '%s\n' "$reading_engine" | grep -o -e '"Names":\["/rackwright-[a-z0-9.-]*"' -e '"rackwright.release":"[0-9a-f]*"' -e '^answer [0-9]* http://docker[^ ]*/images/json$')

@@ -45,14 +45,14 @@ started_by() { # a process; sets `user`
 holders() { # ports
   filter=
   for port in "$@"; do filter="${filter:+$filter or }sport = :$port"; done
-  told=' '
+  printed=' '
   ss -Hltnp "$filter" 2>/dev/null | while read -r _ _ _ here _ users; do
     port=${here##*:} address=${here%:*}
     case $users in *pid=[0-9]*) ;; *) printf '%s\n' "$port 0 kernel - - root $address"; continue ;; esac
     while :; do
       case $users in *pid=[0-9]*) users=${users#*pid=} pid=${users%%[!0-9]*} ;; *) break ;; esac
-      case $told in *" $here:$pid "*) continue ;; esac
-      told="$told$here:$pid "
+      case $printed in *" $here:$pid "*) continue ;; esac
+      printed="$printed$here:$pid "
       started_by "$pid"
       # One that has ended in the meantime holds nothing.
       [ -n "$user" ] || continue

@@ -1,7 +1,7 @@
 # Each request of the script behind this goes to the endpoint's own container, or nowhere: neither key nor prompt reaches
 # another process that listens on its port. It stands behind listener.sh.
 curl() {
-  # The descriptor holds that network even when its container ends: nobody else ever listens there.
+  # The descriptor holds that network even when its container ends: no other process ever listens there.
   if [ "$listener_network" = own ]; then nsenter --net=/proc/self/fd/9 curl --connect-to ::127.0.0.1: "$@"
   # On the host's network another may come between two requests.
   elif (listener || { printf 'curl: (7) not asked: %s\n' "$listener_why" >&2; exit 1; }); then command curl "$@"

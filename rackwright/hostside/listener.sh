@@ -1,7 +1,7 @@
-# Functions by which nobody but an endpoint's own container is taken for it. They stand behind those of holders.sh.
+# Functions by which only an endpoint's own container is taken for it. They come after those of holders.sh.
 # Parameters: listener_home (the endpoint's folder).
 # A container with a network of its own is asked in there, where no other process of the host can listen. On the host's own
-# network the kernel must say that the port is the container's, and nobody else's.
+# network the kernel must say that the port is the container's alone.
 listener_name=rackwright-${listener_home##*/}
 listener_port() { # sets `port`: where the current release listens
   port=
@@ -40,7 +40,7 @@ END
     ;;
   esac
 }
-# Fails unless the container runs, and nobody but it listens on its port. Sets `listener_why`, and `listener_taken` where a stranger
+# Fails unless the container runs, and alone listens on its port. Sets `listener_why`, and `listener_taken` where another process
 # is why; `listener_network`, own or shared; file descriptor 9 is the container's network.
 listener() {
   listener_why='' listener_taken='' listener_network=shared listener_id=none
@@ -61,12 +61,12 @@ listener() {
   fi
   if [ "$listener_id" = none ]; then listener_why="its container does not run"; return 1; fi
   [ "$listener_network" = shared ] || return 0
-  command -v ss >/dev/null || { listener_why="nobody knows who listens on port $port without ss; next, on this host: apt-get install iproute2"; return 1; }
+  command -v ss >/dev/null || { listener_why="the listener on port $port cannot be found without ss; next, on this host: apt-get install iproute2"; return 1; }
   case "
 $(holders "$port")" in *" $listener_id "*) return 0 ;; esac
   listener_why="its container does not listen on port $port"
   return 1
 } </dev/null
-listener_stranger() ( # prints who has the port, and nothing where it is nobody else
+listener_stranger() ( # prints the process that has the port; nothing where it is the container
   listener || printf '%s' "$listener_taken"
 )

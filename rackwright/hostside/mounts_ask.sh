@@ -1,4 +1,4 @@
-# Which of the settings' folders lie on a file system that does not answer: whoever touches one waits for ever.
+# Which of the settings' folders are on a file system that does not answer: a process that touches one waits for ever.
 # It runs in the reading's own shell. Parameters: reading_folders.
 reading_hung=' ' reading_remote=
 while read -r _ reading_mount reading_kind _; do

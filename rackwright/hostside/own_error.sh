@@ -1,6 +1,6 @@
 # `own_error`: why an engine died, by its own journal.
 # What an error line of an engine's own processes looks like, once its prefixes are gone: the first pattern that a line
-# matches says its weight, and of the heaviest the last one is told. 0: a line that points at another, or follows from it.
+# matches says its weight, and of the heaviest the last one is printed. 0: a line that points at another, or follows from it.
 # vLLM: its core and workers, before the API server's traceback; SGLang: its scheduler, before the server's "sigquit";
 # TensorRT-LLM: its ranks, before the proxy's "Executor worker returned error".
 error_weights() {
@@ -28,8 +28,8 @@ own_error() { # in a journal on standard input: a line that says why an engine's
       for (i = 1; i <= many; i++) { cut = index(rules[i], " "); weight[i] = substr(rules[i], 1, cut - 1) + 0; rule[i] = substr(rules[i], cut + 1) }
     }
     # systemd begins another start: what an earlier one died of is another matter.
-    /^Starting (rackwright-|LLM endpoint )/ { best = -1; told = ""; traced = chained = served = 0; next }
-    more > 0 && /[^ ]/ { said = $0; sub(/^\([^)]*\) /, "", said); sub(/^ +/, "", said); told = told " " said; more--; next }
+    /^Starting (rackwright-|LLM endpoint )/ { best = -1; message = ""; traced = chained = served = 0; next }
+    more > 0 && /[^ ]/ { said = $0; sub(/^\([^)]*\) /, "", said); sub(/^ +/, "", said); message = message " " said; more--; next }
     {
       said = $0; gsub(/\033\[[0-9;]*[A-Za-z]/, "", said); sub(/\r$/, "", said)
       sub(/^\[[0-9]+,[0-9]+\]<std(err|out)>: ?/, "", said)
@@ -60,7 +60,7 @@ own_error() { # in a journal on standard input: a line that says why an engine's
       if (ours || traced) found += 10
       if (theirs || (served && !ours && !traced)) found = found > 40 ? 40 : found
       if (traced && shaped) { traced = 0; chained = 1 }
-      if (found >= best) { best = found; told = tag said; more = said ~ /validation errors? for/ ? 2 : 0 }
+      if (found >= best) { best = found; message = tag said; more = said ~ /validation errors? for/ ? 2 : 0 }
     }
-    END { if (told != "") printf "%d %s\n", best, told }'
+    END { if (message != "") printf "%d %s\n", best, message }'
 }

@@ -1,4 +1,4 @@
-# Remove a file of ours, and its folder when that is empty and was made for it. Parameters: path folder (or nothing).
+# Remove one of Rackwright's files, and its folder when that is empty and was made for it. Parameters: path folder (or nothing).
 rm -f "$path" || exit 1
 case $path in
   /usr/local/share/ca-certificates/*)

@@ -19,7 +19,7 @@ reading_states=$(systemctl show --property=LoadState,ActiveState,SubState,Result
 # Without systemd there is nothing to ask; where it is and does not answer, nothing is known.
 [ -d /run/systemd/system ] || reading_told=0
 
-# Of all that, this is what a script needs: dockerd's process, which units are up, the processes of ours, and drop-ins of
+# Of all that, this is what a script needs: dockerd's process, which units are up, Rackwright's processes, and drop-ins of
 # ours that are not Rackwright's.
 reading_daemon=0 reading_active= reading_started= reading_dropins=
 set -f

@@ -4,7 +4,7 @@
 case $1 in
   boot)
     systemctl is-active --quiet "$owner" && exit 0
-    # Held back until it is done: a disk that takes nothing any more must not let it start either.
+    # Held back until it is done: a disk that no longer takes writes must not let it start either.
     for file in $held; do
       mkdir -p "${file%/*}" && printf '[Unit]\nConditionPathExists=!%s\n' "$file" >"$file" || exit 1
     done

@@ -28,7 +28,7 @@ SHIPPED = ".rackwright/shipped"
 _WORDS = {"group_vars": "group", "host_vars": "host"}
 SKIPPED = ("group_vars", "host_vars", "vars_plugins")
 """Folders that Ansible does not look into for inventories."""
-NO_FILE = "is no file: a pipe, a socket or a device is not read"
+NO_FILE = "is not a file: a pipe, a socket or a device is not read"
 SITE_VARIABLE = "RACKWRIGHT_SITE"
 DEPLOY = "deploy.py"
 

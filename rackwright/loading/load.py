@@ -239,7 +239,7 @@ def _names(path: Path, name: str) -> list[Problem]:
     """Refuse a name that no host can have: it would be a word of a command, or a folder."""
     if HOST.fullmatch(name):
         return []
-    text = f"{name!r} is no name of a host: letters, digits and ._- make one"
+    text = f"{name!r} is not a host's name: letters, digits and ._- make one"
     return [Problem(Origin(str(path)), (), text, name, code="RW0222")]
 
 

@@ -100,7 +100,7 @@ def release() -> None:
     What `image`, `encodings` and `models` have begun, is collected first.
     """
     collect(name="Image, encodings and models have arrived")
-    apply_concern("release", name="The wanted release of each endpoint lies on the host")
+    apply_concern("release", name="The wanted release of each endpoint is on the host")
 
 
 def options() -> None:

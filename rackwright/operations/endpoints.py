@@ -18,7 +18,7 @@ from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, takes_capacity, waits
 from rackwright.concerns.endpoint.group.members import Stage, is_join
-from rackwright.concerns.endpoint.group.port_isolation import refuse_strangers
+from rackwright.concerns.endpoint.group.port_isolation import refuse_non_members
 from rackwright.concerns.endpoint.release.concern import binding_of
 from rackwright.concerns.endpoint.switch.follow import (
     NothingServesError,
@@ -104,7 +104,7 @@ IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
 def switch_endpoints() -> None:
     """Declare the endpoints, and switch them in each host's own turn."""
     with noted(ENDPOINT.name):
-        line_up(name="Hosts that must switch stand in inventory order")
+        line_up(name="Hosts that must switch are queued in inventory order")
         switch(name="Each endpoint runs its wanted release and has answered")
 
 
@@ -257,7 +257,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         with _rules_of_what_serves(host, turn):
             _switch_all(host, remaining.changes)
         perform_others(turn.others, Stage.AFTER)
-        _knock_as_stranger(host)
+        _probe_as_non_member(host)
     except StepFailedError as error:
         return _failed_turn(host, turn, error)
     finally:
@@ -315,11 +315,11 @@ def _restart_first(turn: HostTurn) -> tuple[list[Change], HostTurn]:
     return first, replace(turn, changes=[change for change in turn.changes if change not in first])
 
 
-def _knock_as_stranger(host: Host) -> None:
+def _probe_as_non_member(host: Host) -> None:
     """Let only the hosts of an endpoint reach what connects them; a host that serves alone is not asked."""
     settings = settings_of(host)
     if settings.group is not None:
-        refuse_strangers(host, settings.group, settings.all_endpoints[settings.group.endpoint].port)
+        refuse_non_members(host, settings.group, settings.all_endpoints[settings.group.endpoint].port)
 
 
 @contextmanager
@@ -341,7 +341,7 @@ def _let_rules_follow(host: Host) -> None:
         announce_changes(host, changes)
         carry_out_all(host, changes)
     except StepFailedError as error:
-        text = f"the rules of a port that nothing listens on any more could not be taken away: {error.text}"
+        text = f"the rules of a port without a listener could not be taken away: {error.text}"
         complain(host, coded(error.code, text))
 
 
@@ -441,7 +441,7 @@ def _leave_absent(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra p
 
 def _leave(host: Host, why: str) -> None:
     """Say that a host's turn never came; it is a state, and no error of the host's."""
-    text = f"not switched: {why}; it serves what it served"
+    text = f"not switched: {why}; the previous release serves"
     note("host", host=host.name, state=RunState.NOT_SWITCHED, text=text)
     shout(host, text)
 

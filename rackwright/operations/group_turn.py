@@ -131,7 +131,7 @@ def how_together(turn: GroupTurn) -> str:
     group = turn.group
     unit, others = unit_name(group.endpoint), " ".join(member.address for member in group.members[1:])
     return (
-        f"its hosts start together by themselves as soon as they are in line with {group.head.host} again; next, on "
+        f"its hosts start together automatically as soon as they match {group.head.host} again; next, on "
         f"{group.head.host}: journalctl -u {unit} --lines 20; for one in {others}; do ping -c 3 -I "
         f"{group.head.address} $one; done; on {', '.join(group.hosts[1:])}: systemctl status {unit}"
     )

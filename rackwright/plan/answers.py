@@ -76,7 +76,7 @@ def parse_units(output: str) -> dict[str, dict[str, str]]:
     names, _, text = output.partition("\n")
     blocks = text.strip("\n").split("\n\n") if text.strip("\n") else []
     if blocks and len(blocks) != len(names.split()):
-        raise ReadingError(f"systemd told of {len(blocks)} units, and was asked for: {names}", code="RW0502")
+        raise ReadingError(f"systemd reported {len(blocks)} units, and was asked for: {names}", code="RW0502")
     rows = (dict(row.split("=", 1) for row in block.split("\n") if "=" in row) for block in blocks)
     return dict(zip(names.split(), rows, strict=False))
 

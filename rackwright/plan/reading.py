@@ -26,7 +26,7 @@ PRELUDE = """\
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 have() { command -v "$1" >/dev/null 2>&1; }
 carry() {
-  [ -f "$2" ] && [ -r "$2" ] || { printf '%s\\n' "$2 is no file that can be read" >&2; exit 9; }
+  [ -f "$2" ] && [ -r "$2" ] || { printf '%s\\n' "$2 is not a file that can be read" >&2; exit 9; }
   printf '%s %s:%s\\n' "$1" "$reading_nonce" "$2"; printf '%s\\0' "$2" >&4
 }
 show() {

@@ -214,14 +214,14 @@ def _untroubled(
     if not missing and not pending and status == ExitCode.DONE:
         return ExitCode.DONE, f"done: {done}"
     parts = [
-        *([f"{', '.join(missing)} did not come to their switch"] if missing else []),
+        *([f"{', '.join(missing)} did not reach their switch"] if missing else []),
         *([f"{', '.join(pending)} did not converge"] if pending else []),
     ]
     what = "; ".join(parts) or "not everything was done"
     anew = f"rackwright rollout {inventory}"
     again = f"{FIX}, then {anew}" if forward.mistaken else "rackwright resume" if parts else anew
     code = stopped(changed) if parts else ExitCode.ERROR
-    return code, coded("RW0615", f"{what}, see above; {done}; what served goes on serving; next: {again}")
+    return code, coded("RW0615", f"{what}, see above; {done}; what served keeps serving; next: {again}")
 
 
 def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
@@ -287,7 +287,7 @@ def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[E
     if refused or missing or status != ExitCode.DONE:
         which = ", ".join([*refused, *missing]) or "some hosts"
         return stopped(found.named(*WELL)), coded(
-            "RW0616", f"{which} did not roll back, and serve what they served; see above"
+            "RW0616", f"{which} did not roll back, and serve the same release as before; see above"
         )
     back, same = len(found.named(RunState.SWITCHED)), len(found.named(RunState.UNCHANGED))
     return ExitCode.DONE, f"done: {back} rolled back, {same} ran it already; the settings still ask for the newer one"

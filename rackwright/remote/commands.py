@@ -119,7 +119,7 @@ def under_lease(
     """
     writer = part_of(host.state, Writers).by_host.get(host.name)
     if writer is None or writer.is_over:
-        raise LeaseLostError("this run holds no lease on the host any more, so nothing more was changed here")
+        raise LeaseLostError("this run no longer holds the host's lease, so nothing more was changed here")
     shell = _shell_of(step)
     script = writer.checked(shell.script, writes)
     ok, output = remote(host, command_of(replace(shell, script=script)), twice=twice)

@@ -54,7 +54,7 @@ class _Probe:
         failed: list[ProbeResult] = []
         try:
             for prober in self._let_in():
-                result = self._knock(prober)
+                result = self._probe_from(prober)
                 if not result.why:
                     return reachable(self.client_port, prober, failed)
                 failed.append(result)
@@ -114,10 +114,10 @@ class _Probe:
 
     # -- what they see
 
-    def _knock(self, prober: Prober) -> ProbeResult:
+    def _probe_from(self, prober: Prober) -> ProbeResult:
         if prober.name == HERE:
             return ProbeResult(prober, probe(self.client_port.address or self._asked, self.client_port.port))
-        script = host_script("knock", address=self._inside, port=self.client_port.port, seconds=SECONDS)
+        script = host_script("port_probe", address=self._inside, port=self.client_port.port, seconds=SECONDS)
         return ProbeResult(prober, why_probe_failed(self._on(prober, script)))
 
     def _on(self, prober: Prober, script: str) -> list[str]:

@@ -88,7 +88,7 @@ def choose_participants(
     going = _without(present, [*away, *bereft])
     if not going:
         raise RackwrightError(
-            "every host is left aside, or serves together with one that is; nothing was done\n"
+            "every host is skipped, or serves together with one that is; nothing was done\n"
             + "\n".join(f"{host}: {why}" for host, why in bereft.items()),
             code="RW0846",
         )

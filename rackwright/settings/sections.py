@@ -209,7 +209,7 @@ SomeOf = Annotated[str, BeforeValidator(_amount), Field(pattern=SOME)]
 def _network(value: str) -> str:
     try:
         if "%" in value:
-            raise ValueError("a zone is no part of a network")
+            raise ValueError("a network has no zone")
         return str(ipaddress.ip_network(value, strict=False))
     except ValueError:
         raise ValueError("must be a network such as 10.0.0.0/8") from None
@@ -220,7 +220,9 @@ Cidr = Annotated[str, AfterValidator(_network)]
 
 def _allowed(value: object) -> object:
     if value in ([], ()):
-        raise ValueError("an empty list would let nobody in; write any to open the port to everybody, or leave it out")
+        raise ValueError(
+            "an empty list would let no client in; write any to open the port to everybody, or leave it out"
+        )
     if isinstance(value, str) and value not in ("private", "any"):
         raise ValueError("must be private, any, or a list of networks such as [10.0.0.0/8]")
     return value
@@ -258,7 +260,7 @@ def _bind_address(value: str) -> str:
     try:
         ipaddress.ip_address(value)
         if percent and not ZONE.fullmatch(zone):
-            raise ValueError("the zone is no interface")
+            raise ValueError("the zone is not an interface")
     except ValueError:
         raise ValueError("must be an address of the host, as 127.0.0.1, 0.0.0.0 for IPv4, or :: for IPv6") from None
     return value

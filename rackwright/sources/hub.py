@@ -108,7 +108,7 @@ def _plain(file: TreeFile, hub: str) -> bool:
     if is_plain(file.path):
         return True
     raise SourceError(
-        f"{host_of(hub)} names a file that cannot lie in a model's folder: {file.path!r}; check mirrors.hub and "
+        f"{host_of(hub)} names a file that cannot be in a model's folder: {file.path!r}; check mirrors.hub and "
         "model.repository, or leave the file out by model.exclude",
         code="RW0990",
     )

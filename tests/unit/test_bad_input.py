@@ -299,7 +299,7 @@ def test_a_name_that_is_no_hosts_is_refused(site: Path, name: str) -> None:
     write_inventory(site, repr({"rack": [name]}))
     told = refusal(site)
     assert "inventory/x.py" in told, told
-    assert "is no name of a host" in told, told
+    assert "is not a host's name" in told, told
 
 
 @pytest.mark.parametrize("name", ["-oProxyCommand=x", "a b", ""])
@@ -352,7 +352,7 @@ def test_an_inventory_that_is_a_pipe_is_not_opened(site: Path, name: str, capsys
     (site / "inventory" / name).unlink(missing_ok=True)
     os.mkfifo(site / "inventory" / name)
     told = told_by("check", site, name, capsys)
-    assert f"RW0226: {site}/inventory/{name} is no file: a pipe" in told, told
+    assert f"RW0226: {site}/inventory/{name} is not a file: a pipe" in told, told
 
 
 @pytest.mark.parametrize("name", ["deploy.py", "tasks/own.py"])
@@ -360,7 +360,7 @@ def test_a_deploy_file_that_is_a_pipe_is_not_opened(site: Path, name: str) -> No
     (site / "tasks").mkdir()
     (site / name).unlink(missing_ok=True)
     os.mkfifo(site / name)
-    assert f"RW0226: {site}/{name} is no file: a pipe" in refusal(site)
+    assert f"RW0226: {site}/{name} is not a file: a pipe" in refusal(site)
 
 
 def test_a_configuration_of_ansible_that_is_a_pipe_is_not_opened(
@@ -370,7 +370,7 @@ def test_a_configuration_of_ansible_that_is_a_pipe_is_not_opened(
     monkeypatch.setenv("RACKWRIGHT_SITE", str(site))
     assert main(["check"]) == 1
     coded_refusal(capsys.readouterr().err, "RW0226", f"{site}/ansible.cfg ", "a pipe")
-    with pytest.raises(SettingsError, match="is no file: a pipe"):
+    with pytest.raises(SettingsError, match="is not a file: a pipe"):
         environment(site)
 
 

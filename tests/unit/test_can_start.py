@@ -117,7 +117,7 @@ GONE: dict[str, tuple[dict[str, Any], str]] = {
     "nothing can be written to /proc": ({"written": "/no/such /proc"}, "disk"),
     "Docker does not answer": ({"info": {}}, "docker"),
     "containerd does not answer": ({"info": {"ServerVersion": "1", "ContainerdCommit": {"ID": "N/A"}}}, "docker"),
-    "/no/such-runtime, by which Docker starts containers, is not on this host any more": (
+    "/no/such-runtime, by which Docker starts containers, is no longer on this host": (
         {"info": {"ServerVersion": "1", "Runtimes": {**RUNTIMES, "nvidia": {"path": "/no/such-runtime"}}}},
         "needs",
     ),
@@ -127,11 +127,11 @@ GONE: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "dockerd does not know the runtime nvidia": ({"info": {"ServerVersion": "1", "Runtimes": {"runc": {}}}}, "needs"),
     "Failed to initialize NVML: Driver/library version mismatch": ({"smi": f"echo '{MISMATCH}'; exit 18"}, "gpu"),
-    f"release abc could not start: its image is not on this host any more; next, on it: docker pull {IMAGE}": (
+    f"release abc could not start: its image is no longer on this host; next, on it: docker pull {IMAGE}": (
         {"needs": f"image {IMAGE}\n", "images": "echo 'Error: No such image: x'; exit 1"},
         "needs",
     ),
-    "release abc could not start: /no/such/folder is not on this host any more": (
+    "release abc could not start: /no/such/folder is no longer on this host": (
         {"needs": "path /\npath /no/such/folder\n"},
         "needs",
     ),

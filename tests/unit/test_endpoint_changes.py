@@ -324,7 +324,7 @@ def test_what_runs_already_is_proven_without_a_switch() -> None:
     assert not step.restarts
     assert "systemctl start" not in assigned(step, "forward")
     assert '"$JOB/pointed"' not in assigned(step, "forward")
-    assert "points at any more" in assigned(step, "prepare")
+    assert "no longer the one that the endpoint points at" in assigned(step, "prepare")
 
 
 def test_the_log_of_an_unhealthy_endpoint_is_kept_before_it_restarts() -> None:
@@ -643,7 +643,7 @@ def test_asked_to_it_is_drained_kept_aside_and_recorded_before_the_switch() -> N
     assert aside.owns == (Owned("aside", "rackwright-llm.service"),)
     [step] = aside.steps
     assert isinstance(step, Job), "a drain may take minutes, and has something to say"
-    assert step.script.index("connections open") < step.script.index("aside=/var/lib/rackwright/aside")
+    assert step.script.index("connections open") < step.script.index("folder=/var/lib/rackwright/aside")
     assert proved(switch).serving
     found = [aside, switch]
     assert takes_capacity(found, SeenEndpoints(True, {"llm": BY_HAND}, dict(BOOT), True))

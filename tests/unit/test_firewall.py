@@ -443,7 +443,7 @@ def test_allow_from_in_one_family_closes_the_other() -> None:
 
 
 def test_an_endpoint_on_loopback_that_names_networks_is_told_so() -> None:
-    assert "lets nobody in" in report(host(bind="127.0.0.1", allow_from=["10.1.0.0/16"]), seen())
+    assert "lets no client in" in report(host(bind="127.0.0.1", allow_from=["10.1.0.0/16"]), seen())
     assert report(host(bind="127.0.0.1"), seen()) == ""
 
 

@@ -146,7 +146,7 @@ def test_a_port_that_answers_a_stranger_is_refused(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(port_isolation, "note", lambda _, **told: rows.append(told))
         head: Any = SimpleNamespace(name="h1")
         with pytest.raises(StepFailedError, match=r"h2 127\.0\.0\.2:\d+ answers ") as refused:
-            port_isolation.refuse_strangers(head, group, 8000)
+            port_isolation.refuse_non_members(head, group, 8000)
         assert refused.value.code == "RW2440"
-    port_isolation.refuse_strangers(head, group, 8000)
+    port_isolation.refuse_non_members(head, group, 8000)
     assert [row["mark"] for row in rows] == ["refused", "proved"]

@@ -27,10 +27,10 @@ def test_bare_rackwright_prints_help(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["rolout", "inventory/b200.py"], "there is no command rolout; next: rackwright rollout inventory/b200.py"),
-        (["deploy", "x"], "there is no command deploy: a deploy is pyinfra's own command; next: pyinfra INVENTORY"),
+        (["rolout", "inventory/b200.py"], "unknown command rolout; next: rackwright rollout inventory/b200.py"),
+        (["deploy", "x"], "unknown command deploy: a deploy is pyinfra's own command; next: pyinfra INVENTORY"),
         (["setup"], "next: pyinfra INVENTORY deploy.py (a fresh site: rackwright init DIR)"),
-        (["app", "logs"], "there is no command app; next: rackwright logs INVENTORY"),
+        (["app", "logs"], "unknown command app; next: rackwright logs INVENTORY"),
         (
             ["restart", "i.py"],
             "next: rackwright reboot INVENTORY --limit HOST, or for one endpoint: ",
@@ -38,7 +38,7 @@ def test_bare_rackwright_prints_help(capsys: pytest.CaptureFixture[str]) -> None
         (["-l", "gpu01"], "options stand behind a command, and instead of -l: --limit HOST|GROUP"),
         (["--check"], "instead of --check: rackwright plan INVENTORY"),
         (["app", "details"], "next: rackwright status INVENTORY"),
-        (["xyzzy"], "there is no command xyzzy; next: rackwright --help"),
+        (["xyzzy"], "unknown command xyzzy; next: rackwright --help"),
     ],
 )
 def test_a_verb_that_there_is_not(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

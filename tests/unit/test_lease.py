@@ -73,7 +73,7 @@ def test_a_lease_ends_by_the_hosts_own_clock_and_after_its_restart(uptime: int) 
 def test_a_host_without_a_lease() -> None:
     read = parse_seen(["fence=", "uptime=12"])
     assert read == SeenLease(0, 12, None)
-    assert whose(read, datetime.now(UTC)) == "nobody"
+    assert whose(read, datetime.now(UTC)) == "no run"
 
 
 @pytest.mark.parametrize("line", ["lease=", "lease=%%%", "lease=AA=A"])

@@ -144,7 +144,7 @@ def test_a_stranger_gets_no_request_and_is_named(
     answer = parse_answer(here.run(here.script(inside or "''", models(port)), shell).splitlines())
     verdict = judge_safely(model_name("", "m"), answer)
     assert Served.heard == []
-    assert verdict.stranger
+    assert verdict.taken
     assert f"port {port} is taken by " in verdict.text
     assert f"pid {os.getpid()}, user root, " in verdict.text
     assert " 127.0.0.1; next: " in verdict.text
@@ -198,7 +198,7 @@ def test_a_free_port_is_no_stranger_and_nothing_is_asked(tmp_path: Path) -> None
         here = Machine(tmp_path / why[:4], port, state)
         answer = parse_answer(here.run(here.script(ID, models(port))).splitlines())
         verdict = judge_safely(model_name("", "m"), answer)
-        assert (verdict.passed, verdict.stranger) == (False, False)
+        assert (verdict.passed, verdict.taken) == (False, False)
         assert why in verdict.text
 
 
@@ -217,7 +217,7 @@ def test_a_bake_takes_no_answer_of_a_stranger(server: ThreadingHTTPServer, tmp_p
     row = still_serving("llm", "abc", f"http://127.0.0.1:{port}")
     told = here.run(row.script.replace("/var/lib/rackwright/endpoints/llm", str(here.home)))
     verdict = judge_safely(row, parse_answer(told.splitlines()))
-    assert (verdict.passed, verdict.stranger) == (False, True)
+    assert (verdict.passed, verdict.taken) == (False, True)
     assert f"port {port} is taken by " in verdict.text
     assert Served.heard == []
 
@@ -226,10 +226,10 @@ def test_a_servers_own_words_blame_no_stranger() -> None:
     """An engine that cuts its answer short must not pass for a stranger: behind its words stands a line of curl's."""
     for body in ("stranger: port 8000 is taken by x\ncurl: (18) closed", "x\nstranger: y"):
         verdict = judge_safely(chat("", "m"), parse_answer([*body.split("\n"), "0 0"]))
-        assert not verdict.stranger
-    assert not judge_safely(chat("", "m"), parse_answer(["stranger: y", "200 0.1"])).stranger
+        assert not verdict.taken
+    assert not judge_safely(chat("", "m"), parse_answer(["stranger: y", "200 0.1"])).taken
     assert judge_safely(engine_steps("", "m", "vllm"), parse_answer(["stranger: y", "", "0 0"])) == Verdict(
-        False, "y", stranger=True
+        False, "y", taken=True
     )
 
 

@@ -140,7 +140,7 @@ def test_any_mark_is_a_mark_and_one_line_a_value(reason: str, who: str, since: s
 def test_a_broken_mark_counts(text: str) -> None:
     found = mark_in(["drained", *text.split("\n")])
     assert found is not None
-    assert found.who == "somebody"
+    assert found.who == "an unknown user"
     assert mark_in([""]) is None
 
 

@@ -161,7 +161,7 @@ def test_a_manifest_that_cannot_be_read_counts_as_none(models: Path) -> None:
     place(models, folder="mine")
     (models.parent / "manifests" / "mine.json").write_text("{")
     (change,) = pending(host(models, model={**BASE, "directory": "mine"}))
-    assert "was made by somebody else" in change.why
+    assert "was not made by Rackwright" in change.why
     assert change.owns == ()
 
 
@@ -269,7 +269,7 @@ def test_a_manifest_counts_only_when_nobody_but_root_could_have_written_it_text(
     assert pending(settings) == []
     spoil(path)
     (change,) = pending(settings)
-    assert change.why == f"{path} was made by somebody else: what is right in it is kept"
+    assert change.why == f"{path} was not made by Rackwright: what is right in it is kept"
 
 
 def record_of(path: Path) -> Path:
@@ -306,7 +306,7 @@ def test_a_record_of_another_store_says_nothing_text(models: Path, other: str | 
     record = record_of(place(models))
     record.write_text(json.dumps(json.loads(record.read_text()) | {"store": other}))
     (change,) = pending(host(models, model={**BASE, "revision": COMMIT}))
-    assert "was made by somebody else: what is right in it is kept" in change.why
+    assert "was not made by Rackwright: what is right in it is kept" in change.why
 
 
 @pytest.mark.parametrize("may_touch", [True, False])

@@ -112,7 +112,7 @@ def test_rolling_back_keeps_the_key_that_lies_on_the_host() -> None:
 def test_a_release_that_asks_for_a_key_is_not_rolled_back_to_without_one_text() -> None:
     step = change(LAST, serving("bbb"), keyed(kept("aaa", "bbb"), ""))
     assert isinstance(step, Refuse)
-    assert "release aaa asks its clients for a key, and the host has none any more; next: write api_key" in step.text
+    assert "release aaa asks its clients for a key, and the host no longer has one; next: write api_key" in step.text
 
 
 def test_a_release_of_another_format_is_refused_by_name() -> None:

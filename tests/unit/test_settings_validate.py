@@ -69,7 +69,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"allow_from": []},
-        "allow_from: an empty list would let nobody in; write any to open the port to everybody, or leave it out",
+        "allow_from: an empty list would let no client in; write any to open the port to everybody, or leave it out",
     ),
     (
         {"bind": "somewhere"},

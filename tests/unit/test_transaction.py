@@ -367,7 +367,7 @@ def test_a_hook_knows_its_endpoint_and_has_a_time_limit(
 
 LOADING = """
 event() { printf '%s\\n' "$2"; }
-stranger() { printf %s "${taken_by:-}"; }
+port_holder() { printf %s "${taken_by:-}"; }
 sleep() { :; }
 systemctl() {
   [ "$waited" -ge 5 ] && echo ActiveState=active || echo ActiveState=activating
@@ -412,7 +412,7 @@ DYING = """
 event() { printf '%s\\n' "$2"; }
 sleep() { :; }
 journalctl() { :; }
-stranger() { printf %s "${taken_by:-}"; }
+port_holder() { printf %s "${taken_by:-}"; }
 durable_file() { cat >/dev/null; }
 systemctl() {
   case $1 in
@@ -426,7 +426,7 @@ state=failed
 BEFORE, AFTER = "1", "9000000000000000"
 """When its process began, in microseconds since boot: long ago, and later than any test."""
 TOLD = "switching to release abc"
-ANEW = ["what had begun to start before has ended: starting anew", "started"]
+ANEW = ["an earlier start has ended: starting again", "started"]
 DEAD = "the server died after 0 s; its last lines:"
 
 

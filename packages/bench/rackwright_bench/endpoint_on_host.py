@@ -163,7 +163,7 @@ class Measuree:
             shell = command_of(Shell(script, timeout=SECONDS))
             ok, output = remote(self.one.host, shell, timeout=SECONDS + 10, quiet=True)
         except (StepFailedError, TimeoutError) as error:
-            raise RackwrightError(f"{self.host} cannot be asked any more: {error}", code="RW1509") from error
+            raise RackwrightError(f"{self.host} can no longer be asked: {error}", code="RW1509") from error
         return "\n".join(output.stdout_lines) if ok else ""
 
     # -- what counts tokens

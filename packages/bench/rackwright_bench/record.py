@@ -89,7 +89,7 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
                 text = event["text"]
     if begin.get("purpose") != BENCH:
         raise RackwrightError(
-            f"run {run} is no bench ({begin.get('what', 'unknown')}); next: rackwright runs", code="RW1513"
+            f"run {run} is not a bench ({begin.get('what', 'unknown')}); next: rackwright runs", code="RW1513"
         )
     variants.pop("", None)
     pools = {name: pooled(rounds) for name, rounds in cells.items()}

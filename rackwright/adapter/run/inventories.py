@@ -86,7 +86,7 @@ def load_inventory(path: str | Path, arguments: bool = True, choice: Choice = EV
     """
     inventory = Path(path).expanduser()
     if not inventory.exists():
-        raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}", code="RW1306")
+        raise SettingsError(f"{path}: inventory not found; next: ls {inventory.parent}", code="RW1306")
     refuse_no_file(inventory)
     if not is_python(inventory):
         loaded = load(listing_of(inventory), data_given(), choice)

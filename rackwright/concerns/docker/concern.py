@@ -55,7 +55,8 @@ def refusals(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     except BrokenDaemonJsonError as error:
         return [Change("configure Docker", f"{DAEMON_JSON} is broken", (Refuse(error.text, code=error.code),))]
     texts = [
-        f"docker.users: there is no user {user} on this host; create it (adduser {user}) or take it out of the settings"
+        f"docker.users: user {user} does not exist on this host; create it (adduser {user}) "
+        "or take it out of the settings"
         for user in wanted.settings.docker.users
         if user not in reading.users
     ]

@@ -106,7 +106,8 @@ def joined(output: str, answers: Answers) -> str:
         found.append("restarting=yes")
     if answers.info is not None:
         found.append(f"info {base64.b64encode(json.dumps(answers.info).encode()).decode()}")
-    foreign = [one for one in answers.containers or () if one.running and not one.name.startswith("rackwright-")]
+    running = [container for container in answers.containers or () if container.running]
+    foreign = [container for container in running if not container.name.startswith("rackwright-")]
     found.append(f"foreign={len(foreign)}")
     serving = (endpoint_of(unit) for unit in answers.units if answers.is_active(unit))
     return "\n".join([output, *found, *(f"serving {name}" for name in serving if name)])

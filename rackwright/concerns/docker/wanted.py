@@ -41,7 +41,7 @@ def _authority(settings: HostSettings) -> str | None:
         return None
     file = settings.site / Path(path).expanduser()
     if file.exists() and not file.is_file():
-        raise SettingsError(f"paths.private_ca: {path} cannot be read: it is no file", code="RW2102")
+        raise SettingsError(f"paths.private_ca: {path} cannot be read: it is not a file", code="RW2102")
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:

@@ -68,7 +68,7 @@ def parse_mark(text: str | None) -> Drained | None:
     values: Mapping[str, str] = pairs(text)
     fields = {key: _line(values.get(key, "")) for key in ("reason", "who", "since")}
     return Drained(
-        fields["reason"] or "no reason given", fields["who"] or "somebody", fields["since"] or "an unknown time"
+        fields["reason"] or "no reason given", fields["who"] or "an unknown user", fields["since"] or "an unknown time"
     )
 
 

@@ -135,6 +135,7 @@ def warnings(endpoints: Mapping[str, EndpointSettings]) -> Iterable[str]:
         if endpoint.is_open:
             yield f"port {endpoint.port} of endpoint {name} is open to all who reach this host (allow_from: any)"
         if endpoint.is_closed_by_hand and endpoint.is_local:
-            yield f"allow_from of endpoint {name} lets nobody in, as it answers on {endpoint.address} only: change bind"
+            only = f"it answers on {endpoint.address} only"
+            yield f"allow_from of endpoint {name} lets no client in, as {only}: change bind"
         if unreached := unreached_text(endpoint):
             yield f"endpoint {name}: {unreached}"

@@ -53,10 +53,10 @@ def refusing(endpoint: str, to: str, port: str, version: int, networks: Sequence
 
 def _ports(endpoints: Listeners, version: int) -> Iterator[tuple[str, EndpointSettings, list[str]]]:
     """Yield the endpoints that are not open to all clients of this IP version, with their allowed networks."""
-    for name, one in endpoints:
-        networks = networks_of(one, version)
-        if not one.is_local and speaks(one.address, version) and EVERYBODY[version] not in networks:
-            yield name, one, networks
+    for name, endpoint in endpoints:
+        networks = networks_of(endpoint, version)
+        if not endpoint.is_local and speaks(endpoint.address, version) and EVERYBODY[version] not in networks:
+            yield name, endpoint, networks
 
 
 def _lines(endpoints: Listeners, bridge: str) -> Iterator[str]:

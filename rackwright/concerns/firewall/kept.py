@@ -51,7 +51,7 @@ def door_file(endpoint: str) -> str:
 
 def drop_in_text() -> str:
     """Return the text of that drop-in, the same for every endpoint."""
-    return render_own("rackwright-door.conf.j2", script=SCRIPT)
+    return render_own("rackwright-port.conf.j2", script=SCRIPT)
 
 
 def directives(text: str) -> list[str]:

@@ -112,7 +112,7 @@ def parse_lease(text: str) -> Lease | None:
     values = pairs(text)
     number, _, run = values.get("id", "").partition(".")
     holder = LeaseHolder(
-        user=values.get("user", "somebody"),
+        user=values.get("user", "unknown"),
         machine=values.get("machine", "an unknown machine"),
         purpose=values.get("purpose", ""),
         place=values.get("place", ""),
@@ -142,7 +142,7 @@ def whose(reading: SeenLease, now: datetime) -> str:
     now: this machine's time, with its zone, at which the host was read.
     """
     if reading.lease is None:
-        return "nobody"
+        return "no run"
     holder = reading.lease.holder
     since = now - timedelta(seconds=reading.age)
     purpose = holder.purpose or "no purpose given"

@@ -41,7 +41,7 @@ PATIENCE = 45
 """Seconds that a command of the previous writer has to end."""
 RENEWAL = 30
 """Seconds that a host may take to renew a lease."""
-GOODBYE = 3
+RELEASE_TIME = 3
 """Seconds that this run's command has to end before its lease is left to expire."""
 
 
@@ -187,7 +187,7 @@ def give_back(host: Host, hold: Hold) -> None:
         return
     going = spawn(lambda: _release_on_disconnect(host, hold))
     # A connection that hangs must not hold up the end of the run.
-    going.join(3 * GOODBYE)
+    going.join(3 * RELEASE_TIME)
     hold.ended.set()
 
 
@@ -207,6 +207,6 @@ def clear_dead(host: Host, reading: SeenLease) -> None:
 def _release(host: Host, lease_id: str) -> None:
     if is_lost(host):
         return
-    script = host_script("lease_release", lease=LEASE, id=lease_id, patience=GOODBYE)
+    script = host_script("lease_release", lease=LEASE, id=lease_id, patience=RELEASE_TIME)
     with suppress(StepFailedError):
-        remote(host, command_of(Shell(script, timeout=3 * GOODBYE)), quiet=True)
+        remote(host, command_of(Shell(script, timeout=3 * RELEASE_TIME)), quiet=True)

@@ -407,7 +407,7 @@ def _change(wanted: WantedModel, model: SeenModel | None, reading: SeenModels) -
     label = f"{source.repository} at {source.revision[:12]}"
     if model is None:
         if wanted.folder in reading.foreign and not reading.read_only:
-            why = f"{wanted.folder} was made by somebody else: what is right in it is kept"
+            why = f"{wanted.folder} was not made by Rackwright: what is right in it is kept"
             return _job(wanted, f"verify {label}, and complete it", why, owned=False)
         if reading.read_only:
             why = f"{wanted.folder.rpartition('/')[0]} is read-only, and not verified by this host yet"

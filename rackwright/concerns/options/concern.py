@@ -199,7 +199,7 @@ def _refuse(wanted: WantedOptions, verdict: ImageVerdict) -> Change:
     release = wanted.release
     rows = [f"  {release.spec.engine_file}: {row.key or '(no key named)'}: {row.reason}" for row in verdict.refused]
     head = f"endpoint {release.spec.name}: release {release.hash} is refused by its own image {release.spec.image}:"
-    text = "\n".join([head, *rows, f"what serves goes on serving; next: {_next(wanted)}"])
+    text = "\n".join([head, *rows, f"what serves keeps serving; next: {_next(wanted)}"])
     return Change(
         f"switch endpoint {release.spec.name}", "its image refuses its options", (Refuse(text, code="RW3001"),)
     )
@@ -239,7 +239,7 @@ def docker_run(wanted: WantedOptions, folder: str) -> list[str]:
     spec = wanted.release.spec
     # The engine's file with its key is made by the first start, and is not checked.
     own_key = keyed_dir(spec.name)
-    binds = [(one.source, one.target) for one in spec.mounts if not one.writable and one.source != own_key]
+    binds = [(mount.source, mount.target) for mount in spec.mounts if not mount.writable and mount.source != own_key]
     words = [*_alone(wanted), *_with_gpu(wanted), "--tmpfs", SCRATCH_MOUNT]
     # Unlike --volume, this does not make a folder that is missing.
     for source, target in (*binds, (folder, RELEASE_MOUNT)):
@@ -299,7 +299,7 @@ def _with_gpu(options: WantedOptions) -> list[str]:
 def report(releases: tuple[WantedOptions, ...], reading: SeenOptions) -> str:
     """Report releases that are not proven and whose image could not be asked."""
     rows = [(wanted.release, reading.get(wanted.key)) for wanted in releases if not wanted.spared]
-    doubts = [(wanted.release, one) for wanted in releases for one in wanted.misfits if not one.certain]
+    doubts = [(wanted.release, misfit) for wanted in releases for misfit in wanted.misfits if not misfit.certain]
     drafts = [f"draft of endpoint {release.spec.name}: it may not load: {one.text}" for release, one in doubts]
     not_asked = [
         f"options of endpoint {release.spec.name}: not checked inside the image: {verdict.why}"

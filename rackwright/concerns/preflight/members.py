@@ -86,14 +86,13 @@ def reached(case: Case) -> Verdicts:
 def large(case: Case) -> Verdicts:
     """Check that packets of this host's full size arrive undivided; only where a small one was answered."""
     mtu = case.machine.number("members.mtu")
-    for one in case.machine.members if mtu else ():
-        if not one.pinged:
+    for member in case.machine.members if mtu else ():
+        if not member.pinged:
             continue
-        fix = (
-            f"give both interfaces and each switch between them one MTU: ping -M do -s {(mtu or 0) - 28} {one.address}"
-        )
-        text = f"{_named(case, one.address)}: packets of {mtu} bytes {'arrive' if one.large else 'do not arrive'}"
-        yield one.large, text, fix
+        ping = f"ping -M do -s {(mtu or 0) - 28} {member.address}"
+        fix = f"give both interfaces and each switch between them one MTU: {ping}"
+        text = f"{_named(case, member.address)}: packets of {mtu} bytes {'arrive' if member.large else 'do not arrive'}"
+        yield member.large, text, fix
 
 
 def alike(case: Case) -> Verdicts:

@@ -170,7 +170,7 @@ def foreign_units(case: Case) -> Verdicts:
     """Refuse units and containers made by hand under Rackwright's names, unless `releases.foreign_units` is `aside`."""
     for unit, sentences in case.foreign.items():
         text = " and ".join(sentences)
-        yield case.aside, f"{text}{', and is kept aside' if case.aside else ''}", next_step(unit)
+        yield case.moves_away, f"{text}{', and will be moved away' if case.moves_away else ''}", next_step(unit)
 
 
 SOFTWARE = (

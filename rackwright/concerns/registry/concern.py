@@ -111,7 +111,7 @@ def changes(wanted: WantedLogin, reading: SeenLogin) -> list[Change]:
 def _keep(wanted: WantedLogin, auth: Secret, reading: SeenLogin) -> list[Change]:
     if reading.digest == digest(reading.salt, auth):
         return [] if reading.mode == "600:root" else [_protect(reading)]
-    why = "there is none" if reading.digest is None else "the stored one differs"
+    why = "it is not stored yet" if reading.digest is None else "the stored one differs"
     step = Shell(_edit(wanted.registry, "put"), stdin=auth)
     return [Change(f"store the login at {wanted.registry} for root only", why, (step,), owns=_owned(wanted))]
 

@@ -143,7 +143,7 @@ ORDER: Mapping[str, Changes] = {
     "model": _each("model", "remove the model", models.remove_script),
     "image": _each("image", "remove the image", _image),
     "daemon_key": _daemon_keys,
-    "aside": _each("aside", "put back what was kept aside:", put_back_script),
+    "aside": _each("aside", "put back what was moved away:", put_back_script),
     "group_member": _each("group_member", "take out of its group", _group_member),
     "hold": _holds,
     "package": _packages,

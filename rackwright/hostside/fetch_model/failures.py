@@ -95,7 +95,7 @@ def _retry_after(response: Any) -> float:
         return 0
 
 
-TOLD = {
+TEXTS = {
     "gated:": (
         "{repository} is gated, and no models.hub_token is set",
         "accept the licence at {page}, set models.hub_token (ansible-vault encrypt_string), and run again",
@@ -166,7 +166,7 @@ TOLD = {
         "let the server of the store allow it (its root_squash?), or set models.folder to a folder of this host",
     ),
     "changed": (
-        "somebody wrote to {text} while it was being verified",
+        "another process wrote to {text} while it was being verified",
         "find out who writes to {folder}, and run again",
     ),
     "nothing": (
@@ -197,4 +197,4 @@ def explain(failure: DownloadError, repository: str, revision: str, token: bool,
         "tries": TRIES,
         "page": f"https://huggingface.co/{repository}",
     }
-    return [template.format(**values).rstrip() for template in TOLD.get(by_token) or TOLD.get(failure.kind) or other]
+    return [template.format(**values).rstrip() for template in TEXTS.get(by_token) or TEXTS.get(failure.kind) or other]

@@ -133,13 +133,13 @@ class Partial:
     def move_in(self, target: Path) -> Path | None:
         """Move the folder to its path in one step. An existing folder there is renamed, and its new path returned."""
         os.sync()
-        aside = None
+        moved = None
         if target.exists():
-            aside = _free_name(target)
-            target.rename(aside)
+            moved = _free_name(target)
+            target.rename(moved)
         self.folder.rename(target)
         self._remove(target / self.parts.name)
-        return aside
+        return moved
 
     def drop(self) -> None:
         """Remove the folder: its files were moved to their paths."""
@@ -157,9 +157,9 @@ class Partial:
 
 def _free_name(target: Path) -> Path:
     number = 1
-    while (aside := target.with_name(f"{target.name}.before-rackwright-{number}")).exists():
+    while (moved := target.with_name(f"{target.name}.before-rackwright-{number}")).exists():
         number += 1
-    return aside
+    return moved
 
 
 def _size(path: Path) -> int:

@@ -246,11 +246,11 @@ class Model:
             if not unchanged(found, partial.folder / found["path"]):
                 partial.link(found, self.target / found["path"])
         close(partial.folder)
-        aside = partial.move_in(self.target)
+        moved = partial.move_in(self.target)
         self._note(commit, entries, None)
         say(f"{self.target}: complete and verified, {len(files)} files")
-        if aside:
-            say(f"what was in its place, and was not this model whole, is now {aside}")
+        if moved:
+            say(f"the earlier folder, which did not have this whole model, is now {moved}")
 
     def _still(self, file: File, found: File | None, partial: Partial) -> File:
         """Return the entry of a file that is still the verified one. Changed times alone do not matter; its bytes do.

@@ -39,7 +39,7 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
     """
     if not path.exists():
         raise SettingsError(
-            f"{path}: there is no such Ansible inventory; next: ansible-inventory -i {path} --graph", code="RW0202"
+            f"{path}: Ansible inventory not found; next: ansible-inventory -i {path} --graph", code="RW0202"
         )
     refuse_no_file(path)
     if path.is_dir():

@@ -2,5 +2,5 @@
 
 from rackwright.operations.endpoints import line_up_back, switch_back
 
-line_up_back(name="Hosts that roll back stand in inventory order")
+line_up_back(name="Hosts that roll back are queued in inventory order")
 switch_back(name="Each endpoint runs its earlier release and has answered")

@@ -3,5 +3,5 @@
 from rackwright.operations.maintenance import let_followers_wait, undrain, undrain_followers
 
 let_followers_wait(name="Hosts that serve with a head wait for it")
-undrain(name="The host serves again what it served before it was drained")
+undrain(name="The host serves again the release from before it was drained")
 undrain_followers(name="Hosts that serve with a head serve again")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rackwright.record.record import BY_HAND
 from rackwright.record.states import LEFT_ASIDE, OPEN, RunState
-from rackwright.record.view.timeline import ASIDE, WELL, HostTimeline, Timeline
+from rackwright.record.view.timeline import MOVED_UNITS, WELL, HostTimeline, Timeline
 
 GOOD, BAD, WARN, BUSY, IDLE = "good", "bad", "warn", "busy", "idle"
 TROUBLE = (BAD, WARN)
@@ -25,7 +25,7 @@ def tone(timeline: Timeline, state: RunState) -> str:
         return IDLE
     if state is RunState.TAKEN_BACK:
         return GOOD if timeline.phase == BY_HAND else WARN
-    return GOOD if state in WELL else WARN if state in ASIDE else BAD
+    return GOOD if state in WELL else WARN if state in MOVED_UNITS else BAD
 
 
 def tone_of(timeline: Timeline, host: HostTimeline) -> str:

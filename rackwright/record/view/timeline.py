@@ -18,7 +18,7 @@ PHASES = (STAGING, DOWNLOADING, VERIFYING, WAITING, DRAINING, LOADING, PROVING, 
 """What a host does, in the order in which it usually happens."""
 
 WELL = ENDED_WELL | {RunState.TAKEN_BACK}
-ASIDE = LEFT_ASIDE | {RunState.ROLLED_BACK, RunState.NOT_SWITCHED}
+MOVED_UNITS = LEFT_ASIDE | {RunState.ROLLED_BACK, RunState.NOT_SWITCHED}
 
 
 @dataclass
@@ -105,7 +105,7 @@ class HostTimeline:
     @property
     def is_bad(self) -> bool:
         """True when its final state is a failure."""
-        return not self.is_open and self.state not in WELL | ASIDE
+        return not self.is_open and self.state not in WELL | MOVED_UNITS
 
     @property
     def endpoints(self) -> list[str]:

@@ -59,7 +59,7 @@ def variant_of(name: str, entry: InventoryHost, endpoint: str, suite: Suite, fil
         return _without_draft(entry.settings, endpoint)
     known = [*suite.variants, AS_SET, BASELINE, *([drafting] if drafting else [])]
     raise SettingsError(
-        f"--compare: there is no variant {name}{nearest(name, known)}: {', '.join(known)}; next: write it under "
+        f"--compare: missing variant {name}{nearest(name, known)}: {', '.join(known)}; next: write it under "
         f"`variants` in the suite's file ({file}); nothing was measured",
         code="RW1531",
     )
@@ -90,8 +90,9 @@ def _without_draft(settings: HostSettings, endpoint: str) -> HostSettings:
     made = settings.model_copy(update=said)
     if _still_drafts(made.all_endpoints[endpoint]):
         raise SettingsError(
-            f"--compare {BASELINE}: endpoint {endpoint} drafts by its `arguments`, which cannot be told from others; "
-            f"next: write {BASELINE} under `variants` in the suite's file, with `arguments` without them",
+            f"--compare {BASELINE}: endpoint {endpoint} drafts by its `arguments`, which cannot be "
+            f"distinguished from others; next: write {BASELINE} under `variants` in the suite's file, with `arguments` "
+            "without them",
             code="RW1532",
         )
     return made

@@ -29,7 +29,7 @@ quietly() {
   return 1
 }
 
-# Who has this file open, as "PID (name)"; nothing when nobody does.
+# Who has this file open, as "PID (name)"; nothing when no process has.
 holder() {
   for link in $(find /proc/[0-9]*/fd -lname "$1" 2>/dev/null); do
     pid=${link#/proc/}; pid=${pid%%/*}
@@ -64,7 +64,7 @@ refuse_half_configured() {
 }
 
 finish_half_configured() {
-  echo "an installation of ours was cut on this host; finishing it"
+  echo "an interrupted installation is being completed on this host"
   quietly "configuring what was unpacked" dpkg --configure -a --force-confold --force-confdef || :
   apt "fixing dependencies" --fix-broken install
 }
@@ -99,7 +99,7 @@ no_key() {
   fail "$next"
 }
 
-# The fingerprints of all primary keys in an armoured key file, one a line; nothing for what is none. A bare host has no gpg.
+# The fingerprints of all primary keys in an armoured key file, one a line; nothing for other files. A bare host has no gpg.
 # A fingerprint of version 4 is the SHA-1 over 0x99, two bytes of length and the key's packet (RFC 4880, 12.2).
 fingerprints() {
   bytes=$1.bytes
@@ -139,7 +139,7 @@ fingerprints() {
 # Every key in the file must be one of the pinned: apt would trust each of them. File, its address, fingerprints.
 only_pinned() {
   found=$(fingerprints "$1")
-  [ -n "$found" ] || fail "$2 answered something that is no key"
+  [ -n "$found" ] || fail "$2 did not answer with a key"
   for one in $found; do
     case " $3 " in *" $one "*) continue ;; esac
     rm -f "$1"

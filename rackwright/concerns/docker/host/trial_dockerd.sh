@@ -1,6 +1,6 @@
 # What dockerd's configuration rolls back to when the change that tries another one is cut.
 # Parameters: owner (unit of the change) held (nothing: dockerd may start with either) daemon_json and dropin (paths), daemon_text and dropin_text
-# (base64; empty: there was none), endpoints (units that stand on dockerd).
+# (base64; empty: there was none), endpoints (units that need dockerd).
 put_back() { # path, content in base64; a link leads to what was written, and is root only to write
   file=$1
   if [ -L "$1" ]; then

@@ -3,9 +3,9 @@
 hangs "$folder" && exit 0
 cd "$folder" 2>/dev/null || exit 0
 set --
-# A link is none of ours: what it leads to may be another file tomorrow.
+# A link is not Rackwright's: it may lead to another file tomorrow.
 for name in $names; do [ ! -f "$name" ] || [ -L "$name" ] || set -- "$@" "$name"; done
-# Whoever writes a file changes its ctime, and nobody can set that one.
+# Each write changes a file's ctime, which no process can set.
 [ "$#" = 0 ] || stat -c '%a:%U %i:%s:%.Y:%.Z %n' "$@" | while read -r mode seen name; do
   sum= known=
   [ ! -r "$marks/$name" ] || read -r sum known <"$marks/$name"

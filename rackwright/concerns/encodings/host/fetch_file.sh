@@ -55,7 +55,7 @@ got=$(stat -c %s "$work/file")
 got=$(sha256sum <"$work/file" | cut -d' ' -f1)
 [ "$got" = "$sha256" ] || fail "$url has the SHA-256 $got and should have $sha256: not taken, what was there stays" \
   "the source is damaged or something on the way answers for it; check mirrors.encodings and proxy"
-# Others may write in the folder: the file is made anew (-C), and from then on known by its descriptor, not by its name.
+# Others may write in the folder: the file is made again (-C), and from then on identified by its descriptor, not by its name.
 find "$folder" -maxdepth 1 -type f -name "${path##*/}.*" -mmin +60 -delete
 read -r name </proc/sys/kernel/random/uuid
 set -C

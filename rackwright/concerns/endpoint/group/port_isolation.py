@@ -21,7 +21,7 @@ from rackwright.remote.errors import StepFailedError
 from rackwright.remote.local_probe import probe
 from rackwright.settings.group import Group
 
-ROW = "closed to strangers"
+ROW = "closed to non-members"
 AT_ONCE = 16
 """Places that are result on side by side."""
 CLOSE = (
@@ -29,7 +29,7 @@ CLOSE = (
 )
 
 
-def refuse_strangers(head: Host, group: Group, port: int) -> None:
+def refuse_non_members(head: Host, group: Group, port: int) -> None:
     """Probe from this machine and from one host of the run that is not a member.
 
     port: the one for clients, on the head. Raises StepFailedError when one of the other ports answers: rolling back
@@ -77,7 +77,7 @@ def _answering(head: Host, who: str, places: Sequence[Listening]) -> list[Listen
 
 
 def _lets_in(head: Host, who: str, listener: Listening) -> bool:
-    script = host_script("knock", address=listener.address, port=listener.port, seconds=SECONDS)
+    script = host_script("port_probe", address=listener.address, port=listener.port, seconds=SECONDS)
     try:
         return not why_probe_failed(_on(head, who, script))
     except ReadingError as error:

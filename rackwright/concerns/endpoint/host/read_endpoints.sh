@@ -10,7 +10,7 @@ ask() { curl --silent --noproxy '*' --max-time "$1" --output /dev/null --write-o
 find $own_folders -maxdepth 5 \( -name caches -o -name models -o -path '/run/rackwright/?*' \) -prune -o ! -type l \
   \( ! -user root ! -path '*/keyed/*' -o -perm /022 \) -printf 'open %m:%u %p\n' 2>/dev/null
 carried() { [ ! -f "$2" ] || carry "$1" "$2"; }
-pointer() { # which one; sets `release`; `cd -P` reads a link without a process of its own, and not one that leads nowhere
+pointer() { # which one; sets `release`; `cd -P` reads a link without a process of its own, and fails for a dangling one
   release=
   [ ! -L "$own/$1" ] || release=$(cd -P "$own/$1" 2>/dev/null && printf %s "${PWD##*/}" || readlink "$own/$1")
   release=${release##*/}

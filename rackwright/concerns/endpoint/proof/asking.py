@@ -24,10 +24,10 @@ def known_script(endpoint: str) -> str:
     return listener_script(endpoint) + host_script("known_curl")
 
 
-def stranger_script(endpoint: str) -> str:
-    """Return a function of the shell, for jobs, that says which other process has the endpoint's port (stranger.sh)."""
+def port_holder_script(endpoint: str) -> str:
+    """Return a shell function, for jobs, that prints which other process has the endpoint's port (port_holder.sh)."""
     packed = gzip.compress(known_script(endpoint).encode(), mtime=0)
-    return host_script("stranger", known=base64.b64encode(packed).decode())
+    return host_script("port_holder", known=base64.b64encode(packed).decode())
 
 
 def asking_script(endpoint: str) -> str:

@@ -62,7 +62,7 @@ class Verdict:
     """True where an answer that has not passed is worth a warning and refuses nothing, whatever its row's severity."""
     detail: Any = None
     """The parts of the figure, where the row compares it with the release before's."""
-    stranger: bool = False
+    taken: bool = False
     """True where another process listens in the endpoint's place: the host's fault, not the answer's."""
 
 
@@ -148,7 +148,7 @@ def judge_safely(question: Question, answer: Answer) -> Verdict:
     """Return the verdict on an answer; a body of the wrong shape is a failed row, not a crash."""
     unasked = UNASKED.fullmatch(answer.body) or BETWEEN.fullmatch(answer.body.rpartition("\n")[2])
     if answer.status == 0 and unasked:
-        return Verdict(False, unasked["why"], stranger=unasked["how"] != "not asked")
+        return Verdict(False, unasked["why"], taken=unasked["how"] != "not asked")
     try:
         return question.judge(answer)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:

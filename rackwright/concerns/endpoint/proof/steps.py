@@ -57,7 +57,7 @@ def _info(base: str) -> str:
     """SGLang's scheduler itself answers /server_info, which older versions name /get_server_info (http_server.py)."""
     curl = f"curl --silent --noproxy '*' --max-time 20 {LOGIN} --output /dev/null --write-out 'info %{{http_code}}\\n'"
     first, older = (shlex.quote(f"{base}/{name}") for name in ("server_info", "get_server_info"))
-    return f"told=$({curl} {first})\n[ \"$told\" = 'info 404' ] && told=$({curl} {older})\nprintf '%s\\n' \"$told\""
+    return f"reply=$({curl} {first})\n[ \"$reply\" = 'info 404' ] && reply=$({curl} {older})\nprintf '%s\\n' \"$reply\""
 
 
 def _steps_made(answer: Answer) -> str | None:

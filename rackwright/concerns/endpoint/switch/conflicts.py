@@ -57,7 +57,7 @@ def _joined(ties: Iterable[set[str]]) -> list[set[str]]:
     found: list[set[str]] = []
     for tie in ties:
         touching = [one for one in found if one & tie]
-        found = [one for one in found if not one & tie] + [tie.union(*touching)]
+        found = [group for group in found if not group & tie] + [tie.union(*touching)]
     return found
 
 

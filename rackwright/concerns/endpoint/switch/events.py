@@ -137,7 +137,9 @@ def _hear_not_admitted(progress: SwitchProgress, text: str) -> ShownLine:
 
 def _hear_word(progress: SwitchProgress, text: str) -> ShownLine:
     progress.waits = progress.waited = True
-    return ShownLine(f"basic proof passed: the rest of the gate has {int(text)} s, or the host rolls back by itself")
+    return ShownLine(
+        f"basic proof passed: the rest of the gate has {int(text)} s, or the host rolls back automatically"
+    )
 
 
 def _hear_end(progress: SwitchProgress, text: str) -> ShownLine:

@@ -191,7 +191,7 @@ def ending(step: Proved, progress: SwitchProgress, ended: Ended) -> StepFailedEr
         case 4:
             error = NothingServesError(f"{failure.text}\n{_nothing_serves(name, progress)}")
         case 5:
-            text = f"endpoint {name} was not switched, it serves what it served: {failure.text}"
+            text = f"endpoint {name} was not switched, the previous release serves: {failure.text}"
             error = NotStartedError(text, failure.reasons, code=failure.code if failure.code in BEFORE else "RW0726")
         case 6:
             text = f"endpoint {name} answers with release {step.release}, which is not committed"
@@ -318,7 +318,7 @@ def ask_all(
     before: what the release before answered, by row, for the rows that must be no worse.
     again: asked every few seconds, so that only what is refused is worth a line of the record.
     """
-    refused, strangers = {}, False
+    refused, taken = {}, False
     for question in questions:
         earlier = (before or {}).get(question.name)
         verdict = compared(question, earlier, ask(host, question))
@@ -330,9 +330,9 @@ def ask_all(
             note("row", host=host.name, **fields, mark=mark, **_values(verdict, earlier))
         if refusing:
             refused[question.label] = verdict.text
-            strangers = strangers or verdict.stranger
+            taken = taken or verdict.taken
     if refused:
-        raise RefusedError(refused, (TAKEN,) if strangers else ())
+        raise RefusedError(refused, (TAKEN,) if taken else ())
 
 
 def _values(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:

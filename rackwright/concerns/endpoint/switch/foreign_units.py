@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from rackwright.hostside import host_script
-from rackwright.paths import ASIDE, ENDPOINT_LABEL, UNITS, WRITTEN, aside_job, container_name, endpoint_of
+from rackwright.paths import ENDPOINT_LABEL, MOVED_UNITS, UNITS, WRITTEN, aside_job, container_name, endpoint_of
 from rackwright.plan.change import Change, Job, Owned, Refuse
 
 SETTING = "releases: {foreign_units: aside}"
@@ -28,7 +28,7 @@ def foreigners(unit: str, text: str | None, foreign_container: bool, record: Con
 def next_step(unit: str) -> str:
     """Return the next step for the owner of a unit that is in the way."""
     return (
-        f"set {SETTING} in group_vars, which stops it and keeps it in {ASIDE} until a teardown puts it back; "
+        f"set {SETTING} in group_vars, which stops it and keeps it in {MOVED_UNITS} until a teardown puts it back; "
         f"or move it away yourself: systemctl disable --now {unit}"
     )
 
@@ -38,21 +38,23 @@ def refusal(unit: str, found: Sequence[str]) -> Refuse:
     return Refuse(f"{' and '.join(found)}, and would be replaced; next: {next_step(unit)}", code="RW2405")
 
 
-def kept_aside(unit: str, found: Sequence[str], before: str = "", seconds: int = 0) -> Change:
+def moved_away(unit: str, found: Sequence[str], before: str = "", seconds: int = 0) -> Change:
     """Return the change that stops it and keeps it where a teardown finds it.
 
     before: a script that goes first, and may fail, within `seconds` seconds: the drain of its clients.
     """
     script = f"(\n{before}\n) || exit 1\n" if before else ""
     container = _container(unit)
-    script += host_script("keep_aside", unit=unit, units=UNITS, aside=ASIDE, container=container, label=ENDPOINT_LABEL)
-    step = Job(aside_job(unit), f"keep {unit} aside", script, timeout=600 + seconds, code="RW2410")
-    return Change(f"keep {unit} aside in {ASIDE}", " and ".join(found), (step,), owns=(Owned("aside", unit),))
+    script += host_script(
+        "keep_aside", unit=unit, units=UNITS, folder=MOVED_UNITS, container=container, label=ENDPOINT_LABEL
+    )
+    step = Job(aside_job(unit), f"move {unit} away", script, timeout=600 + seconds, code="RW2410")
+    return Change(f"move {unit} away to {MOVED_UNITS}", " and ".join(found), (step,), owns=(Owned("aside", unit),))
 
 
 def put_back_script(unit: str) -> str:
     """Shell lines that put a unit and its container back as they were found, for teardown."""
-    return host_script("put_back", unit=unit, units=UNITS, aside=ASIDE, container=_container(unit))
+    return host_script("put_back", unit=unit, units=UNITS, folder=MOVED_UNITS, container=_container(unit))
 
 
 def _container(unit: str) -> str:

@@ -56,7 +56,7 @@ def restart_host(host: Host, step: HostRestart) -> None:
         # An earlier run that was killed may have ordered a restart, which takes place as late as now.
         if not _is_in_another(host, step.boot):
             raise
-        say(host, "  it has restarted meanwhile, as an earlier run had told it to")
+        say(host, "  an earlier run has restarted it")
     forget(host)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rackwright.concerns.endpoint.binding import Binding
-from rackwright.concerns.endpoint.proof.asking import stranger_script
+from rackwright.concerns.endpoint.proof.asking import port_holder_script
 from rackwright.hostside import durable_script, host_script, host_text, job_script
 from rackwright.paths import (
     ENDPOINT_LABEL,
@@ -111,7 +111,7 @@ def wait_script(endpoint: str, load_timeout: int) -> str:
     """Wait until an endpoint that loads or runs already is ready; a little longer than its unit does itself."""
     missing = f"{group_dir(endpoint)}/missing"
     waiting = job_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30, missing=missing)
-    return stranger_script(endpoint) + waiting
+    return port_holder_script(endpoint) + waiting
 
 
 def started_script(endpoint: str, load_timeout: int) -> str:

@@ -35,7 +35,7 @@ STOPPING = 120
 UP = ("active", "activating", "reloading")
 """States of a unit that is not at rest."""
 RESTART_JOB = "restart-host"
-ALONE = "the host drains, restarts and starts its endpoints by itself"
+ALONE = "the host drains, restarts and starts its endpoints on its own"
 
 
 def drain_changes(settings: HostSettings, reading: HostReading, mark: Drained) -> list[Change]:
@@ -182,7 +182,7 @@ def _proof(name: str, settings: HostSettings, now: SeenEndpoint) -> Proved:
 
 def ask_again(settings: HostSettings, reading: HostReading) -> list[Change]:
     """Ask a head that has nothing to change itself, when hosts that serve with it rejoin."""
-    why = "hosts that serve with it join it anew"
+    why = "hosts that serve with it rejoin"
     return [
         Change(f"ask endpoint {proof.endpoint} at release {proof.release}", why, (proof,), endpoint=proof.endpoint)
         for proof in proofs(settings, reading)

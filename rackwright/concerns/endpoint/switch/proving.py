@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rackwright.concerns.endpoint.binding import Binding
-from rackwright.concerns.endpoint.proof.asking import stranger_script
+from rackwright.concerns.endpoint.proof.asking import port_holder_script
 from rackwright.concerns.endpoint.proof.basic import HARDWARE, Question
 from rackwright.concerns.endpoint.proof.full import COUNTERS
 from rackwright.concerns.endpoint.switch.job import ROOM
@@ -52,7 +52,7 @@ def prove_script(endpoint: str, tried: Tried) -> str:
         shlex.join(["ask", str(number), str(row.timeout), _asking(row), row.stdin or ""])
         for number, row in enumerate(tried.questions)
     ]
-    return stranger_script(endpoint) + helper_script(
+    return port_holder_script(endpoint) + helper_script(
         "prove",
         helper_container(endpoint, "judge"),
         questions="\n".join(commands),

@@ -192,14 +192,14 @@ def _in_place_of(name: str, settings: HostSettings, reading: Mapping[str, SeenEn
 
 
 _DOCKER_DOWN = (
-    "Docker does not answer, so nobody knows whether its image is still there; next, on the host: systemctl restart "
+    "Docker does not answer, so it is unknown whether its image is still there; next, on the host: systemctl restart "
     "docker; journalctl -u docker --lines 50"
 )
 _UNKNOWN = (
     "not enough is known of it to start it again; next: put it into the settings, and pyinfra INVENTORY deploy.py"
 )
 _NO_KEY = (
-    "asks its clients for a key, and the host has none any more; next: write api_key, and pyinfra INVENTORY deploy.py"
+    "asks its clients for a key, and the host no longer has one; next: write api_key, and pyinfra INVENTORY deploy.py"
 )
 _NO_GPUS = "not all of its GPUs are on the host, so it is left as it is; next, on the host: nvidia-smi -L"
 

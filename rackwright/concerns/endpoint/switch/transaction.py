@@ -46,7 +46,7 @@ from rackwright.paths import (
 from rackwright.plan.change import Job
 from rackwright.settings.model import EndpointSettings
 
-ALONE = "the host finishes the switch by itself, or rolls back; the next run joins it, or reads how it ended"
+ALONE = "the host finishes the switch on its own, or rolls back; the next run joins it, or reads how it ended"
 STAYS = """\
 printf '%s\\n' "it runs what was proven last, and is left to wait for the hosts that serve with it" | tee "$reason"
 exit 1

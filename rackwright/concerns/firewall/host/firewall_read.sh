@@ -1,5 +1,5 @@
 # Print the filter tables of both families and both backends, our drops, and what puts both back.
-# Parameters: paths; home (of the endpoints) units; left (what the kernel showed of ours) repairs (file).
+# Parameters: paths; home (of the endpoints) units; left (Rackwright's rules as the kernel showed them) repairs (file).
 save() { # the name to print, the command; sets `text`
   text=$("$2-save" -t filter) || { printf '%s\n' "$2-save failed: is another tool changing the rules, or nft in the way?" >&2; exit 1; }
   quote "table $1" "$text"
@@ -16,7 +16,7 @@ used() { [ -f "$1" ] && grep -qx filter "$1" 2>/dev/null; }
 if have iptables-save; then
   save iptables iptables
   if by_nft iptables; then
-    # The legacy commands load kernel modules when asked about a table that nobody uses.
+    # The legacy commands load kernel modules when asked about an unused table.
     used /proc/net/ip_tables_names && have iptables-legacy-save && save iptables-legacy iptables-legacy
   else
     have iptables-nft-save && save iptables-nft iptables-nft

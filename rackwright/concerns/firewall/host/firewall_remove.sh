@@ -5,7 +5,7 @@ systemctl disable --quiet --now --no-reload "$unit" $watch rackwright-watch.trac
 ! command -v nft >/dev/null || ! nft list table inet rackwright >/dev/null 2>&1 || nft delete table inet rackwright || exit 1
 for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft ip6tables-nft; do
   command -v "$command-save" >/dev/null || continue
-  # The legacy commands load kernel modules when asked about a table that nobody uses.
+  # The legacy commands load kernel modules when asked about an unused table.
   case $command in
     ip6*-legacy) grep -qx filter /proc/net/ip6_tables_names 2>/dev/null || continue ;;
     *-legacy) grep -qx filter /proc/net/ip_tables_names 2>/dev/null || continue ;;

@@ -10,7 +10,7 @@ if have nvidia-smi; then
   printf '%s\n' "status $status"
   printf 'xml %s\n' "$(printf %s "$xml" | sed '/<supported_clocks>/,/<\/supported_clocks>/d' | gzip -c | base64 -w0)"
   # The shell's own patterns take seconds for a text of this length.
-  told=$(printf '%s\n' "$xml" | sed -n 's/.*<product_name>\(.*\)<.*/name \1/p; s/.*<pid>\([0-9][0-9]*\)<.*/pid \1/p')
+  entries=$(printf '%s\n' "$xml" | sed -n 's/.*<product_name>\(.*\)<.*/name \1/p; s/.*<pid>\([0-9][0-9]*\)<.*/pid \1/p')
   other= pids= names=0
   while read -r key value; do
     case $key in
@@ -23,7 +23,7 @@ $value
     pid) case " $pids " in *" $value "*) ;; *) pids="$pids $value" ;; esac ;;
     esac
   done <<END
-$told
+$entries
 END
   drivers=0
   for gpu in /proc/driver/nvidia/gpus/*/; do [ ! -d "$gpu" ] || drivers=$((drivers + 1)); done

@@ -1,4 +1,4 @@
-# Renew this run's lease, or refuse to go on when it is not this run's any more. Parameters: lease id ttl lost.
+# Renew this run's lease, or refuse to continue when it is no longer this run's. Parameters: lease id ttl lost.
 umask 077
 if [ -f "$lease" ] && exec 9>>"$lease.lock" && flock --timeout 30 9; then
   ours=no expires=0 rest=

@@ -1,4 +1,4 @@
-# Print the last number given away, the lease, whoever holds it, and the host's clock. Parameters: lease fence.
+# Print the last number given away, the lease with its holder, and the host's clock. Parameters: lease fence.
 number=
 [ ! -f "$fence" ] || read -r number <"$fence"
 printf '%s\n' "fence=$number"

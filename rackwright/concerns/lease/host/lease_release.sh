@@ -1,4 +1,4 @@
-# Give this run's lease back, once no command of it is at work any more. Parameters: lease id patience.
+# Give this run's lease back, once none of its commands is running. Parameters: lease id patience.
 [ -f "$lease" ] || exit 0
 exec 8>>"$lease.writers"
 flock --timeout "$patience" 8 || exit 0

@@ -1,4 +1,4 @@
-# Fetch one model by the huggingface_hub of the serving image: a host then needs no Python, and no packages of ours.
+# Fetch one model by the huggingface_hub of the serving image: a host then needs no Python, and no packages of Rackwright's.
 set -u
 export http_proxy https_proxy no_proxy HTTP_PROXY="$http_proxy" HTTPS_PROXY="$https_proxy" NO_PROXY="$no_proxy"
 set --
@@ -23,7 +23,7 @@ done <"$SECRETS/caches"
 mkdir -p -m 0755 "$manifests" || exit 1
 printf %s "$program" | base64 -d >"$SECRETS/fetch_model.pyz"
 stores_in "$models_dir" >"$SECRETS/stores"
-# A container outlives a client that was killed, and keeps its name: never two writers. Docker must not pull by itself, and say nothing.
+# A container outlives a client that was killed, and keeps its name: never two writers. Docker must not pull silently.
 fetch() {
   docker run --rm --pull never --name "$container" --label "$label=fetch" --log-driver none --network host --userns host \
     --runtime runc --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER \

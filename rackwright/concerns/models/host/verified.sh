@@ -1,5 +1,5 @@
-# Refuse to start with models and encodings that are not what this host has verified: whoever owns a folder above them could put others in
-# their places. Where owners or times differ, the bytes decide, so that a backup or another owner alone keeps nobody from serving.
+# Refuse to start with models and encodings that are not what this host has verified: the owner of a folder above them could put others in
+# their places. Where owners or times differ, the bytes decide, so that a backup or another owner alone does not stop an endpoint.
 # Parameters: needs (the file that names the paths, in the release) records (the host's, of models) marks (of encodings).
 export LC_ALL=C
 refuse() {

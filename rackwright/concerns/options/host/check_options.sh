@@ -10,11 +10,11 @@ case $status in
     printf '{"checked": false, "refused": [], "why": "%s"}\nnot checked inside the image: %s\n' "$why" "$why" >"$work/answer"
     ;;
 esac
-# The image has written it: no more of it is kept than a check of ours says.
+# The image has written it: no more of it is kept than Rackwright's check prints.
 head -c 262144 "$work/answer" | sed -n 1p >"$marker.new"
 sync -d "$marker.new"
 mv -f "$marker.new" "$marker"
 head -c 262144 "$work/answer" | sed 1d
 [ "$status" != 3 ] && exit 0
-printf '%s\n' "what serves goes on serving; next: $next"
+printf '%s\n' "what serves keeps serving; next: $next"
 exit 1

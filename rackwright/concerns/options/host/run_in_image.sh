@@ -1,4 +1,4 @@
-# Run a program of ours inside an image: then "$work/answer" has what it printed, and $status says how it ended.
+# Run one of Rackwright's programs inside an image: then "$work/answer" has what it printed, and $status says how it ended.
 # Parameters: container label (both of remove_helper.sh) limit (seconds) program (base64) run (the docker command).
 set -u
 work=$(mktemp -d)
@@ -10,7 +10,7 @@ printf %s "$program" | base64 -d >"$work/program"
 ask_image() ( ulimit -f 65536; eval "timeout -k 5 $limit $run" <"$work/program" >"$work/answer" 2>"$work/errors" )
 alone ask_image
 status=$?
-# What ends by itself is gone; a client that was killed, or could not start it, leaves it there.
+# A container that ends is gone; a client that was killed, or could not start it, leaves it there.
 case $status in 124 | 125 | 137) ;; *) ended=yes ;; esac
 
 why_not() { # how it ended, when not by the program itself: a sentence that needs no escapes in JSON

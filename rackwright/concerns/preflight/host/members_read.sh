@@ -16,7 +16,7 @@ for other in $others; do
   ( small=no large=no
     if have ping && ping -n -q -c 1 -W 2 "$other" >/dev/null 2>&1; then
       small=yes
-      # 28 bytes are the headers; -M do: nobody on the way may divide it.
+      # 28 bytes are the headers; -M do: no router on the way may divide it.
       if ping -n -q -c 2 -i 0.2 -W 2 -M do -s "$((${mtu:-1500} - 28))" "$other" >/dev/null 2>&1; then large=yes; fi
     else
       # shellcheck disable=SC2016 - bash expands its own arguments

@@ -25,7 +25,7 @@ if have nvidia-ctk; then
   said=$(timeout 5 nvidia-ctk --version 2>/dev/null)
   case $said in *'version '*) said=${said#*version }; printf '%s\n' "toolkit=${said%%[!0-9.]*}" ;; esac
 fi
-# Whoever holds dpkg's lock has locked some file; the others need not be looked at.
+# The holder of dpkg's lock has locked some file; the others need not be looked at.
 lockers=$(sed -n 's,^[0-9]*: POSIX  *[A-Z]*  *WRITE  *\([0-9]*\) .*,/proc/\1/fd,p' /proc/locks 2>/dev/null)
 # shellcheck disable=SC2086 - a list of folders
 who=$([ -z "$lockers" ] || find $lockers \( -lname /var/lib/dpkg/lock-frontend -o -lname /var/lib/dpkg/lock \) -print -quit 2>/dev/null)
@@ -42,7 +42,7 @@ for path in $own; do
     fetched=$(for one in $fetched; do [ "$one" = "$path" ] || printf '%s ' "$one"; done)
   else paths="$paths $path"; fi
 done
-# Who may rename what lies in the folders above what is fetched: those whose owner or mode are not as a system has them.
+# Who may rename entries of the folders above what is fetched: those whose owner or mode are not as a system has them.
 set --
 for path in $fetched; do
   while [ "${path#/}" ]; do
@@ -97,7 +97,7 @@ if ! have ss; then echo ss=missing
 elif [ -n "$ports" ]; then
   holders $ports | while read -r line; do printf '%s\n' "port $line"; done
 fi
-# A host whose endpoints have all been proven fetches nothing, so nobody needs to be reachable.
+# A host whose endpoints have all been proven fetches nothing, so no server needs to be reachable.
 unproven=
 for name in $endpoints; do [ -e "$state/endpoints/$name/proven" ] || unproven=yes; done
 if [ -n "$unproven" ] && have curl; then

@@ -3,7 +3,7 @@
 salt=none
 [ ! -r /etc/machine-id ] || read -r salt </etc/machine-id
 printf '%s\n' "salt=$salt"
-text_of() { # a text of JSON after its key: sets `text`, empty where there is none
+text_of() { # a text of JSON after its key: sets `text`, empty without one
   text=
   case $1 in *"$2:\""*) text=${1#*"$2:\""} text=${text%%'"'*} ;; esac
 }

@@ -26,7 +26,7 @@ done
 
 for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft ip6tables-nft; do
   have "$command-save" || continue
-  # The legacy commands load kernel modules when asked about a table that nobody uses.
+  # The legacy commands load kernel modules when asked about an unused table.
   case $command in
     ip6*-legacy) grep -qx filter /proc/net/ip6_tables_names 2>/dev/null || continue ;;
     *-legacy) grep -qx filter /proc/net/ip_tables_names 2>/dev/null || continue ;;
@@ -48,7 +48,7 @@ for path in /etc/apt/keyrings/rackwright-*.asc /etc/apt/sources.list.d/rackwrigh
   there "$path" && plain "$path" && printf '%s\n' "file $path"
 done
 for path in /root/.docker/.rackwright.*; do there "$path" && plain "$path" && printf '%s\n' "scratch $path"; done
-# What the lease of whoever asks needs is no sign of a deploy.
+# Files that the caller's lease needs are not a sign of a deploy.
 [ -z "$(ls -A "$state" 2>/dev/null | grep -vx -e 'fence.*' -e 'run')" ] || printf '%s\n' "folder $state"
 [ -z "$(ls -A "$run" 2>/dev/null | grep -vx 'lease.*')" ] || printf '%s\n' "folder $run"
 [ ! -d "$etc" ] || printf '%s\n' "folder $etc"

@@ -1,4 +1,4 @@
-# Point a member at the release that its head serves, and start it anew there. Argument: the release.
+# Point a member at the release that its head serves, and start it again there. Argument: the release.
 # Parameters: home unit units.
 set -e
 durable_file "$units/$unit" <"$home/releases/$1/$unit"

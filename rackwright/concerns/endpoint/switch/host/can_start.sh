@@ -65,12 +65,12 @@ for runtime in nvidia runc; do
   own=$(printf '%s\n' "$info" | sed -n 's/.*"Runtimes":{\(.*\)/\1/p' | sed -n 's/.*"'$runtime'":{\([^}]*\)}.*/\1/p')
   case $own in *'"path":"'*) own=${own#*'"path":"'} own=${own%%'"'*} ;; *) continue ;; esac
   (PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH; command -v "$own") >/dev/null ||
-    lacking needs "$own, by which Docker starts containers, is not on this host any more; next: apt-get install --reinstall $([ $runtime = nvidia ] && echo nvidia-container-toolkit || echo runc)"
+    lacking needs "$own, by which Docker starts containers, is no longer on this host; next: apt-get install --reinstall $([ $runtime = nvidia ] && echo nvidia-container-toolkit || echo runc)"
 done
-case $info in *'"nvidia":{'*) ;; *) lacking needs "dockerd does not know the runtime nvidia any more; next: pyinfra INVENTORY deploy.py" ;; esac
+case $info in *'"nvidia":{'*) ;; *) lacking needs "dockerd no longer has the runtime nvidia; next: pyinfra INVENTORY deploy.py" ;; esac
 if [ "$by" != boot ] && command -v nvidia-smi >/dev/null; then
-  told=$(timeout 30 nvidia-smi -L 2>&1)
-  case $told in *'Failed to initialize NVML'*) lacking gpu "$(printf '%s\n' "$told" | tr '\n' ' ' | cut -c1-200): a container could not start with GPUs; next: rackwright reboot INVENTORY --limit HOST, so that the installed driver's module is loaded" ;; esac
+  output=$(timeout 30 nvidia-smi -L 2>&1)
+  case $output in *'Failed to initialize NVML'*) lacking gpu "$(printf '%s\n' "$output" | tr '\n' ' ' | cut -c1-200): a container could not start with GPUs; next: rackwright reboot INVENTORY --limit HOST, so that the installed driver's module is loaded" ;; esac
 fi
 root=$(printf '%s\n' "$info" | sed -n 's/.*"DockerRootDir":"\([^"]*\)".*/\1/p')
 for folder in "$root" $written; do
@@ -90,14 +90,14 @@ for release in $releases; do
   while read -r kind name; do
     case $kind in
       image)
-        told=$(timeout 60 docker image inspect --format . "$name" 2>&1) && continue
-        case $told in *[Nn]'o such image'*) lacking needs "release ${release##*/} could not start: its image is not on this host any more; next, on it: docker pull $name" ;; esac ;;
+        output=$(timeout 60 docker image inspect --format . "$name" 2>&1) && continue
+        case $output in *[Nn]'o such image'*) lacking needs "release ${release##*/} could not start: its image is no longer on this host; next, on it: docker pull $name" ;; esac ;;
       path)
         # The files in the endpoint's own folder are made by the start itself, such as the engine's file with its key.
         case $name in "${release%/releases/*}"/*) continue ;; esac
         # A file system that does not answer tells nothing about its files.
         timeout 10 stat -L "$name" >/dev/null 2>&1
-        [ $? != 1 ] || lacking needs "release ${release##*/} could not start: $name is not on this host any more; next: findmnt --target $name; mount what is missing"
+        [ $? != 1 ] || lacking needs "release ${release##*/} could not start: $name is no longer on this host; next: findmnt --target $name; mount what is missing"
         [ "$by" != boot ] || ! by_hand "$name" ||
           lacking needs "release ${release##*/} could not start after a restart: $name is below $mounted, which was mounted by hand ($from); next, on it: write it into /etc/fstab" ;;
     esac

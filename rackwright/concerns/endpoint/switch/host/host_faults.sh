@@ -4,14 +4,14 @@
 # From outside: moment: `before` only keeps the GPUs' error counters.
 count() { # errors of all GPUs, or `gone` when a GPU does not answer; nothing where none can be counted
   command -v nvidia-smi >/dev/null || return 0
-  told=$(timeout 30 nvidia-smi --query-gpu="$counters" --format=csv,noheader 2>/dev/null)
+  output=$(timeout 30 nvidia-smi --query-gpu="$counters" --format=csv,noheader 2>/dev/null)
   case $? in
-    0) printf '%s\n' "$told" | awk -F ', *' '{ for (i = 1; i <= NF; i++) n += $i == "Yes" ? 1 : ($i ~ /^[0-9]+$/ ? $i : 0) } END { print n + 0 }' ;;
+    0) printf '%s\n' "$output" | awk -F ', *' '{ for (i = 1; i <= NF; i++) n += $i == "Yes" ? 1 : ($i ~ /^[0-9]+$/ ? $i : 0) } END { print n + 0 }' ;;
     124) ;;
     *) echo gone ;;
   esac
 }
-told() { # whether the kernel has told of broken hardware since the job began, by the clock that nobody steps
+broken() { # whether the kernel has reported broken hardware since the job began, by the monotonic clock
   journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null |
     awk -v from="$(cat "$JOB/began")" 'substr($0, 2) + 0 >= from' | grep -qE "$hardware"
 }
@@ -40,5 +40,5 @@ docker_root=$(timeout 25 docker info --format '{{.DockerRootDir}}' 2>/dev/null) 
 for folder in "$home" "$JOB" "$docker_root"; do
   if [ -d "$folder" ] && spoilt "$folder"; then printf 'disk\n' >"$cause"; fi
 done
-if told || grown; then printf 'gpu\n' >"$cause"; fi
+if broken || grown; then printf 'gpu\n' >"$cause"; fi
 exit 0

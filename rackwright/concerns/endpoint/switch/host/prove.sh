@@ -1,8 +1,8 @@
 # Ask what runs now, and judge the answers inside its own image: by the control machine's rules, without its help.
 # Parameters: questions (lines "ask NUMBER SECONDS SCRIPT STDIN") rows (JSON) program (base64) image seconds;
 # and those of remove_helper.sh, container and label.
-# It comes after stranger.sh. Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
-taken=$(stranger) theirs=stranger
+# It comes after port_holder.sh. Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
+taken=$(port_holder) theirs=stranger
 if [ -n "$taken" ]; then
   # Nothing is asked: the process that listens would get the key, and answer.
   printf '%s\n' "$theirs" >"$cause"

@@ -5,7 +5,7 @@ set -e
 # it was in line with a member that restarts after it. That end is not the release's fault; one of its own start is.
 start_anew() {
   asked=0
-  event progress "what had begun to start before has ended: starting anew"
+  event progress "an earlier start has ended: starting again"
   systemctl stop "$unit" 2>/dev/null
   systemctl reset-failed "$unit" 2>/dev/null
   systemctl start --no-block "$unit"

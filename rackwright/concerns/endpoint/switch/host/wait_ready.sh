@@ -1,5 +1,5 @@
 # Wait until an endpoint's unit is active, which means that /health answered 200; tell at once when it died.
-# It comes after stranger.sh. Parameters: unit load_timeout missing (a file in which the head of a group
+# It comes after port_holder.sh. Parameters: unit load_timeout missing (a file in which the head of a group
 # lists the members it waits for); asked (microseconds since boot, or nothing): when start.sh has started it.
 # A clock that is put back would hide what was written before: journalctl goes by it, and so does `since`.
 clock_then=$(date +%s) up_then=$(cut -d. -f1 /proc/uptime)
@@ -16,7 +16,7 @@ lacks() { # of several hosts that serve together, who has not come
 news() {
   if [ -s "$missing" ]; then printf '%s' "waiting for $(cut -c1-100 "$missing")"; return; fi
   # The own server may answer beside it, so that the wait would end with load_timeout and no reason.
-  taken=$(stranger)
+  taken=$(port_holder)
   if [ -n "$taken" ]; then printf '%s' "${taken%%; next:*}: it is waited for until that process ends"; return; fi
   said=$(last_lines 1 100)
   case $said in *"No such container"*) said="its container starts" ;; esac
@@ -40,12 +40,12 @@ killed_for_memory() { # the last process of this host that the kernel has killed
     sed -n 's/.*[Oo]ut of memory: Killed process [0-9]* (\([^)]*\)).*/the kernel killed \1 for want of memory/p' | tail -n 1
 }
 why_it_died() {
-  told=$(last_lines 4000 2000 | own_error)
-  if [ "${told%% *}" -le 20 ] 2>/dev/null || [ -z "$told" ]; then
+  message=$(last_lines 4000 2000 | own_error)
+  if [ "${message%% *}" -le 20 ] 2>/dev/null || [ -z "$message" ]; then
     oom=$(killed_for_memory)
-    [ -z "$oom" ] || told="99 $oom"
+    [ -z "$oom" ] || message="99 $oom"
   fi
-  printf '%s' "${told#* }" | cut -c1-400
+  printf '%s' "${message#* }" | cut -c1-400
 }
 # What Docker said when it could not start the container at all; nothing when the server itself ended. What the server
 # prints is not Docker's message, so the status of `docker run` must say so, too.
@@ -76,7 +76,7 @@ give_up() {
     [ -z "$gone" ] || held="$held: Docker's chains are gone ($gone); next: systemctl restart docker on this host, then run the same command again"
   fi
   why="$died${own:+: $own}$held" head="$died$held"
-  taken=$(stranger)
+  taken=$(port_holder)
   # Whatever the server says of its end: it could not have the port.
   [ -z "$taken" ] || { why="$taken ($died)"; head=$why; kind=stranger; }
   printf '%s\n' "$why" >"${reason:-/dev/null}"
