@@ -227,22 +227,22 @@ def _welcome(settings: HostSettings, reading: HostReading) -> Sequence[Change]:
 
 @dataclass(frozen=True)
 class HostTurn:
-    """What a host does in its turn."""
+    """The work of a host in its turn."""
 
     changes: Sequence[Change]
     before: Mapping[str, str]
     """Proven release by endpoint."""
     served: bool
-    """Whether it served when it lined up."""
+    """True if it served when it was queued."""
     diff: str
     moves: bool
-    """Whether endpoints move to another port, so that the rules of the one that is left must go."""
+    """True if endpoints move to another port, so that the rules of the old one must go."""
     others: Sequence[MemberTurn] = ()
     """The other hosts of its endpoint, which follow it."""
     boot: str = ""
     """The host's boot that is to end; empty when it is not restarted."""
     welcomes: bool = False
-    """Whether it had nothing to change itself, and takes part for the others' sake."""
+    """True if it had nothing to change itself, and takes part for the other hosts."""
 
 
 def _switch_host(host: Host, turn: HostTurn) -> Outcome:

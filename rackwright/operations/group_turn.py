@@ -31,7 +31,7 @@ from rackwright.settings.group import Group
 
 @dataclass(frozen=True)
 class MemberTurn:
-    """What a member that is not the head does in its head's turn."""
+    """The work of a member that is not the head in its head's turn."""
 
     host: Host
     changes: Sequence[Change]

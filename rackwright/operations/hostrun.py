@@ -39,7 +39,7 @@ refuse_passwords()
 
 @dataclass
 class HostState:
-    """What this run knows of one host. `stage` is whether pyinfra executes (True) or only looks for changes.
+    """A run's state of one host. `stage` is True while pyinfra executes, False while it only looks for changes.
 
     stale: the reading must no longer be decided by. behind: the host is not whole as it was read.
     """
@@ -54,7 +54,7 @@ class HostState:
 
 @dataclass(frozen=True)
 class RunHosts:
-    """What this run knows of its hosts, by name, and of what tags and revisions are."""
+    """A run's state of its hosts, by name, and the digests and commits of tags and revisions."""
 
     by_name: dict[str, HostState] = field(default_factory=dict)
     names: Names = field(default_factory=Names)

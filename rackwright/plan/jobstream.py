@@ -110,11 +110,11 @@ class JobStream:
 
 
 def parse_frame(frame: str, nonce: str) -> tuple[int, Event] | None:
-    """Parse position and event of a line `NONCE PLACE WORD BASE64`; None for a line that is not this job's."""
+    """Parse position and event of a line `NONCE POSITION KIND BASE64`; None for a line that is not this job's."""
     match frame.split(" "):
-        case [seen, place, word, text] if seen == nonce and place.isascii() and place.isdigit():
+        case [mark, position, kind, text] if mark == nonce and position.isascii() and position.isdigit():
             try:
-                return int(place[:18]), Event(word, printable(_decoded(text), longest=LONGEST_EVENT))
+                return int(position[:18]), Event(kind, printable(_decoded(text), longest=LONGEST_EVENT))
             except (binascii.Error, ValueError):
                 return None
     return None

@@ -92,13 +92,13 @@ def _bodies(lines: Iterator[str], nonce: str) -> tuple[dict[str, tuple[list[str]
     name, body = "", list[str]()
     for row in lines:
         match row.split(" "):
-            case [seen, "begin", begun] if seen == nonce:
+            case [mark, "begin", begun] if mark == nonce:
                 name, body = begun, []
-            case [seen, "text", *words] if seen == nonce:
+            case [mark, "text", *words] if mark == nonce:
                 body.append(" ".join([*words, _quoted(lines, nonce)]))
-            case [seen, "end", *words] if seen == nonce:
+            case [mark, "end", *words] if mark == nonce:
                 found[name] = (words, body)
-            case [seen, "files", packed] if seen == nonce:
+            case [mark, "files", packed] if mark == nonce:
                 return found, packed
             case _:
                 body.append(row)

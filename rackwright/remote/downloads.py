@@ -33,7 +33,7 @@ class Download:
 
     job: Job
     alone: bool
-    """Whether nothing is decided by what it brings."""
+    """True if no decision depends on what it brings."""
     earlier: tuple[Download, ...]
     """Those that it must come after."""
     runs: Event = field(default_factory=new_event)

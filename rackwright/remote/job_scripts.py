@@ -116,7 +116,7 @@ class OtherJob:
 
 @dataclass(frozen=True)
 class JobUpdate:
-    """What a job has printed since the last look. `status` is None as long as it has not ended on its own."""
+    """A job's output since the last look. `status` is None as long as it has not ended on its own."""
 
     running: bool
     status: int | None

@@ -97,11 +97,11 @@ class Connection(Frozen):
     ssh_key: Line | None = None
     """Private key file on the control machine, relative to the site. Ansible: ansible_ssh_private_key_file."""
     ssh_allow_agent: bool | None = None
-    """Whether keys of a running SSH agent are tried; default: true."""
+    """True to try keys of a running SSH agent; default: true."""
     ssh_look_for_keys: bool | None = None
-    """Whether keys in ~/.ssh with the usual names (`id_*`) are tried; default: true."""
+    """True to try keys in ~/.ssh with the usual names (`id_*`); default: true."""
     ssh_forward_agent: bool | None = None
-    """Whether the host may use your SSH agent while you are logged in; default: false. Rackwright never needs it."""
+    """True to let the host use your SSH agent while you are logged in; default: false. Rackwright never needs it."""
     ssh_config_file: Line | None = None
     """SSH configuration file, relative to the site; default ~/.ssh/config."""
     ssh_known_hosts_file: Line | None = None

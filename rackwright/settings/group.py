@@ -53,5 +53,5 @@ class Group:
 
     @property
     def is_head(self) -> bool:
-        """Whether this host is the head."""
+        """True if this host is the head."""
         return self.rank == FIRST_RANK

@@ -75,7 +75,7 @@ class EndpointSettings(Frozen):
     """One LLM endpoint: a container that serves one model on one port."""
 
     engine_kind: Literal["tensorrt-llm", "vllm", "sglang"] = "tensorrt-llm"
-    """Which server runs in the image."""
+    """The server that runs in the image."""
     image: str = Field(default="nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0", pattern=IMAGE)
     """Image with its tag."""
     image_digest: Digest | None = None
@@ -108,7 +108,7 @@ class EndpointSettings(Frozen):
     `0.0.0.0` is IPv4 alone; `::` is both with `network: host`, and IPv6 alone on Docker's bridge.
     """
     allow_from: AllowFrom = None
-    """Who may reach the port: a list of networks, `private` (no address of the internet), or `any`.
+    """Networks that may reach the port: a list of them, `private` (no address of the internet), or `any`.
 
     Without it the port is closed to all but private networks. A host-network endpoint listens on 127.0.0.1 until `bind`
     or this key is written.
@@ -131,7 +131,7 @@ class EndpointSettings(Frozen):
     group_grace: Seconds = 15
     """Seconds for which a member's lifeline may be silent before the head asks for a token, and then gives it up."""
     group_transport: Literal["any", "rdma", "nvlink"] = "any"
-    """What carries the traffic between the members of a group: preflight looks for it, and the gate at what was chosen.
+    """The network between the members of a group: preflight looks for it, and the gate checks the chosen one.
 
     `rdma` is InfiniBand or RoCE, and gives the container /dev/infiniband; `nvlink` is NVLink between hosts (NVL72, by
     IMEX); `any` leaves it to NCCL, which takes plain TCP when it finds nothing better, and does not say so.
@@ -180,7 +180,7 @@ class EndpointSettings(Frozen):
 
     @property
     def is_local(self) -> bool:
-        """Whether only the host itself reaches it: any address of 127.0.0.0/8, or ::1."""
+        """True if only the host itself reaches it: any address of 127.0.0.0/8, or ::1."""
         return is_loopback(self.address)
 
     @property
@@ -202,7 +202,7 @@ class EndpointSettings(Frozen):
 
     @property
     def is_open(self) -> bool:
-        """Whether every network that reaches the host reaches the port."""
+        """True if every network that reaches the host reaches the port."""
         return not self.networks and not self.is_local
 
     @property
@@ -258,7 +258,7 @@ class HostSettings(EndpointSettings):
 
     @property
     def follows(self) -> bool:
-        """Whether it serves together with other hosts, and is not their head."""
+        """True if it serves together with other hosts, and is not their head."""
         return self._group is not None and not self._group.is_head
 
     def in_group(self, group: Group | None) -> HostSettings:
@@ -317,12 +317,12 @@ class HostSettings(EndpointSettings):
 
     @cached_property
     def narrowed(self) -> dict[frozenset[str], HostSettings]:
-        """What `only` has returned: each concern asks for its own sections several times, and they do not change."""
+        """Results of `only`: each concern asks for its own sections several times, and they do not change."""
         return {}
 
     @cached_property
     def judged(self) -> dict[str, Any]:
-        """What checks have found in these settings, by the check: hosts with equal ones share them, and the verdict."""
+        """Findings in these settings, by the check: hosts with equal ones share them, and the verdict."""
         return {}
 
     @cached_property

@@ -21,7 +21,7 @@ class Problem:
     text: str
     host: str = ""
     code: str = field(kw_only=True)
-    """What `rackwright explain` takes."""
+    """The argument of `rackwright explain`."""
     of_host: bool = False
     """True when more than the one file makes it wrong, such as the host's GPUs: then the hosts are reported too."""
 

@@ -393,7 +393,7 @@ class ModelSource(Frozen):
 
 
 class Hardware(Frozen):
-    """What the host must be: checked by preflight, never changed."""
+    """Requirements of the host: checked by preflight, never changed."""
 
     machine: Line = "any machine"
     """Name of the machine type in messages, for example `DGX B200`."""
@@ -492,7 +492,7 @@ class Models(Frozen):
 
 
 class Downloads(Frozen):
-    """What holds for images, models and encodings alike."""
+    """Settings of all downloads: images, models and encodings."""
 
     parallel: int = Field(default=8, ge=1, le=1000)
     """Hosts that pull the image or fetch models at the same time."""
@@ -590,7 +590,7 @@ class Rollout(Frozen):
 
 
 class Releases(Frozen):
-    """What stays on a host, and what happens to what was there before."""
+    """Releases that stay on a host, and the treatment of what was there before."""
 
     keep: int = Field(default=2, ge=1, le=100)
     """Proven releases that stay on the host."""
@@ -609,7 +609,7 @@ class Releases(Frozen):
 
 
 class Container(Frozen):
-    """What an endpoint's container may do; what its engine needs beyond that is data, and is given to it."""
+    """Rights of an endpoint's container; its engine's further needs are data, and are granted."""
 
     capabilities: Literal["default", "none"] = "default"
     """`default`: Docker's own less NET_RAW, MKNOD, AUDIT_WRITE and SETFCAP, with what the engine's backend needs.
@@ -629,7 +629,7 @@ class Container(Frozen):
 
 
 class Gate(Frozen):
-    """What an endpoint must prove after a switch."""
+    """The proof that an endpoint must give after a switch."""
 
     level: Literal["basic", "full"] = "basic"
     """`basic`: the release, its GPUs, its name, a chat answer. `full` adds tool calls, channels, streaming, loops,

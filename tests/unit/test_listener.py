@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 
-from rackwright.concerns.endpoint.proof.asking import asked, asking_script
+from rackwright.concerns.endpoint.proof.asking import asking_script, confined
 from rackwright.concerns.endpoint.proof.basic import (
     Answer,
     Verdict,
@@ -235,8 +235,8 @@ def test_a_servers_own_words_blame_no_stranger() -> None:
 
 def test_rows_that_ask_nothing_of_the_server_need_no_listener() -> None:
     row = gpu_counters()
-    assert asked("llm", row, keyed=True) == row
-    without, with_key = (asked("llm", model_name("", "m"), keyed=keyed) for keyed in (False, True))
+    assert confined("llm", row, keyed=True) == row
+    without, with_key = (confined("llm", model_name("", "m"), keyed=keyed) for keyed in (False, True))
     assert ("rackwright_login=" in without.script, "rackwright_login=" in with_key.script) == (False, True)
     assert host_script("known_curl") in without.before == with_key.before
 

@@ -108,7 +108,7 @@ class EndpointSpec:
     """Words of `docker run` for what the container may do."""
     pids_limit: int = 0
     container: Container = field(default_factory=Container)
-    """What the settings say of that."""
+    """The settings of that."""
     members: int = 1
     """Hosts that serve it together."""
     member_arguments: tuple[str, ...] = ()

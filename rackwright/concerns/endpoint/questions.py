@@ -8,7 +8,7 @@ from typing import Any
 from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.container import served_name, url_of
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
-from rackwright.concerns.endpoint.proof.asking import asked
+from rackwright.concerns.endpoint.proof.asking import confined
 from rackwright.concerns.endpoint.proof.basic import (
     Question,
     asks_for_key,
@@ -56,7 +56,7 @@ def _between(name: str, settings: EndpointSettings) -> tuple[Question, ...]:
 
 def of_container(name: str, rows: Iterable[Question], keyed: bool = False) -> tuple[Question, ...]:
     """Return rows that are asked of the endpoint's own container. keyed: True where they carry its key."""
-    return tuple(asked(name, row, keyed) for row in rows)
+    return tuple(confined(name, row, keyed) for row in rows)
 
 
 def is_keyed(spec: Mapping[str, Any]) -> bool:

@@ -35,7 +35,7 @@ class HostKeyPlace:
 
     @property
     def names(self) -> HostNames:
-        """What known_hosts calls it."""
+        """Its name in known_hosts."""
         return HostNames(self.entry, self.also, (*self.files, *self.shared))
 
 

@@ -64,7 +64,7 @@ class Lines:
 
 
 class KeyVerdict(Enum):
-    """What the files say of a key that a host has shown."""
+    """The files' verdict on a key that a host has shown."""
 
     KNOWN = "known"
     UNKNOWN = "unknown"
@@ -74,7 +74,7 @@ class KeyVerdict(Enum):
 
 @dataclass(frozen=True)
 class HostNames:
-    """What a host is called in known_hosts, and where that is looked up."""
+    """The names of a host in known_hosts, and the files to look them up in."""
 
     entry: str
     """`name`, or `[name]:port`."""

@@ -46,7 +46,7 @@ class SshQuestion:
 
 @dataclass(frozen=True)
 class SshAnswer:
-    """What ssh says of a host, without what it says of every host by default."""
+    """ssh's options for a host, without those that every host has by default."""
 
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By keyword in lower case."""

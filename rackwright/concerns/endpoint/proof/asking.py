@@ -35,7 +35,7 @@ def asking_script(endpoint: str) -> str:
     return known_script(endpoint) + login_script(endpoint_dir(endpoint))
 
 
-def asked(endpoint: str, question: Question, keyed: bool) -> Question:
+def confined(endpoint: str, question: Question, keyed: bool) -> Question:
     """Return a row whose requests, if it has any, go to the endpoint's own container alone.
 
     keyed: True where they carry the key that it asks for.

@@ -61,7 +61,7 @@ class HostRestart(Step):
 
     job: Job
     proofs: tuple[Proved, ...]
-    """What must answer afterwards: what it is compared by is asked before."""
+    """The endpoints that must answer afterwards; the questions for comparison are asked before."""
     serving: bool
     """True when any endpoint serves now."""
     boot: str
@@ -73,7 +73,7 @@ class HostReturn(Step):
     """The end of a host's restart, which counts only when the host is back in time and its endpoints then answer."""
 
     proofs: tuple[Proved, ...]
-    """What must answer."""
+    """The endpoints that must answer."""
     boot: str
     """The boot that is to end."""
     seconds: int

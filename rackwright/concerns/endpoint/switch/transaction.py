@@ -69,13 +69,13 @@ class Part:
 
     name: str
     settings: EndpointSettings
-    """By which it is drained, started and asked."""
+    """Settings for its drain, start and questions."""
     new: Tried | None
     """The release that it is to serve; None for an endpoint that steps down for the others."""
     old: Tried | None = None
     """The release that it serves again when the switch fails; without one it is stopped then."""
     port: int | None = None
-    """Where it serves until then, if it is not its settings' port."""
+    """Its port until then, if it is not its settings' port."""
     proven: str | None = None
     """The release that was proven here last."""
     prepare: str = ""
