@@ -324,7 +324,7 @@ def test_what_runs_already_is_proven_without_a_switch() -> None:
     assert not step.restarts
     assert "systemctl start" not in assigned(step, "forward")
     assert '"$JOB/pointed"' not in assigned(step, "forward")
-    assert "no longer the one that the endpoint points at" in assigned(step, "prepare")
+    assert "the endpoint points at" in assigned(step, "prepare")
 
 
 def test_the_log_of_an_unhealthy_endpoint_is_kept_before_it_restarts() -> None:

@@ -53,7 +53,7 @@ def test_models_and_images_stay_with_their_record_unless_purged() -> None:
     assert plan.record_stays
     assert "rm -rf /var/lib/rackwright ||" not in last_script(plan)
     purged = planned(UNIT, MODEL, IMAGE, purge=True)
-    assert (purged.kept, purged.record_stays) == ((), False)
+    assert (purged.retained, purged.record_stays) == ((), False)
     assert "rm -rf /var/lib/rackwright ||" in last_script(purged)
 
 
