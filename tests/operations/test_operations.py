@@ -32,7 +32,7 @@ from rackwright.remote.downloads import under_way
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*/*.yaml"))
 BASE: dict[str, Any] = yaml.safe_load((HERE / "settings.yaml").read_text())
-LEASES = {"unless another one lives": "lease taken 4.3fa9c1d2 fresh", "once no command of it is at work": ""}
+LEASES = {"unless another one lives": "lease taken 4.3fa9c1d2 fresh", "once none of its commands is running": ""}
 ENDED_JOB = ["running=no", "status=0", "log=", "events="]
 NONCE = "3f1c0a52-6f6e-4a53-9d5b-0d8a1f5c7b11"
 """Of the recorded readings."""

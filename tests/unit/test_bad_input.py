@@ -198,7 +198,7 @@ def laid_down(place: Path, what: str) -> None:
     ("what", "told"),
     [
         ("a link to nothing", "is a link to nowhere.yml, and there is no such file"),
-        ("a pipe", "is no file"),
+        ("a pipe", "is not a file"),
         ("a folder", "is a folder: name it rack, or put its lines into one file"),
         ("Latin-1", "is not UTF-8"),
         ("a NUL", "not valid YAML"),
@@ -388,9 +388,9 @@ def test_what_an_editor_leaves_behind_is_no_traceback(site: Path) -> None:
     ("place", "what", "told"),
     [
         ("rack/own.yml", "a link to nothing", "is a link to nowhere.yml, and there is no such file"),
-        ("rack/own.yml", "a pipe", "is no file"),
+        ("rack/own.yml", "a pipe", "is not a file"),
         ("rack/own.yml", "a folder", "is a folder: name it own, or put its lines into one file"),
-        ("rack/deep/own.yml", "a pipe", "is no file"),
+        ("rack/deep/own.yml", "a pipe", "is not a file"),
     ],
 )
 def test_the_same_within_the_folder_of_a_group(site: Path, place: str, what: str, told: str) -> None:

@@ -125,7 +125,7 @@ GONE: dict[str, tuple[dict[str, Any], str]] = {
         {"info": {"ServerVersion": "1", "Runtimes": {**RUNTIMES, "runc": {"path": "runc-gone"}}}},
         "needs",
     ),
-    "dockerd does not know the runtime nvidia": ({"info": {"ServerVersion": "1", "Runtimes": {"runc": {}}}}, "needs"),
+    "dockerd no longer has the runtime nvidia": ({"info": {"ServerVersion": "1", "Runtimes": {"runc": {}}}}, "needs"),
     "Failed to initialize NVML: Driver/library version mismatch": ({"smi": f"echo '{MISMATCH}'; exit 18"}, "gpu"),
     f"release abc could not start: its image is no longer on this host; next, on it: docker pull {IMAGE}": (
         {"needs": f"image {IMAGE}\n", "images": "echo 'Error: No such image: x'; exit 1"},
@@ -243,7 +243,7 @@ def test_what_a_restart_of_the_host_makes_again_is_not_missed_before_it(ask: Ask
 @pytest.mark.parametrize(
     ("faults", "text"),
     [
-        ({"needs": "path /no/such/folder\n"}, "/no/such/folder is not on this host"),
+        ({"needs": "path /no/such/folder\n"}, "/no/such/folder is no longer on this host"),
         ({"needs": "path /\n", "findmnt": BY_HAND}, "/mnt, which was mounted by hand (/dev/nvme1n1)"),
         ({"docker_unit": "masked-runtime"}, "docker.service is masked"),
         ({"store": "userns-remap"}, "another store at its next start (userns-remap,"),

@@ -29,7 +29,6 @@ from rackwright.concerns.endpoint.proof.basic import (
 )
 from rackwright.concerns.endpoint.proof.full import gpu_counters
 from rackwright.concerns.endpoint.proof.steps import engine_steps
-from rackwright.concerns.endpoint.switch.follow import TAKEN
 from rackwright.hostside import host_script
 from rackwright.messages import RackwrightError
 from rackwright.rollout.run_hosts import still_serving
@@ -188,7 +187,7 @@ def test_one_who_listens_beside_the_container_is_a_stranger(server: ThreadingHTT
     ],
 )
 def test_who_takes_the_port_between_two_requests_is_seen(answer: Answer, taken: bool) -> None:
-    assert vars(judge_safely(model_name("", "m"), answer))[TAKEN.cause.value] == taken
+    assert judge_safely(model_name("", "m"), answer).taken == taken
 
 
 def test_a_free_port_is_no_stranger_and_nothing_is_asked(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_what_bash_did_not_say_is_no_verdict(lines: list[str], status: list[str]
 
 def result(address: str, port: int, *_: object, path: str = os.environ["PATH"]) -> list[str]:
     """What the script that is sent to a peer prints on this machine."""
-    script = host_script("knock", address=address, port=port, seconds=1)
+    script = host_script("port_probe", address=address, port=port, seconds=1)
     run = subprocess.run(
         ["/bin/sh"], input=script, env={"PATH": path}, capture_output=True, text=True, timeout=20, check=True
     )
