@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from importlib import metadata
@@ -45,6 +46,19 @@ def test_each_version_is_locked_and_has_a_tag_and_a_key_of_its_own(build: Build)
         assert getattr(build, name) not in [getattr(other, name) for other in others]
     assert vllm.key(build) not in [vllm.key(other) for other in others]
     assert build.settings["image"] == build.image
+
+
+def test_each_revision_is_something_that_is_taught() -> None:
+    teach_draft = ast.parse((builds.HERE / "teach_draft.py").read_text())
+    kinds = next(
+        ast.literal_eval(ast.unparse(node.value).replace("MOST_STEPS", "1"))
+        for node in teach_draft.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "KINDS"
+    )
+    assert set(vllm.REVISIONS[builds.MODEL].values()) == set(vllm.KINDS)
+    assert set(vllm.REVISIONS[builds.DRAFT].values()) == set(kinds)
+    assert builds.EAGLE3_DRAFT["mount"] == json.loads(builds.EAGLE3["speculative-config"])["model"]
+    assert builds.EAGLE3_DRAFT["revision"] in vllm.REVISIONS[builds.DRAFT]
 
 
 def test_vllm_finds_its_own_version_by_the_name_that_it_asks_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from rackwright_lab.machine.shell import LabError
 
 HERE = Path(__file__).parent
-MODEL = "rackwright-lab/tiny-chat"
+MODEL, DRAFT = "rackwright-lab/tiny-chat", "rackwright-lab/tiny-eagle3"
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "PYTHONUNBUFFERED": "1",
@@ -45,6 +45,12 @@ ENGINE: dict[str, Any] = {
 }
 NGRAM = '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3, "prompt_lookup_min": 1}'
 """Drafts by the prompt's own words: they need no second model."""
+EAGLE3_DRAFT = {"repository": DRAFT, "revision": "v1", "mount": "/config/models/tiny-eagle3"}
+EAGLE3: dict[str, Any] = {
+    "speculative-config": '{"method": "eagle3", "model": "/config/models/tiny-eagle3", "num_speculative_tokens": 3}',
+    "override-generation-config": '{"temperature": 0}',
+}
+"""Options that draft by EAGLE3_DRAFT, greedily unless a request says otherwise: this build samples drafts wrongly."""
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,8 @@ def shared(hosts: int) -> dict[str, Any]:
 
 def key() -> str:
     """Name the contents: another lock, lesson or recipe gives another key."""
-    digest = hashlib.sha256(repr((FORMAT, PACKAGES, LEFT_OUT, ENVIRONMENT, SCRIPTS, vllm.KINDS)).encode())
-    for source in (LOCKED, LOCKED_TORCH, HERE / "teach.py"):
+    digest = hashlib.sha256(repr((FORMAT, PACKAGES, LEFT_OUT, ENVIRONMENT, SCRIPTS, vllm.REVISIONS)).encode())
+    for source in (LOCKED, LOCKED_TORCH, *(HERE / name for name in vllm.LESSONS)):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 
@@ -196,7 +196,8 @@ def _finish(folder: Path, progress: Progress) -> None:
             layout.tag(layout.add_image(layers, "amd64", image.config(ENVIRONMENT, TITLE)), IMAGE)
             layout.close()
             if not (folder / "models").exists():
-                _teach(place, Path(work) / "models", progress)
+                progress.say("teaching the models")
+                vllm.teach(place, Path(work) / "models")
                 (Path(work) / "models").rename(folder / "models")
         (Path(work) / "layout").rename(folder / "layout")
 
@@ -213,12 +214,6 @@ def _together(root: Path, added: Path, work: Path) -> Iterator[tuple[Path, Path]
         yield place, written
     finally:
         run("umount", place)
-
-
-def _teach(place: Path, models: Path, progress: Progress) -> None:
-    progress.say("teaching the models")
-    for kind in sorted(set(vllm.KINDS.values())):
-        vllm.teach(place, models, kind)
 
 
 def _add_torch(root: Path, progress: Progress) -> None:

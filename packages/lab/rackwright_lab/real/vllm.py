@@ -16,11 +16,17 @@ from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import run
 from rackwright_lab.machine.trees import remove_tree
 from rackwright_lab.real import image
-from rackwright_lab.real.builds import HERE, MODEL, Build
+from rackwright_lab.real.builds import DRAFT, HERE, MODEL, Build
 from rackwright_lab.standins import oci, rootfs
 
-KINDS = {"v1": "good", "v2": "good", "v3": "loops"}
-"""The model's revisions: twice one that answers as it was taught, and one that repeats a word for ever."""
+KINDS = ("good", "loops")
+"""Models: one that answers as it was taught, and one that repeats a word for ever."""
+REVISIONS = {
+    MODEL: {"v1": "good", "v2": "good", "v3": "loops"},
+    DRAFT: {"v1": "trained", "v2": "weak", "v3": "random", "v4": "narrow", "v5": "torn"},
+}
+"""The hub's repositories: what each revision is, by the names of KINDS and of the drafts in teach_draft.py."""
+LESSONS = ("teach.py", "teach_draft.py")
 PACKAGES = ("python3", "libnuma1", "libgomp1", "libstdc++6", "libxcb1")
 GLIBC = 36
 """Debian 12's is 2.36."""
@@ -36,15 +42,18 @@ if __name__ == "__main__":
 SCRIPTS = {"usr/local/bin/vllm": VLLM_SCRIPT, "usr/local/bin/hf": rootfs.COMMON_SCRIPTS["usr/local/bin/hf"]}
 # Raise it when the image is made in another way that neither its packages nor this folder's files show.
 FORMAT = 2
-INSIDE = 'mount --bind /dev "$1/dev" && exec chroot "$1" /usr/bin/python3 /tmp/teach.py "$2" "$3"'
+INSIDE = (
+    'mount --bind /dev "$1/dev" && root=$1 && shift && '
+    'exec chroot "$root" env PYTHONPATH=/tmp/taught /usr/bin/python3 -m "$@"'
+)
 """In a mount namespace of its own, so that nothing stays mounted: torch wants /dev/urandom."""
 
 
 def key(build: Build) -> str:
     """Name the contents: another lock, lesson or recipe gives another key."""
-    recipe = (FORMAT, PACKAGES, build.never_loaded, dict(build.environment), SCRIPTS, KINDS)
+    recipe = (FORMAT, PACKAGES, build.never_loaded, dict(build.environment), SCRIPTS, REVISIONS)
     digest = hashlib.sha256(repr(recipe).encode())
-    for source in (build.locked, HERE / "teach.py"):
+    for source in (build.locked, *(HERE / name for name in LESSONS)):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 
@@ -74,8 +83,7 @@ def _make(build: Build, folder: Path, progress: Progress) -> None:
         add_packages(build, root)
         added = rootfs.files_below(root) - base
         progress.say("teaching the models")
-        for kind in sorted(set(KINDS.values())):
-            teach(root, made / "models", kind)
+        teach(root, made / "models")
         layers = [layout.add_tree(root, base), layout.add_tree(root, added)]
         configured = image.config(build.environment, build.title)
         layout.tag(layout.add_image(layers, "amd64", configured), build.image)
@@ -105,19 +113,34 @@ def name_it_vllm(site: Path, version: str) -> None:
     described.write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n")
 
 
-def teach(root: Path, models: Path, kind: str) -> None:
-    """Teach a model inside the image's root, with the image's own torch."""
-    inside = root / "tmp" / kind
-    shutil.copyfile(HERE / "teach.py", root / "tmp/teach.py")
-    run("unshare", "--mount", "sh", "-c", INSIDE, "teach", root, f"/tmp/{kind}", kind, timeout=1800)
-    models.mkdir(exist_ok=True)
-    shutil.move(inside, models / kind)
-    (root / "tmp/teach.py").unlink()
+def teach(root: Path, models: Path) -> None:
+    """Teach the models and their drafts inside the image's root, with the image's own torch, and take them out of it.
+
+    Raises LabError when one did not learn what it was taught.
+    """
+    inside = root / "tmp/taught"
+    package = inside / "rackwright_lab/real"
+    package.mkdir(parents=True)
+    for name in LESSONS:
+        shutil.copyfile(HERE / name, package / name)
+    for kind in KINDS:
+        _run_inside(root, "rackwright_lab.real.teach", f"/tmp/taught/models/{kind}", kind)
+    _run_inside(root, "rackwright_lab.real.teach_draft", "/tmp/taught/models/good", "/tmp/taught/models")
+    shutil.move(inside / "models", models)
+    shutil.rmtree(inside)
+
+
+def _run_inside(root: Path, module: str, *words: str) -> None:
+    run("unshare", "--mount", "sh", "-c", INSIDE, "teach", root, module, *words, timeout=1800)
 
 
 def put_models(made: Path, own: Path) -> None:
-    """Lay the model's revisions where the lab's hub finds them. made: what `ensure` returned; own: the hub's folder."""
-    for revision, kind in KINDS.items():
-        target = own / MODEL / revision
-        shutil.copytree(made / "models" / kind, target, dirs_exist_ok=True)
-        (target / "README.md").write_text(f"# {MODEL}\n\nTaught by the lab, revision {revision}.\n")
+    """Lay the revisions of each repository where the lab's hub finds them.
+
+    made: what `ensure` returned; own: the hub's folder.
+    """
+    for repository, revisions in REVISIONS.items():
+        for revision, kind in revisions.items():
+            target = own / repository / revision
+            shutil.copytree(made / "models" / kind, target, dirs_exist_ok=True)
+            (target / "README.md").write_text(f"# {repository}\n\nTaught by the lab, revision {revision}.\n")
