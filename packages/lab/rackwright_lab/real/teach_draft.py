@@ -51,7 +51,7 @@ class Lesson:
 
 @dataclass
 class Cache:
-    """Keys and values of each pass so far."""
+    """Keys and values of each pass, in their order."""
 
     keys: list[torch.Tensor] = field(default_factory=list)
     values: list[torch.Tensor] = field(default_factory=list)
@@ -112,12 +112,12 @@ class Draft:
         done, slots = len(cache.keys) - 1, torch.arange(read.shape[1])
         ahead = slots[None, :] > slots[:, None] - done
         # A later pass has its newest key in this slot, and older ones in the slots before.
-        own = [(cache.keys[n].roll(done - n, 2), cache.values[n].roll(done - n, 2)) for n in range(1, done + 1)]
+        later = [(cache.keys[n].roll(done - n, 2), cache.values[n].roll(done - n, 2)) for n in range(1, done + 1)]
         scores = [(query @ cache.keys[0].transpose(-1, -2)).masked_fill(ahead, -1e9)]
-        scores += [(query * key).sum(-1, keepdim=True) for key, _ in own]
+        scores += [(query * key).sum(-1, keepdim=True) for key, _ in later]
         parts = (torch.cat(scores, -1) / self.config.head_dim**0.5).softmax(-1).split([len(slots), *[1] * done], -1)
         found = parts[0] @ cache.values[0]
-        for part, (_, value) in zip(parts[1:], own, strict=True):
+        for part, (_, value) in zip(parts[1:], later, strict=True):
             found = found + part * value
         return self.linear("midlayer.self_attn.o_proj", found.transpose(1, 2).flatten(2))
 
