@@ -113,7 +113,7 @@ def _found(inventory: str, root: Path) -> Path:
         return path
     typed = os.environ.get(NAMED) == inventory
     places = [folder / path for folder in ((here, root) if typed else (root, here))]
-    found = next((place for place in places if place.exists()), path)
+    found = next((candidate for candidate in places if candidate.exists()), path)
     if typed and found.is_absolute():
         os.environ[NAMED] = str(found)
     return found.relative_to(here) if found.is_relative_to(here) else found
@@ -195,12 +195,12 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
 
 
 def _members(listing: Listing, inventory_file: Path, skipped: Collection[str] = ()) -> PyinfraGroups:
-    def kept(hosts: Iterable[str]) -> list[str]:
+    def remaining(hosts: Iterable[str]) -> list[str]:
         return [host for host in hosts if host not in skipped]
 
     names = [name for name in listing.groups.names if name != ALL]
-    groups: PyinfraGroups = {name: kept(listing.groups.members(name)) for name in names}
-    return {**groups, inventory_file.stem: groups.get(inventory_file.stem, kept(listing.hosts))}
+    groups: PyinfraGroups = {name: remaining(listing.groups.members(name)) for name in names}
+    return {**groups, inventory_file.stem: groups.get(inventory_file.stem, remaining(listing.hosts))}
 
 
 def _groups(groups: Mapping[str, GroupEntry], children: Mapping[str, Sequence[str]]) -> InventoryGroups:
@@ -218,12 +218,12 @@ def _groups(groups: Mapping[str, GroupEntry], children: Mapping[str, Sequence[st
     return InventoryGroups([*missing, *found])
 
 
-def _refuse_unknown(known: set[str], children: Mapping[str, Sequence[str]]) -> None:
+def _refuse_unknown(groups: set[str], children: Mapping[str, Sequence[str]]) -> None:
     for parent, below in children.items():
         for child in below:
-            if child not in known:
+            if child not in groups:
                 raise SettingsError(
-                    f"children of {parent}: unknown group {child}{nearest(child, known)}", code="RW1403"
+                    f"children of {parent}: ungroups group {child}{nearest(child, groups)}", code="RW1403"
                 )
 
 

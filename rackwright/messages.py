@@ -120,7 +120,7 @@ def counted(number: int, noun: str) -> str:
 
 def paragraph(text: str, longest: int = LONGEST) -> str:
     """Return a text of several lines, each of them printable; tabs stay."""
-    return "\n".join(printable(line, "\t", longest) for line in _BREAKS.split(text))
+    return "\n".join(printable(row, "\t", longest) for row in _BREAKS.split(text))
 
 
 def printable_values(value: Any) -> Any:

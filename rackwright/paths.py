@@ -197,7 +197,7 @@ RESERVED = rf"^(({'|'.join(sorted(_WORDS))})|({'|'.join(_FAMILIES)})(-.*)?)$"
 
 
 def reserved(endpoint: str) -> str | None:
-    """Return the Rackwright unit that has the name of this endpoint's unit; None when there is none."""
+    """Return the Rackwright unit that has the name of this endpoint's unit; None without one."""
     if not re.match(RESERVED, endpoint):
         return None
     return _WORDS.get(endpoint, f"{_OWN}{endpoint.split('-', maxsplit=1)[0]}-...")

@@ -70,4 +70,4 @@ def by_code() -> dict[str, tuple[RefusalRange, Refusal]]:
 
 def lines_of(section: RefusalRange, code: str) -> Iterator[KnownLine]:
     """Return the lines that come with a code."""
-    return (line for line in section.lines if line.code == code)
+    return (row for row in section.lines if row.code == code)

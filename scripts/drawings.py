@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "how-it-works.md"
 PRODUCT = "rackwright"
 PACKAGES = {PRODUCT: ROOT, "rackwright_engines": ROOT / "packages" / "engines"}
 """Where each package of the floor plan lies."""
-CONTRACT = "Each layer stands on those below it"
+CONTRACT = "Each layer imports only those below it"
 PROOF = "concerns/endpoint/proof"
 ROWS = ("basic.py", "full.py", "speed.py", "drafts.py", "sampling.py", "steps.py")
 
@@ -38,8 +38,8 @@ def drawn(text: str) -> str:
     """Return the page with both pictures as they must be. Raises ValueError when it lacks a picture's markers."""
     for name, lines in (("floor plan", floor_plan()), ("one run", one_run())):
         begin, end = f"<!-- {name}: made by scripts/drawings.py -->\n", f"<!-- end of {name} -->"
-        before, found, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
+        before, found, remaining = text.partition(begin)
+        _, closed, after = remaining.partition(end)
         if not (found and closed):
             raise ValueError(f"{PAGE.name} has no markers for the picture {name!r}")
         picture = "\n".join(["```mermaid", *lines, "```", ""])
@@ -83,7 +83,7 @@ def imports(floors: list[list[str]], excused: set[tuple[int, int]]) -> Edges:
 def exceptions(floors: list[list[str]]) -> set[tuple[int, int]]:
     """Pairs of floors between which the contract excuses an import."""
     lines = contract().get("ignore_imports", [])
-    pairs = [tuple(_floor(module, floors) for module in line.split(" -> ")) for line in lines]
+    pairs = [tuple(_floor(module, floors) for module in pair.split(" -> ")) for pair in lines]
     return {(upper, lower) for upper, lower in pairs if upper is not None and lower is not None}
 
 
@@ -125,12 +125,12 @@ def one_run() -> Iterator[str]:
     yield '  declare["deploy.py once offline: which steps are managed"] --> read'
     yield '  read["one command a host: what is there"] --> ' + steps()[0][0]
     yield '  subgraph deploy["deploy.py, on every host: compare, change what differs, read again"]'
-    for number, (name, said) in enumerate(steps()):
+    for number, (name, comment) in enumerate(steps()):
         arrow = f" --> {steps()[number + 1][0]}" if number + 1 < len(steps()) else ""
-        yield f'    {name}["{name}: {said}"]{arrow}'
+        yield f'    {name}["{name}: {comment}"]{arrow}'
     yield "  end"
     yield "  endpoint -. the host's own job .-> switch"
-    yield '  subgraph job["the switch: it ends by itself, even when the control machine is gone"]'
+    yield '  subgraph job["the switch: it ends on its own, even when the control machine is gone"]'
     yield '    switch["stop the old release, start the new one"] --> ready["ready: /health answers"]'
     yield f'    ready --> proof["proof:<br/>{"<br/>".join(questions())}"]'
     yield '    proof -- every answer is right --> commit["commit: the release counts as proven"]'
@@ -141,17 +141,17 @@ def one_run() -> Iterator[str]:
 def steps() -> list[tuple[str, str]]:
     """Return the calls of deploy.py in their order, each with the comment behind it."""
     lines = (ROOT / "deploy.py").read_text().splitlines()
-    found = (re.fullmatch(r"(\w+)\(\)  # (.+)", line) for line in lines)
+    found = (re.fullmatch(r"(\w+)\(\)  # (.+)", row) for row in lines)
     return [(match[1], match[2].replace('"', "'")) for match in found if match]
 
 
 def questions() -> list[str]:
     """Names of the rows that the proof can have, in the order of its files."""
-    names = [name for file in ROWS for name in _asked(ast.parse((ROOT / PRODUCT / PROOF / file).read_text()))]
+    names = [name for file in ROWS for name in _question_rows(ast.parse((ROOT / PRODUCT / PROOF / file).read_text()))]
     return list(dict.fromkeys(names))
 
 
-def _asked(tree: ast.Module) -> Iterator[str]:
+def _question_rows(tree: ast.Module) -> Iterator[str]:
     constants = {
         target.id: node.value.value
         for node in tree.body

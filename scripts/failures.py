@@ -28,8 +28,8 @@ stands for names and numbers; where a cell is empty, the message says it all.
 Exit status 1 always means: not all was done. Hosts that are not named in red are as wanted, or were not reached yet.
 
 The first two digits of a code are its subject, a heading below. Preflight's checks and the gate's rows are quoted by
-their names. Lines below a code are the words of hosts, servers and SSH in such a message; lines without a code are no
-errors of ours, or only said.
+their names. Lines below a code are the words of hosts, servers and SSH in such a message; lines without a code are
+not errors of Rackwright, or only printed.
 """
 FOOT = """\
 pyinfra adds lines of its own, such as `Error: executed 0 commands` or `No hosts remaining!`. The reason is above them.
@@ -38,7 +38,7 @@ pyinfra adds lines of its own, such as `Error: executed 0 commands` or `No hosts
 
 def page() -> str:
     """Return the whole page."""
-    return "\n".join([HEAD, *(line for section in sections() for line in _section(section)), FOOT])
+    return "\n".join([HEAD, *(row for section in sections() for row in _section(section)), FOOT])
 
 
 def _section(section: RefusalRange) -> Iterator[str]:
@@ -46,8 +46,8 @@ def _section(section: RefusalRange) -> Iterator[str]:
     yield "| code | message | what it means | next |\n|---|---|---|---|"
     for refusal in section.refusals:
         yield _refusal(refusal)
-        yield from map(_line, lines_of(section, refusal.code))
-    yield from map(_line, lines_of(section, ""))
+        yield from map(_entry, lines_of(section, refusal.code))
+    yield from map(_entry, lines_of(section, ""))
     yield ""
 
 
@@ -56,8 +56,8 @@ def _refusal(refusal: Refusal) -> str:
     return _row(refusal.code, f"`{refusal.says}`{earlier}", refusal.means, refusal.next)
 
 
-def _line(line: KnownLine) -> str:
-    return _row(line.code, line.says, line.means, line.next)
+def _entry(entry: KnownLine) -> str:
+    return _row(entry.code, entry.says, entry.means, entry.next)
 
 
 def _row(*cells: str) -> str:

@@ -31,7 +31,7 @@ def formats(source: Path) -> list[str]:
         *on_hosts(source),
         *belongings(source),
         *fields(source),
-        *said_by_jobs(source),
+        *job_events(source),
     }
     return sorted(found)
 
@@ -85,7 +85,7 @@ def fields(source: Path) -> Iterator[str]:
         yield from (f"field {name} {field}" for text in texts(source, path) for field in FIELD.findall(text))
 
 
-def said_by_jobs(source: Path) -> Iterator[str]:
+def job_events(source: Path) -> Iterator[str]:
     """Yield the words of a job's events, which another version may follow."""
     for text in texts(source, "*.sh", "*.j2"):
         yield from (f"job-event {name}" for name in EVENT.findall(text))

@@ -44,21 +44,21 @@ def main() -> None:
 
 def page() -> str:
     """Return the whole page: an operation is a section, in the order of a deploy."""
-    known = all_definitions()
-    return "\n".join([HEAD, *(_section(operation, known) for operation in shown())])
+    definitions = all_definitions()
+    return "\n".join([HEAD, *(_section(operation, definitions) for operation in shown())])
 
 
 def shown() -> list[Operation]:
     """Return the operations that apply a concern, in the order in which a deploy calls them."""
     found = [getattr(operations, name) for name in operations.__all__]
-    own = [one for one in found if getattr(one, "__module__", "") == concerns.__name__]
-    return sorted(own, key=lambda operation: int(operation.__code__.co_firstlineno))
+    ordered = [one for one in found if getattr(one, "__module__", "") == concerns.__name__]
+    return sorted(ordered, key=lambda operation: int(operation.__code__.co_firstlineno))
 
 
-def _section(operation: Operation, known: dict[str, Json]) -> str:
-    name, arguments = operation.__name__, [*_own(operation), *_keys(operation, known)]
+def _section(operation: Operation, definitions: dict[str, Json]) -> str:
+    name, arguments = operation.__name__, [*_extra(operation), *_keys(operation, definitions)]
     table = ["| argument | type | unit | default | meaning |", "|---|---|---|---|---|", *arguments]
-    parts = [f"## {name}()", _summary(operation), *_from(operation, known)]
+    parts = [f"## {name}()", _summary(operation), *_from(operation, definitions)]
     return "\n\n".join([*parts, "\n".join(table) if arguments else "It takes no arguments."]) + "\n"
 
 
@@ -68,19 +68,19 @@ def _summary(operation: Operation) -> str:
     return "\n\n".join(filter(None, (re.split(r"(?m)^\w+: ", text)[0].strip() for text in paragraphs)))
 
 
-def _from(operation: Operation, known: dict[str, Json]) -> Iterator[str]:
+def _from(operation: Operation, definitions: dict[str, Json]) -> Iterator[str]:
     """Where the settings have the same keys."""
     name = operation.__name__
-    if (section := _section_of(operation, known)) != WHOLE:
+    if (section := _section_of(operation, definitions)) != WHOLE:
         yield f"The settings have them in the section [`{name}`](settings.md#{section.lower()})."
     elif _hints(operation):
         inner = ", and in `endpoints.NAME`" if name == "endpoint" else ""
         yield f"The settings have them at [top level](settings.md#host){inner}."
 
 
-def _section_of(operation: Operation, known: dict[str, Json]) -> str:
+def _section_of(operation: Operation, definitions: dict[str, Json]) -> str:
     """Return the class of the section that an operation has to itself, or the whole."""
-    reference = str(known[WHOLE]["properties"].get(operation.__name__, {}).get("$ref", ""))
+    reference = str(definitions[WHOLE]["properties"].get(operation.__name__, {}).get("$ref", ""))
     return reference.rpartition("/")[2] or WHOLE
 
 
@@ -90,19 +90,19 @@ def _hints(operation: Operation) -> list[str]:
     return list(get_type_hints(get_args(packed)[0])) if packed else []
 
 
-def _keys(operation: Operation, known: dict[str, Json]) -> Iterator[str]:
-    properties = known[_section_of(operation, known)]["properties"]
-    return (_row(key, properties[key], known) for key in _hints(operation))
+def _keys(operation: Operation, definitions: dict[str, Json]) -> Iterator[str]:
+    properties = definitions[_section_of(operation, definitions)]["properties"]
+    return (_row(key, properties[key], definitions) for key in _hints(operation))
 
 
-def _row(key: str, field: Json, known: dict[str, Json]) -> str:
-    meaning = one_line(field.get("description") or _described(field, known))
+def _row(key: str, field: Json, definitions: dict[str, Json]) -> str:
+    meaning = one_line(field.get("description") or _described(field, definitions))
     kind = type_of(field).replace("](#", "](settings.md#")
     return f"| `{key}` | {kind} | {unit(field, meaning)} | {default_of(key, field, [])} | {meaning} |"
 
 
-def _described(field: Json, known: dict[str, Json]) -> str:
-    return str(known[field["$ref"].rpartition("/")[2]].get("description", "")) if "$ref" in field else ""
+def _described(field: Json, definitions: dict[str, Json]) -> str:
+    return str(definitions[field["$ref"].rpartition("/")[2]].get("description", "")) if "$ref" in field else ""
 
 
 def unit(field: Json, meaning: str) -> str:
@@ -112,14 +112,14 @@ def unit(field: Json, meaning: str) -> str:
     return next((name for name, words in UNITS if re.search(words, meaning, re.IGNORECASE)), "")
 
 
-def _own(operation: Operation) -> Iterator[str]:
+def _extra(operation: Operation) -> Iterator[str]:
     """Arguments that are no key of the settings, as `wait`."""
-    for name, own in inspect.signature(operation).parameters.items():
-        if own.kind is inspect.Parameter.KEYWORD_ONLY:
-            yield f"| `{name}` | true or false | | `{_word(own.default)}` | {_meaning(operation, name)} |"
+    for name, parameter in inspect.signature(operation).parameters.items():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            yield f"| `{name}` | true or false | | `{_default(parameter.default)}` | {_meaning(operation, name)} |"
 
 
-def _word(value: Any) -> str:
+def _default(value: Any) -> str:
     return str(value).lower()
 
 

@@ -1,6 +1,6 @@
 """Makes README's two pictures from the record of a real rollout: its live view (SVG) and its report (PNG).
 
-`python scripts/pictures.py` draws the record that lies in docs/pictures again; it needs chromium (scripts/browser).
+`python scripts/pictures.py` draws the record in docs/pictures again; it needs chromium (scripts/browser).
 For a new record, on a lab:
 
     rackwright lab up --hosts 4 --bare 2
@@ -49,14 +49,14 @@ def main() -> None:
     options.add_argument("record", nargs="?", type=Path, help="runs/ID.jsonl of a rollout")
     if record := options.parse_args().record:
         keep(record)
-    LIVE.write_text(live_view(read_record(kept())))
+    LIVE.write_text(live_view(read_record(stored_record())))
     photograph(report(), REPORT)
     PHOTOGRAPHED.write_text(sum_of(report()))
     for path in (LIVE, REPORT):
         print(f"{path}: {path.stat().st_size} bytes")
 
 
-def kept() -> Path:
+def stored_record() -> Path:
     """Return the record stored with the pictures. Raises StopIteration when it is missing."""
     return next(PICTURES.glob("*.jsonl"))
 
@@ -70,8 +70,8 @@ def keep(record: Path) -> None:
 
 
 def _plain(event: Event) -> Event:
-    told = {key: value for key, value in event.items() if key not in ("process", "deploy", "data", "inventory")}
-    return {**told, "who": WHO} if "who" in told else told
+    public = {key: value for key, value in event.items() if key not in ("process", "deploy", "data", "inventory")}
+    return {**public, "who": WHO} if "who" in public else public
 
 
 # -- the live view
@@ -100,7 +100,7 @@ def fullest(events: list[Event]) -> int:
 def without_fonts(svg: str) -> str:
     """Remove the fonts: a picture in a page must fetch nothing, and any monospaced font will do."""
     plain = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", "monospace")
-    return "".join(f"{line.rstrip()}\n" for line in plain.splitlines())
+    return "".join(f"{row.rstrip()}\n" for row in plain.splitlines())
 
 
 # -- the report
@@ -108,7 +108,7 @@ def without_fonts(svg: str) -> str:
 
 def report() -> str:
     """Return the report of the record stored with the pictures, as a page."""
-    return page(timeline_of(read_record(kept())), kept().stem)
+    return page(timeline_of(read_record(stored_record())), stored_record().stem)
 
 
 def sum_of(html: str) -> str:

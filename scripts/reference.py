@@ -170,8 +170,8 @@ def _usage(action: argparse.Action) -> str:
     if not action.option_strings:
         value = f"{value} ..." if action.nargs == argparse.REMAINDER else value
         return f"[{value}]" if action.nargs in (argparse.REMAINDER, argparse.OPTIONAL) else value
-    word = f"{action.option_strings[-1]} {value}".strip()
-    return word if action.required else f"[{word}]{'...' if _repeats(action) else ''}"
+    usage = f"{action.option_strings[-1]} {value}".strip()
+    return usage if action.required else f"[{usage}]{'...' if _repeats(action) else ''}"
 
 
 def _repeats(action: argparse.Action) -> bool:
@@ -197,8 +197,8 @@ def _names(action: argparse.Action) -> str:
 def _meaning(action: argparse.Action) -> str:
     text = (action.help or USUAL.get(_value(action), "")).replace("|", "\\|")
     default = action.default if isinstance(action.default, int | str) and not isinstance(action.default, bool) else None
-    told = default is None or default == argparse.SUPPRESS or "(default" in text
-    return text if told else f"{text} (default: {default})".strip()
+    stated = default is None or default == argparse.SUPPRESS or "(default" in text
+    return text if stated else f"{text} (default: {default})".strip()
 
 
 PREFLIGHT_HEAD = f"""\
@@ -212,11 +212,11 @@ it; with `-v` the whole table.
 | verdict | meaning |
 |---|---|
 | `ok` | as it should be, or nothing to judge |
-| `warn` | somebody should know; the deploy goes on |
-| `stop` | the host ends here, before anything is written to it; other hosts go on |
+| `warn` | needs attention; the deploy continues |
+| `stop` | the host ends here, before anything is written to it; other hosts continue |
 
 A check prints one row for each thing that it judges (file system, endpoint, server), and none when there is nothing to
-judge. `N/A` of nvidia-smi is never a failure by itself: GB10 says so of memory, ECC and MIG. Servers are asked only
+judge. `N/A` of nvidia-smi alone is never a failure: GB10 says so of memory, ECC and MIG. Servers are asked only
 while something must still be fetched from them.
 """
 GROUPS = {
@@ -245,15 +245,15 @@ def _judges(check: Check) -> str:
 
 
 def _figures() -> str:
-    known = figures()
+    preflight = figures()
     rows = [
-        ("oldest container toolkit", known["toolkit"]["version_minimum"]),
-        ("locked memory of containers", known["containers"]["memlock"]),
-        ("open files of containers, at least", known["containers"]["open_files"]),
-        ("free on every file system besides what must come", gib(known["disk"]["free_minimum"])),
-        ("free inodes on every file system", known["disk"]["inodes_minimum"]),
-        *((f"about, unpacked: `{entry['repository']}`", gib(entry["about"])) for entry in known["images"]),
-        *((f"about, as fetched: `{entry['repository']}`", gib(entry["about"])) for entry in known["models"]),
+        ("oldest container toolkit", preflight["toolkit"]["version_minimum"]),
+        ("locked memory of containers", preflight["containers"]["memlock"]),
+        ("open files of containers, at least", preflight["containers"]["open_files"]),
+        ("free on every file system beyond what must come", gib(preflight["disk"]["free_minimum"])),
+        ("free inodes on every file system", preflight["disk"]["inodes_minimum"]),
+        *((f"about, unpacked: `{entry['repository']}`", gib(entry["about"])) for entry in preflight["images"]),
+        *((f"about, as fetched: `{entry['repository']}`", gib(entry["about"])) for entry in preflight["models"]),
     ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     return (

@@ -40,7 +40,7 @@ def page() -> str:
         [
             HEAD,
             f"## What every container has\n\n{_usual()}",
-            _table("What a way of serving needs besides", heads, map(_need, table("rights")["needs"])),
+            _table("What a way of serving needs in addition", heads, map(_need, table("rights")["needs"])),
             _table("How an engine takes its clients' key", keys, _keys()),
         ]
     )

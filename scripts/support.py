@@ -34,8 +34,8 @@ Made by `python scripts/support.py` from preflight's data, the engines' data and
 
 | word | meaning |
 |---|---|
-| seen | it ran, and the test or the occasion is named; **stand-in** says that something else took its place |
-| expected | nothing is known against it, and nobody has seen it here |
+| seen | it ran, and the row has its test or occasion; **stand-in** says that something else took its place |
+| expected | nothing is known against it, and it was not seen here |
 | refused | the named check of preflight stops that host before anything is written, or the settings are not valid |
 """
 SYSTEMS = (
@@ -50,7 +50,7 @@ SYSTEMS = (
     ("PID 1 is not systemd", "refused: `systemd`"),
     ("an image as its root: ostree, NixOS, Flatcar, Ubuntu Core", "refused: `immutable system`"),
     ("root, `/etc` or the units' folder read-only", "refused: `read-only` (`tests/lab/test_field.py`)"),
-    ("cgroup v1", "`warn`: `cgroup`; nothing of ours needs v2, and systemd and Docker give v1 up"),
+    ("cgroup v1", "`warn`: `cgroup`; Rackwright does not need v2, and systemd and Docker give v1 up"),
 )
 DOCKER = (
     ("20.10, Debian 12's `docker.io`", "seen (`tests/lab/test_deploy.py`)"),
@@ -63,7 +63,7 @@ DOCKER = (
     ("masked, or none and no apt", "refused: `Docker`"),
     (
         "under another context of root's, with DOCKER_HOST in `/etc/environment` or systemd's DefaultEnvironment",
-        "seen: it is asked by `/var/run/docker.sock` all the same (`tests/lab/test_field.py`)",
+        "seen: it is still asked by `/var/run/docker.sock` (`tests/lab/test_field.py`)",
     ),
     ("with `userns-remap`", "seen: our containers use the host's user namespace (`tests/lab/test_field.py`)"),
     ("listening on TCP alone", "refused: `Docker's socket` (`tests/lab/test_field.py`)"),
@@ -165,8 +165,8 @@ def drivers() -> Iterator[tuple[str, ...]]:
     for name, values in profiles().items():
         hardware: Mapping[str, Any] = values.get("hardware", {})
         if "driver_minimum" in hardware:
-            asked = f"{hardware['driver_minimum']} or newer: expected"
-            yield f"`{name}`", hardware["machine"], hardware["architecture"], asked, "refused: `driver version`"
+            expected = f"{hardware['driver_minimum']} or newer: expected"
+            yield f"`{name}`", hardware["machine"], hardware["architecture"], expected, "refused: `driver version`"
 
 
 NO_RECIPE = """\
@@ -210,8 +210,8 @@ def of_today() -> Iterator[tuple[str, ...]]:
     tags = {name: str(values["image"]).rpartition(":")[2] for name, values in profiles().items() if "image" in values}
     tags |= {file.stem: tags.get(file.stem.removesuffix("_eagle3"), "") for file in _files() if file.stem not in tags}
     for machine, group in MACHINES.items():
-        own = sorted(name for name in tags if f"{name}_".startswith(f"{group}_"))
-        cells = ([f"`{name}`" for name in own if tags[name] == tag] for tag in OF_TODAY.values())
+        of_machine = sorted(name for name in tags if f"{name}_".startswith(f"{group}_"))
+        cells = ([f"`{name}`" for name in of_machine if tags[name] == tag] for tag in OF_TODAY.values())
         yield machine, *(", ".join(names) or "-" for names in cells)
 
 

@@ -75,7 +75,7 @@ UNREACHABLE_PORT = "warning: port {port} is not reachable from {by}"
 
 # Plans, drift and teardown.
 RESTARTS = "restarts {endpoint} because {why}"
-NO_BOOT = "it does not start at boot any more"
+NO_BOOT = "it no longer starts at boot"
 DROP_IN = "{path} is not Rackwright's"
 DROP_IN_SETS = "{path} is not Rackwright's and sets {keys}"
 LEFT_BEHIND = "left behind: {kinds} of {step}(), which is no longer called"

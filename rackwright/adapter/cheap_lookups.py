@@ -66,6 +66,8 @@ def place_of(frame: FrameType) -> Place:
 def global_arguments(state: State, host: Host, kwargs: dict[str, Any]) -> tuple[arguments.AllArguments, list[str]]:
     """Return what pyinfra's `pop_global_arguments` returns, from host data already looked up, each layer once."""
     layers = list(extract_callable_datas(cast(list[Any], host.data.datas)))
-    known = {key: copy(layer[key]) for layer in reversed(layers) for key in arguments.all_argument_meta if key in layer}
-    looked_up = SimpleNamespace(current_deploy_kwargs=host.current_deploy_kwargs, data=SimpleNamespace(**known))
+    values = {
+        key: copy(layer[key]) for layer in reversed(layers) for key in arguments.all_argument_meta if key in layer
+    }
+    looked_up = SimpleNamespace(current_deploy_kwargs=host.current_deploy_kwargs, data=SimpleNamespace(**values))
     return cast(tuple[arguments.AllArguments, list[str]], _asked_slowly(state, looked_up, kwargs))

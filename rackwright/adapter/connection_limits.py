@@ -44,7 +44,7 @@ class SilentHostError(PastLimitError):
 
     code = "RW0751"
 
-    def __init__(self, seconds: float, who: str = "a command had not ended") -> None:
+    def __init__(self, seconds: float, who: str = "a command was still running") -> None:
         super().__init__(
             f"{who} after {seconds:.0f} s, so the connection was closed; the host may hang; "
             "next: look at it by hand (ssh, its console), then run the same command again"
@@ -115,7 +115,7 @@ def is_lost(host: Host) -> bool:
 
 
 def is_unconnected(host: Host) -> bool:
-    """Return whether there is no connection: it was closed, or another thread is reconnecting just now."""
+    """Return True without a connection: it was closed, or another thread is reconnecting just now."""
     return getattr(host.connector, "client", None) is not None and _transport(host) is None
 
 
@@ -139,5 +139,7 @@ def _options() -> list[tuple[int, int, int]]:
         "TCP_KEEPCNT": 4,
         "TCP_USER_TIMEOUT": SILENCE * 1000,
     }
-    known = [(socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in tcp.items() if hasattr(socket, name)]
-    return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *known]
+    supported = [
+        (socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in tcp.items() if hasattr(socket, name)
+    ]
+    return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *supported]

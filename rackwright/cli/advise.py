@@ -44,34 +44,36 @@ def add_parser(subparsers: Any) -> None:
 
 def tokens(text: str) -> int:
     """Return a count such as 8192, 8k or 128k. Raises ArgumentTypeError for anything else, and for less than 1."""
-    word = text.lower()
-    plain = word.removesuffix("k")
+    number = text.lower()
+    plain = number.removesuffix("k")
     if not plain.isdigit() or int(plain) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 8192 or 8k")
-    return int(plain) * (1024 if word.endswith("k") else 1)
+    return int(plain) * (1024 if number.endswith("k") else 1)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the ranking. Raises SettingsError for a GPU that neither a profile nor a run of the site knows."""
-    known, load = gpu_type(args.gpu), Load(args.context, args.concurrency, args.output)
-    own = own_advice(known.name, load, _measured(root_of(args))) if known else []
-    if own and not args.json:
-        print(paragraph("\n".join(["measured by this site, the newest run of each release:", *_own(own)])))
-    if known is None or not longest(known.name):
-        if not own:
+    gpu, load = gpu_type(args.gpu), Load(args.context, args.concurrency, args.output)
+    measured = own_advice(gpu.name, load, _measured(root_of(args))) if gpu else []
+    if measured and not args.json:
+        print(
+            paragraph("\n".join(["measured by this site, the newest run of each release:", *_measured_rows(measured)]))
+        )
+    if gpu is None or not longest(gpu.name):
+        if not measured:
             raise SettingsError(_no_profile(args), code="RW1001")
         profiles = list[Advice]()
     else:
-        profiles = _profiles(known.name, load, len(own))
+        profiles = _profiles(gpu.name, load, len(measured))
     if args.json:
         print(
             json.dumps(
-                printable_values({"own": list(map(_own_values, own)), "profiles": list(map(asdict, profiles))}),
+                printable_values({"own": list(map(_own_values, measured)), "profiles": list(map(asdict, profiles))}),
                 indent=1,
             )
         )
     elif profiles:
-        _print_profiles(profiles, len(own))
+        _print_profiles(profiles, len(measured))
     return ExitCode.DONE
 
 
@@ -97,16 +99,16 @@ def _print_profiles(found: Sequence[Advice], before: int) -> None:
     """Print published figures. before: how many rows are printed above."""
     if before:
         print("profiles, by what others measured or advise:")
-    print("\n".join(line for place, one in enumerate(found, before + 1) for line in _lines(place, one)))
+    print("\n".join(row for rank, one in enumerate(found, before + 1) for row in _lines(rank, one)))
     if not before and all(one.percent is None for one in found):
         print("no speed was measured on this GPU: the order is by what the sources say; measure before you choose")
 
 
-def _own(found: list[OwnAdvice]) -> list[str]:
+def _measured_rows(found: list[OwnAdvice]) -> list[str]:
     lines = [
-        (f"{place}. {heading(one)}", *(f"     {text}" for text in reasons(one))) for place, one in enumerate(found, 1)
+        (f"{rank}. {heading(one)}", *(f"     {text}" for text in reasons(one))) for rank, one in enumerate(found, 1)
     ]
-    return [line for own in lines for line in own]
+    return [row for rows in lines for row in rows]
 
 
 def _warn(text: str) -> None:
@@ -121,15 +123,15 @@ def _no_profile(args: argparse.Namespace) -> str:
     return f"no profile is for {args.gpu}{hint}; known: {', '.join(names)}; next: {again}"
 
 
-def _lines(place: int, one: Advice) -> list[str]:
+def _lines(rank: int, one: Advice) -> list[str]:
     gpus = f"{one.gpus} GPU{'s' if one.gpus > 1 else ''}"
-    return [f"{place}. {one.profile} ({gpus}): {_speed(one)}", *(f"     {reason}" for reason in one.reasons)]
+    return [f"{rank}. {one.profile} ({gpus}): {_speed(one)}", *(f"     {reason}" for reason in one.reasons)]
 
 
-def _speed(one: Advice) -> str:
-    if not one.runs:
+def _speed(advice: Advice) -> str:
+    if not advice.runs:
         return "does not run"
-    if not one.percents:
-        return "advised, speed not measured" if one.advised else "speed not measured"
-    least, most = min(one.percents), max(one.percents)
+    if not advice.percents:
+        return "advised, speed not measured" if advice.advised else "speed not measured"
+    least, most = min(advice.percents), max(advice.percents)
     return f"{most:g} %" if least == most else f"{least:g} to {most:g} %, by the length of the answer (--output)"

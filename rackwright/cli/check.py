@@ -73,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
         return _refused(judged)
     for host in hosts:
         print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))
-    for line in [*open_password_file(root), *_warnings(hosts, judged.declared), *_engines_data()]:
-        print(line)
+    for warning in [*open_password_file(root), *_warnings(hosts, judged.declared), *_engines_data()]:
+        print(warning)
     refused = _refused(judged)
     print(f"{args.inventory}: {_verdict(judged)}")
     if not args.in_image:
@@ -194,7 +194,7 @@ def _twins(hosts: Sequence[InventoryHost]) -> list[str]:
     found: dict[tuple[str, str], list[str]] = {}
     for host in hosts:
         if not host.name.startswith("@") or host.name.startswith("@ssh/"):
-            found.setdefault((_place(host.address), str(host.data.get("ssh_config_file"))), []).append(host.name)
+            found.setdefault((_address(host.address), str(host.data.get("ssh_config_file"))), []).append(host.name)
     return [
         f"warning: {', '.join(names)}: {len(names)} names of one machine ({address}); a run writes to it by one, "
         "and refuses the others: take them out of the inventory"
@@ -203,7 +203,7 @@ def _twins(hosts: Sequence[InventoryHost]) -> list[str]:
     ]
 
 
-def _place(address: str) -> str:
+def _address(address: str) -> str:
     """`ADDRESS:PORT`, in one spelling."""
     name, _, port = address.removeprefix("@ssh/").rpartition(":")
     name = name.strip("[]").rstrip(".").lower()
@@ -216,5 +216,5 @@ def _place(address: str) -> str:
 def _notes(hosts: Sequence[InventoryHost]) -> list[str]:
     """Return the notes that are not warnings, each once."""
     shared = {id(host.settings): host.settings for host in hosts}
-    told = [f"note: {note}" for settings in shared.values() for note in engine_notes(settings, Level.NOTE)]
-    return list(dict.fromkeys(told))
+    notes = [f"note: {note}" for settings in shared.values() for note in engine_notes(settings, Level.NOTE)]
+    return list(dict.fromkeys(notes))

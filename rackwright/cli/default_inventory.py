@@ -25,9 +25,9 @@ def default_inventory(words: Sequence[str] = ()) -> str:
     words: the hosts that `--limit` names. Raises SettingsError with the candidates when there are several, or none,
     and where `--limit` names an inventory.
     """
-    for word in words:
-        if Path(word).exists() and Path(word).suffix in SUFFIXES:
-            text = f"--limit {word}: this is an inventory, not a host; next: rackwright VERB {word} --limit HOST"
+    for limit in words:
+        if Path(limit).exists() and Path(limit).suffix in SUFFIXES:
+            text = f"--limit {limit}: this is an inventory, not a host; next: rackwright VERB {limit} --limit HOST"
             raise SettingsError(text, code="RW1079")
     if named := os.environ.get(VARIABLE):
         return named
@@ -37,10 +37,10 @@ def default_inventory(words: Sequence[str] = ()) -> str:
     found = _candidates(root)
     if len(found) == 1:
         return _shown(found[0])
-    told = "has several" if found else "has none"
+    problem = "has several" if found else "has none"
     some = ", ".join(map(_shown, found)) or "rackwright init DIR makes a site with some"
     raise SettingsError(
-        f"no inventory is given, and {root} {told}: {some}; next: the same command with one of them, or "
+        f"no inventory is given, and {root} {problem}: {some}; next: the same command with one of them, or "
         f"export {VARIABLE}=FILE",
         code="RW1018",
     )
@@ -51,7 +51,7 @@ def refuse_host(name: str, words: Sequence[str]) -> None:
 
     name: what was typed. words: the command line behind `rackwright`.
     """
-    for file in _known(site_root(Path("site"))):
+    for file in _inventories(site_root(Path("site"))):
         if _has(file, name):
             behind = words.index("--") if "--" in words else len(words)
             before = [file if one == name else one for one in words[:behind]]
@@ -66,7 +66,7 @@ def _has(inventory: str, name: str) -> bool:
     return False
 
 
-def _known(root: Path) -> list[str]:
+def _inventories(root: Path) -> list[str]:
     """Return the inventories of a site, its usual one first."""
     named = [os.environ.get(VARIABLE, ""), _in_ansible_cfg(root / "ansible.cfg")]
     return list(dict.fromkeys([*filter(None, named), *map(_shown, _candidates(root))]))

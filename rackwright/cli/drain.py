@@ -82,8 +82,8 @@ def refuse_too_many(
 
     refused: hosts whose settings are not valid, with their groups; they cannot be asked, so they count as down.
     """
-    asked = {host.name: Asked(host.settings) for host in everybody}
-    replies = poll(everybody, lambda host: asked[host.name].script)
+    wanted = {host.name: Asked(host.settings) for host in everybody}
+    replies = poll(everybody, lambda host: wanted[host.name].script)
     ones = heads(everybody)
     places = as_ones(places_of(everybody, replies), ones) | {
         name: HostCapacity(domains_of(groups, None), False, "100%") for name, groups in refused.items()
@@ -110,6 +110,8 @@ def places_of(everybody: Sequence[InventoryHost], replies: Mapping[str, Reply]) 
 
 def _serves(reply: Reply) -> bool:
     try:
-        return not reply.trouble and any(own.seen.serving for own in parse(reply.lines).endpoints.values())
+        return not reply.trouble and any(
+            endpoint.observed.serving for endpoint in parse(reply.lines).endpoints.values()
+        )
     except ReadingError:
         return False

@@ -81,9 +81,9 @@ def lines(hosts: Sequence[HostDrift]) -> Iterator[str]:
         elif host.state == "new":
             yield f"{host.host}: nothing was deployed yet"
         for finding in host.findings:
-            first, *rest = finding.text.splitlines()
+            first, *more = finding.text.splitlines()
             yield f"{host.host}: {finding.concern}: {first}{_NOTES[finding.verdict]}"
-            yield from (f"  {line}" for line in rest)
+            yield from (f"  {text}" for text in more)
     yield summed_up(hosts)
 
 
@@ -92,9 +92,9 @@ def summed_up(hosts: Sequence[HostDrift]) -> str:
     moved, unread = sum(host.changed_by_itself for host in hosts), sum(bool(host.error) for host in hosts)
     unclear = sum(host.unclear for host in hosts)
     read = len(hosts) - unread
-    told = [f"{moved} of {counted(read, 'host')} moved" if moved else f"nothing moved on {counted(read, 'host')}"]
-    told += [f"on {counted(unclear, 'host')} what differs moved, or the settings changed"] if unclear else []
-    return "; ".join([*told, *([f"{unread} could not be read"] if unread else [])])
+    parts = [f"{moved} of {counted(read, 'host')} moved" if moved else f"nothing moved on {counted(read, 'host')}"]
+    parts += [f"on {counted(unclear, 'host')} what differs moved, or the settings changed"] if unclear else []
+    return "; ".join([*parts, *([f"{unread} could not be read"] if unread else [])])
 
 
 def exit_code(hosts: Sequence[HostDrift]) -> int:

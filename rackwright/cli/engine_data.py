@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     for entry in entries:
         lines, good = _host_lines(root, answers.get(entry.name, "cannot be reached"))
         well = well and good
-        print(paragraph("\n".join(f"{entry.name}: {line}" for line in lines)))
+        print(paragraph("\n".join(f"{entry.name}: {text}" for text in lines)))
     return done_if(well)
 
 
@@ -74,25 +74,27 @@ def _host(one: Connected, settings: HostSettings) -> list[Walked] | str:
     try:
         reading, _ = read_host(one.host, settings)
         return [
-            _walk(one, own, settings)
-            for own in {own.release.spec.image: own for own in wanted_options(settings, reading)}.values()
+            _walk(one, options, settings)
+            for options in {
+                options.release.spec.image: options for options in wanted_options(settings, reading)
+            }.values()
         ]
     except (ReadingError, StepFailedError) as error:
         return str(error)
 
 
-def _walk(one: Connected, own: WantedOptions, settings: HostSettings) -> Walked:
+def _walk(one: Connected, wanted: WantedOptions, settings: HostSettings) -> Walked:
     """Take the image's own schema where it ships one; else walk its classes, which needs a GPU."""
-    spec = own.release.spec
+    spec = wanted.release.spec
     named = settings.all_endpoints[spec.name].image
     digest = spec.image.rpartition("@")[2]
-    if own.engine_kind == "tensorrt-llm":
-        found = read(named, digest, _printed(one, schema_script(own))[0])
+    if wanted.engine_kind == "tensorrt-llm":
+        found = read(named, digest, _printed(one, schema_script(wanted))[0])
         if found:
             return found
-    if own.crowded:
-        return Walked(named, digest, own.engine_kind, {}, "this host serves, and shares its memory with the GPU")
-    return walked(named, digest, own.engine_kind, *_printed(one, walk_script(own)))
+    if wanted.crowded:
+        return Walked(named, digest, wanted.engine_kind, {}, "this host serves, and shares its memory with the GPU")
+    return walked(named, digest, wanted.engine_kind, *_printed(one, walk_script(wanted)))
 
 
 def _printed(one: Connected, script: str) -> tuple[str, str]:
@@ -135,10 +137,10 @@ def _unused(error: SpoiltSchemaError) -> str:
     return coded(error.code, text)
 
 
-def walked(image: str, digest: str, engine: str, said: str, errors: str = "") -> Walked:
-    """Return the answer of an image, or why it is missing. said: what it printed, as a line of JSON."""
+def walked(image: str, digest: str, engine: str, output: str, errors: str = "") -> Walked:
+    """Return the answer of an image, or why it is missing. output: what it printed, as a line of JSON."""
     try:
-        options = json.loads(said)
+        options = json.loads(output)
         if "why" in options:
             return Walked(image, digest, engine, {}, str(options["why"]))
         if not options["version"] or not options["sections"]:
@@ -154,10 +156,10 @@ def _host_lines(root: Path, found: Sequence[Walked] | str) -> tuple[list[str], b
         return [found], False
     if not found:
         return ["no image is here yet; next: deploy, or rackwright plan INVENTORY"], False
-    return [_kept(root, one) for one in found], not any(one.why for one in found)
+    return [_store(root, one) for one in found], not any(one.why for one in found)
 
 
-def _kept(root: Path, one: Walked) -> str:
+def _store(root: Path, one: Walked) -> str:
     if one.why:
         return f"{one.image}: its options could not be read: {printable(one.why)}"
     path = write(root, one.image, one.digest, one.engine, dict(one.options))

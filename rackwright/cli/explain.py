@@ -46,13 +46,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lines(code: str) -> Iterator[str]:
-    known = by_code()
-    if code not in known:
-        near = sorted(one for one in known if sum(map(str.__ne__, one, code)) == 1)[:MOST_NEAR]
+    entries = by_code()
+    if code not in entries:
+        near = sorted(one for one in entries if sum(map(str.__ne__, one, code)) == 1)[:MOST_NEAR]
         meant = f" (did you mean {' or '.join(near)}?)" if near else ""
         text = f"no message has the code {code}{meant}; next: rackwright explain CODE, with the code as it was printed"
         raise SettingsError(text, code="RW1017")
-    section, refusal = known[code]
+    section, refusal = entries[code]
     yield f"{code}: {_plain(refusal.says).lstrip(':;, ')}"
     yield f"  {section.heading}"
     if refusal.earlier:
@@ -60,8 +60,8 @@ def _lines(code: str) -> Iterator[str]:
     for what, text in (("what it means", refusal.means), ("next", refusal.next)):
         if text:
             yield f"  {what}: {_plain(text)}"
-    for line in lines_of(section, code):
-        yield f"  {_plain(line.says).rstrip(':;,')}: {'; '.join(filter(None, map(_plain, (line.means, line.next))))}"
+    for entry in lines_of(section, code):
+        yield f"  {_plain(entry.says).rstrip(':;,')}: {'; '.join(filter(None, map(_plain, (entry.means, entry.next))))}"
 
 
 def _plain(text: str) -> str:
@@ -74,14 +74,14 @@ def _target(link: re.Match[str]) -> str:
     return f"{link[1]} ({'docs/' if path != link[2] else PAGE}{path})"
 
 
-def _unknown(word: str) -> str:
-    told = speaking_of(word)
-    if told:
-        engine, key = told[0]
-        return f"no engine has a key {word}; {PRODUCTS[engine]}'s {key} speaks of it; next: rackwright explain {key}"
+def _unknown(name: str) -> str:
+    matches = speaking_of(name)
+    if matches:
+        engine, key = matches[0]
+        return f"no engine has a key {name}; {PRODUCTS[engine]}'s {key} speaks of it; next: rackwright explain {key}"
     names = all_names()
-    hint = nearest(word, names) or nearest(_last(word), map(_last, names))
-    return f"no engine has a key {word}{hint}; next: rackwright explain moe_config.backend"
+    hint = nearest(name, names) or nearest(_last(name), map(_last, names))
+    return f"no engine has a key {name}{hint}; next: rackwright explain moe_config.backend"
 
 
 def _last(name: str) -> str:

@@ -63,7 +63,7 @@ OPTIONS = {
 """By option that a verb does not have, or by verb and option."""
 
 
-def verb_hint(words: Sequence[str], known: Collection[str]) -> str:
+def verb_hint(words: Sequence[str], verbs: Collection[str]) -> str:
     """Return what to type instead of an unknown verb; empty when the first word is a verb, or an option.
 
     words: what was typed behind `rackwright`.
@@ -71,14 +71,14 @@ def verb_hint(words: Sequence[str], known: Collection[str]) -> str:
     first = words[0]
     if first.startswith("-"):
         return f"options stand behind a command, and instead of {first}: {OPTIONS[first]}" if first in OPTIONS else ""
-    if first in known:
+    if first in verbs:
         return ""
-    said = VERBS.get(" ".join(words[:2])) or VERBS.get(first)
-    if said:
-        return f"unknown command {first}{'; ' if said.startswith('next: ') else ': '}{said}"
-    meant = get_close_matches(first.casefold(), known, n=1, cutoff=0.6)
+    advice = VERBS.get(" ".join(words[:2])) or VERBS.get(first)
+    if advice:
+        return f"unverbs command {first}{'; ' if advice.startswith('next: ') else ': '}{advice}"
+    meant = get_close_matches(first.casefold(), verbs, n=1, cutoff=0.6)
     right = shlex.join(["rackwright", *meant, *words[1:]]) if meant else "rackwright --help"
-    return f"unknown command {first}; next: {right}"
+    return f"unverbs command {first}; next: {right}"
 
 
 def option_hints(message: str, verb: str = "", options: Collection[str] = ()) -> list[str]:
@@ -87,7 +87,7 @@ def option_hints(message: str, verb: str = "", options: Collection[str] = ()) ->
     verb: the command that was typed; options: those that it has.
     """
     _, _, words = message.partition("unrecognized arguments: ")
-    names = dict.fromkeys(word.partition("=")[0] for word in words.split())
+    names = dict.fromkeys(argument.partition("=")[0] for argument in words.split())
     found = ((name, OPTIONS.get(f"{verb} {name}", OPTIONS.get(name))) for name in names)
     return [f"instead of {name}: {_of_verb(text, verb, options)}" for name, text in found if text]
 

@@ -41,18 +41,18 @@ def check_in_image(inventory: str, limit: Sequence[str]) -> int:
         answers = in_parallel(hosts, lambda one: _host(one, locks.pin(one.entry.settings)))
     for entry in entries:
         _, lines = answers.get(entry.name, (False, ["cannot be reached"]))
-        print(paragraph("\n".join(f"{entry.name}: {line}" for line in lines)))
+        print(paragraph("\n".join(f"{entry.name}: {text}" for text in lines)))
     return done_if(all(answers.get(entry.name, (False,))[0] for entry in entries))
 
 
 def _host(one: Connected, settings: HostSettings) -> Answer:
     try:
         reading, _ = read_host(one.host, settings)
-        answers = [(True, [line]) for line in unresolved(settings, reading)]
-        answers += [_ask(one, own) for own in wanted_options(settings, reading)]
+        answers = [(True, [missing]) for missing in unresolved(settings, reading)]
+        answers += [_ask(one, options) for options in wanted_options(settings, reading)]
     except (ReadingError, StepFailedError) as error:
         return False, [str(error)]
-    return all(well for well, _ in answers), [line for _, lines in answers for line in lines]
+    return all(well for well, _ in answers), [text for _, lines in answers for text in lines]
 
 
 def unresolved(settings: HostSettings, reading: HostReading) -> Iterator[str]:
@@ -62,22 +62,22 @@ def unresolved(settings: HostSettings, reading: HostReading) -> Iterator[str]:
             yield f"{name}: not checked inside the image: unknown on this host: {', '.join(release.missing)}"
 
 
-def _ask(one: Connected, own: WantedOptions) -> Answer:
-    spec = own.release.spec
-    if own.crowded:
+def _ask(one: Connected, options: WantedOptions) -> Answer:
+    spec = options.release.spec
+    if options.crowded:
         return True, [f"{spec.name}: {NOT_ASKED}"]
-    ok, output = remote(one.host, command(Shell(script_of(own), timeout=LIMIT + 60)))
-    said = [line for line in (*output.stdout_lines, *output.stderr_lines) if line]
-    return ok, [f"{spec.name}: {line}" for line in said or [f"{spec.image} accepts {spec.engine_file}"]]
+    ok, output = remote(one.host, command(Shell(script_of(options), timeout=LIMIT + 60)))
+    printed = [text for text in (*output.stdout_lines, *output.stderr_lines) if text]
+    return ok, [f"{spec.name}: {text}" for text in printed or [f"{spec.image} accepts {spec.engine_file}"]]
 
 
-def script_of(own: WantedOptions) -> str:
+def script_of(options: WantedOptions) -> str:
     """Ask about a release that need not be on the host: its YAML is in a temporary folder until the answer."""
-    spec = own.release.spec
+    spec = options.release.spec
     folder = shlex.quote(f"{RUN}/in-image/{spec.name}")
     text = base64.b64encode(spec.engine_yaml.encode()).decode()
     ask = ask_script(
-        own, f"{RUN}/in-image/{spec.name}/release", f"{RUN}/in-image/{spec.name}/answer/{own.release.hash}"
+        options, f"{RUN}/in-image/{spec.name}/release", f"{RUN}/in-image/{spec.name}/answer/{options.release.hash}"
     )
     return f"""\
 mkdir -p {folder}/release

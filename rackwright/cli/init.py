@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
     site = Path(args.directory).expanduser()
     if args.update:
         return update(site)
-    written, kept = make_site(site)
-    for path in kept:
+    written, existing = make_site(site)
+    for path in existing:
         print(f"kept {site / path}: it was there already")
     print(f"{site}: {counted(len(written), 'file')} written")
     print(f"\nNext:\n  cd {site}\n  edit inventory/b200.py and group_vars/b200.yml")
@@ -109,7 +109,7 @@ def _tell(copy: Copy) -> None:
     if copy.action in words:
         print(f"{copy.path}: {words[copy.action]}")
     if copy.action is UpdateAction.BOTH:
-        print("\n".join(f"  {line}" for line in copy.diff.splitlines()))
+        print("\n".join(f"  {row}" for row in copy.diff.splitlines()))
 
 
 def _write(folder: Path, contents: Mapping[Path, bytes]) -> None:

@@ -178,11 +178,11 @@ def hosts_of(args: argparse.Namespace, arguments: bool = True) -> list[Inventory
 
 def refuse_unknown(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str) -> None:
     """Raise SettingsError, with the nearest name, for a `--limit` that names no host and no group."""
-    known = list(dict.fromkeys([*(host.name for host in hosts), *(group for host in hosts for group in host.groups)]))
+    names = list(dict.fromkeys([*(host.name for host in hosts), *(group for host in hosts for group in host.groups)]))
     for name in limit:
-        if name not in known and not WILDCARD.intersection(name):
+        if name not in names and not WILDCARD.intersection(name):
             raise SettingsError(
-                f"{inventory} has no host or group {name}{nearest(name, known)}; next: rackwright check {inventory}",
+                f"{inventory} has no host or group {name}{nearest(name, names)}; next: rackwright check {inventory}",
                 code="RW1008",
             )
 

@@ -115,7 +115,9 @@ def lease_lines(looks: Mapping[str, Look], now: datetime) -> list[str]:
 
     now: this machine's time, with its zone.
     """
-    lines = [f"{name}: {_line(look, now)}" for name, look in looks.items() if isinstance(look, str) or _is_leased(look)]
+    lines = [
+        f"{name}: {_sentence(look, now)}" for name, look in looks.items() if isinstance(look, str) or _is_leased(look)
+    ]
     return lines or ["no host is leased"]
 
 
@@ -123,7 +125,7 @@ def _is_leased(look: Look) -> bool:
     return isinstance(look, SeenLease) and look.live is not None
 
 
-def _line(look: Look, now: datetime) -> str:
+def _sentence(look: Look, now: datetime) -> str:
     if isinstance(look, str):
         return look
     gone = look.live is not None and is_gone(look.live.holder)

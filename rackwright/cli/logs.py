@@ -23,8 +23,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Print the lines host by host."""
     lines = arguments.lines
-    said = spread(arguments.inventory, arguments.limit, lambda settings: journal(settings, lines), arguments.only)
-    return show(said, arguments.json)
+    outputs = spread(arguments.inventory, arguments.limit, lambda settings: journal(settings, lines), arguments.only)
+    return show(outputs, arguments.json)
 
 
 def journal(settings: HostSettings, lines: int) -> Shell:

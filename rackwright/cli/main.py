@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print usage, message and what is typed here instead of somebody's habit, exit 1."""
         self.print_usage(sys.stderr)
-        more = "".join(f"{self.prog}: {line}\n" for line in option_hints(message, self.verb, self.verb_options))
+        more = "".join(f"{self.prog}: {hint}\n" for hint in option_hints(message, self.verb, self.verb_options))
         refused = f"the command line is not understood: {message}; next: {self.prog} --help"
         self.exit(ExitCode.ERROR, f"{self.prog}: {coded('RW1024', refused)}\n{more}")
 
@@ -164,8 +164,8 @@ def _with_values(verb: argparse.ArgumentParser) -> set[str]:
     return found.union(*(_with_values(inner) for action in below for inner in action.choices.values()))
 
 
-def _asked_for(word: str | None) -> Sequence[str]:
-    return [word] if word in VERBS else () if word == VERSION else VERBS
+def _asked_for(argument: str | None) -> Sequence[str]:
+    return [argument] if argument in VERBS else () if argument == VERSION else VERBS
 
 
 def _options_of(verb: argparse.ArgumentParser) -> frozenset[str]:

@@ -35,17 +35,17 @@ def run(arguments: argparse.Namespace) -> int:
     hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
     plans = with_restart_notes([plan_of(one) for one in hosts])
     first = headline(plans, switch_time(records(site_root(Path(arguments.inventory).expanduser()))), _at_once(hosts))
-    left = [] if arguments.limit or arguments.only else _left(arguments.inventory, hosts)
+    left_behind = [] if arguments.limit or arguments.only else _left_behind(arguments.inventory, hosts)
     if arguments.json:
-        print(json.dumps({**plan_values(plans, first), "left_behind": left}, indent=1))
+        print(json.dumps({**plan_values(plans, first), "left_behind": left_behind}, indent=1))
     else:
-        print(paragraph("\n".join([plan_text(plans, first), *left])))
+        print(paragraph("\n".join([plan_text(plans, first), *left_behind])))
     return exit_code(plans)
 
 
-def _left(inventory: str, hosts: Sequence[Surveyed]) -> list[str]:
-    place = Path(inventory).expanduser()
-    return left_hosts(site_root(place), place, {one.name: one.address for one in hosts}, datetime.now(UTC))
+def _left_behind(inventory: str, hosts: Sequence[Surveyed]) -> list[str]:
+    path = Path(inventory).expanduser()
+    return left_hosts(site_root(path), path, {one.name: one.address for one in hosts}, datetime.now(UTC))
 
 
 def _at_once(hosts: Sequence[Surveyed]) -> int:

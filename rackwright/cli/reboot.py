@@ -39,10 +39,10 @@ def run(args: argparse.Namespace) -> int:
     """Restart the chosen hosts that are in service; returns the exit status. Raises RackwrightError."""
     refuse_unchosen(args)
     entries = chosen_together(args.inventory, args.limit, args.only)
-    root, place = site_root(Path(args.inventory)).absolute(), Path(args.inventory).absolute()
+    root, path = site_root(Path(args.inventory)).absolute(), Path(args.inventory).absolute()
     names, listed = [entry.name for entry in entries], load_quarantine(root)
     present = choose_participants(
-        place, names, root, listed, args.skip_offline, drained=drained_hosts(entries), mates=mates_of(entries)
+        path, names, root, listed, args.skip_offline, drained=drained_hosts(entries), peers=mates_of(entries)
     )
     chosen = [entry for entry in entries if entry.name in present.hosts]
     for text in [*present.reasons, *doubtful_starts(chosen, "boot")]:
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
     data = given(args)
-    asked = {"data": data, "skip_offline": args.skip_offline, "back_within": args.timeout}
-    started = begin(args.inventory, root, entries, REBOOT, not args.plain, **asked)
+    options = {"data": data, "skip_offline": args.skip_offline, "back_within": args.timeout}
+    started = begin(args.inventory, root, entries, REBOOT, not args.plain, **options)
     started = started.with_only(present.hosts, present.events)
     if why := started.vetoed():
         return started.end(ExitCode.ERROR, f"{why}; nothing was done")

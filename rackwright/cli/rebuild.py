@@ -49,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Compare, ask, accept the key, deploy, prove; returns the exit status. Raises RackwrightError."""
-    own = data_of(args)
+    extra_data = data_of(args)
     entries, hosts = chosen(args)
     entry = one_of(args, hosts)
     together = served_with(entries, entry)
@@ -57,23 +57,23 @@ def run(args: argparse.Namespace) -> int:
         refuse_drained(host, {host: mark})
     root = site_root(Path(args.inventory).expanduser()).absolute()
     pins = _pins(root, entry, _peers(entries, entry), args)
-    place = known_hosts.place_of(entry.name, entry.data)
-    keys = _new_keys(entry, place, args.fingerprint, args.yes)
+    target = known_hosts.place_of(entry.name, entry.data)
+    keys = _new_keys(entry, target, args.fingerprint, args.yes)
     more = [
         *(["accepts its new key"] if keys else []),
         *([f"adds to {entry.settings.paths.lock_file}"] if pins else []),
     ]
     others = [one.name for one in together if one is not entry]
     more += [f"restarts the endpoint of {', '.join(others)}, who serve with it"] if others else []
-    if not args.yes and not agreed(f"This deploys {entry.name} anew{''.join(f', and {text}' for text in more)}."):
+    if not args.yes and not agreed(f"This deploys {entry.name} again{''.join(f', and {text}' for text in more)}."):
         print("nothing was done")
         return ExitCode.ERROR
     if keys:
-        file = hostkeys.accept(place, keys, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
-        print(f"{file}: has the new key of {place.entry}; the old lines stay as comments")
+        file = hostkeys.accept(target, keys, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
+        print(f"{file}: has the new key of {target.entry}; the old lines stay as comments")
     if pins:
         write_lock(root, pins, entry.settings.paths.lock_file)
-    return _deploy(args.inventory, root, together, entry, own)
+    return _deploy(args.inventory, root, together, entry, extra_data)
 
 
 def served_with(entries: Sequence[InventoryHost], entry: InventoryHost) -> list[InventoryHost]:
@@ -111,12 +111,12 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], args
     Without them a tag or a branch would mean other bytes to this host than it did to its group.
     Raises RackwrightError to hold.
     """
-    own = Asked(entry.settings)
-    seen = _statuses(peers, own)
-    mates = entry.settings.group.hosts if entry.settings.group else ()
-    places = {name: place_of(name, seen, mates) for name in own.endpoints}
-    known, group = load_lock(root, entry.settings.paths.lock_file), lock_of(own.endpoints, places)
-    lock = Lock({**group.images, **known.images}, {**group.models, **known.models})
+    wanted = Asked(entry.settings)
+    statuses = _statuses(peers, wanted)
+    together = entry.settings.group.hosts if entry.settings.group else ()
+    places = {name: place_of(name, statuses, together) for name in wanted.endpoints}
+    lock_file, group = load_lock(root, entry.settings.paths.lock_file), lock_of(wanted.endpoints, places)
+    lock = Lock({**group.images, **lock_file.images}, {**group.models, **lock_file.models})
     found = differences(Asked(pinned(entry.settings, lock)), places)
     if found and not args.as_settings:
         raise RackwrightError(
@@ -125,19 +125,19 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], args
             code="RW1011",
         )
     print("\n".join(found or _peer_lines(places)))
-    if found or lock == known:
+    if found or lock == lock_file:
         return None
-    added = [*(lock.images.keys() - known.images.keys()), *(lock.models.keys() - known.models.keys())]
+    added = [*(lock.images.keys() - lock_file.images.keys()), *(lock.models.keys() - lock_file.models.keys())]
     print(
         f"{entry.settings.paths.lock_file}: does not pin {', '.join(sorted(added))} yet; it gets what the group serves"
     )
     return lock
 
 
-def _statuses(peers: Sequence[InventoryHost], own: Asked) -> dict[str, HostStatus]:
+def _statuses(peers: Sequence[InventoryHost], wanted: Asked) -> dict[str, HostStatus]:
     """Return the status of the peers that can be read."""
     found: dict[str, HostStatus] = {}
-    for name, reply in poll(peers, lambda _: own.script).items():
+    for name, reply in poll(peers, lambda _: wanted.script).items():
         try:
             if not reply.trouble:
                 found[name] = parse(reply.lines)
@@ -147,8 +147,8 @@ def _statuses(peers: Sequence[InventoryHost], own: Asked) -> dict[str, HostStatu
 
 
 def _peer_lines(places: Mapping[str, EndpointOfPeers]) -> Iterator[str]:
-    for name, place in places.items():
-        hosts = [host for one in place.served for host in one.hosts]
+    for name, endpoint in places.items():
+        hosts = [host for one in endpoint.served for host in one.hosts]
         if hosts:
             more = " and more" if len(hosts) > 3 else ""
             yield f"endpoint {name}: the same release as on {', '.join(hosts[:3])}{more}"
@@ -160,17 +160,17 @@ def _peer_lines(places: Mapping[str, EndpointOfPeers]) -> Iterator[str]:
 
 
 def _new_keys(
-    entry: InventoryHost, place: known_hosts.HostKeyPlace, fingerprint: str | None, yes: bool
+    entry: InventoryHost, target: known_hosts.HostKeyPlace, fingerprint: str | None, yes: bool
 ) -> list[HostKey]:
     """Return the keys to accept; none when the host still has a known one. Raises RackwrightError for a wrong key."""
-    offered = hostkeys.offered(entry.name, place, lambda: line_to(entry.data, place))
-    known = hostkeys.known(place)
-    for word, keys in (("known  ", known), ("offered", offered)):
+    offered = hostkeys.offered(entry.name, target, lambda: line_to(entry.data, target))
+    trusted = hostkeys.trusted(target)
+    for origin, keys in (("known  ", trusted), ("offered", offered)):
         for key in keys:
-            print(f"{entry.name}: {word} {key.fingerprint} ({key.kind})")
+            print(f"{entry.name}: {origin} {key.fingerprint} ({key.kind})")
     if fingerprint:
-        return _compared(entry.name, known, offered, fingerprint)
-    if any(key in known for key in offered):
+        return _compared(entry.name, trusted, offered, fingerprint)
+    if any(key in trusted for key in offered):
         print(f"{entry.name}: its key is the known one")
         return []
     if yes:
@@ -182,23 +182,23 @@ def _new_keys(
     return offered
 
 
-def _compared(host: str, known: Sequence[HostKey], offered: Sequence[HostKey], fingerprint: str) -> list[HostKey]:
+def _compared(host: str, trusted: Sequence[HostKey], offered: Sequence[HostKey], fingerprint: str) -> list[HostKey]:
     """Only the key that was compared is accepted."""
     keys = [key for key in offered if key.fingerprint == fingerprint.rstrip("=")]
     if not keys:
         raise RackwrightError(
-            f"{host}: none of the keys that it offers has the fingerprint {fingerprint}: somebody else may answer at "
+            f"{host}: none of the keys that it offers has the fingerprint {fingerprint}: another machine may answer at "
             "its address; nothing was changed",
             code="RW1013",
         )
-    return [key for key in keys if key not in known]
+    return [key for key in keys if key not in trusted]
 
 
 # -- the deploy
 
 
 def _deploy(
-    inventory: str, root: Path, together: Sequence[InventoryHost], entry: InventoryHost, own: Mapping[str, Any]
+    inventory: str, root: Path, together: Sequence[InventoryHost], entry: InventoryHost, extra_data: Mapping[str, Any]
 ) -> int:
     begun = time.monotonic()
     deploy = root / "deploy.py"
@@ -206,7 +206,7 @@ def _deploy(
         raise RackwrightError(
             f"{deploy} is not there, so nothing can be deployed; next: rackwright init DIR", code="RW1014"
         )
-    data = {"gate.level": "full", "rollout.bake": 0, **own}
+    data = {"gate.level": "full", "rollout.bake": 0, **extra_data}
     started = begin(inventory, root, together, "rebuild", deploy=str(deploy), data=data)
     if why := started.vetoed():
         return started.end(ExitCode.ERROR, f"{why}; nothing was done")

@@ -33,11 +33,11 @@ def run(arguments: argparse.Namespace) -> int:
         host = overlay_arguments(host, declared_by(root, [host])[host.name], deploy)
     settings = Locks(root).pin(host.settings)
     for path, text in sorted(rendered_files(settings).items()):
-        place = arguments.out / path.lstrip("/")
-        with writing(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(without_logins(hidden(text)))
-        print(place)
+        file = arguments.out / path.lstrip("/")
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(without_logins(hidden(text)))
+        print(file)
     return ExitCode.DONE
 
 

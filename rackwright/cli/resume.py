@@ -37,7 +37,7 @@ from rackwright.rollout.maintenance.start_again import doubtful_starts
 from rackwright.rollout.participants import choose_participants
 from rackwright.rollout.recovered_record import adopt
 from rackwright.rollout.resumable_runs import chosen, effective, refused_runs
-from rackwright.rollout.resuming import Rest, advice, hurt_hosts, rest_of
+from rackwright.rollout.resuming import Rest, advice, rest_of, unrecovered_hosts
 
 KINDS = {
     FORWARD: "roll out",
@@ -67,7 +67,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--inventory",
         dest="from_hosts",
         metavar="INVENTORY",
-        help="resume a run of which there is no record here, from what the hosts of this inventory keep of it",
+        help="resume a run without a record on this machine, from what the hosts of this inventory keep of it",
     )
     add_data(parser, "with -i: what the run had, where only hosts say so")
     add_site(parser)
@@ -102,71 +102,74 @@ def _read(path: Path) -> Record:
 
 def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> int:
     name_inventory(shortest(old.begin["inventory"]))
-    rest, hosts = still_there(old, rest_of(old))
+    remaining, hosts = still_there(old, rest_of(old))
     names = [host.name for host in hosts]
-    if rest.kind == REBOOT:
-        told = [host for host in hosts if host.name in rest.first]
+    if remaining.kind == REBOOT:
+        restarting = [host for host in hosts if host.name in remaining.first]
         since_cut = time.time() - path.stat().st_mtime
-        await_restarts(told, old.boots, old.begin.get("back_within", BACK_WITHIN) - since_cut)
-    drained = drained_hosts(hosts) if rest.kind in ON_HOSTS_IN_SERVICE else {}
-    place, quorum = Path(old.begin["inventory"]), old.begin.get("skip_offline")
-    present = choose_participants(place, names, root, {}, quorum, len(old.hosts), drained, mates_of(hosts))
+        await_restarts(restarting, old.boots, old.begin.get("back_within", BACK_WITHIN) - since_cut)
+    drained = drained_hosts(hosts) if remaining.kind in ON_HOSTS_IN_SERVICE else {}
+    inventory, quorum = Path(old.begin["inventory"]), old.begin.get("skip_offline")
+    present = choose_participants(inventory, names, root, {}, quorum, len(old.hosts), drained, mates_of(hosts))
     stopped = [host for host in hosts if host.name in present.hosts]
-    doubts = doubtful_starts(stopped, STOPS[rest.kind]) if rest.kind in STOPS else []
+    doubts = doubtful_starts(stopped, STOPS[remaining.kind]) if remaining.kind in STOPS else []
     for text in [*_doubts(old), *present.reasons, *doubts]:
         print(f"rackwright: {printable(text)}")
-    what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
+    what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[remaining.kind]} {', '.join(present.hosts)}."
     if not args.yes and not agreed(what):
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
-    view = not args.plain and rest.kind != TEARDOWN
-    started = begin(old.begin["inventory"], root, hosts, old.begin["purpose"], view, **asked_again(old, rest))
+    view = not args.plain and remaining.kind != TEARDOWN
+    started = begin(old.begin["inventory"], root, hosts, old.begin["purpose"], view, **asked_again(old, remaining))
     append(path, "resumed", by=started.record.stem)
     if why := started.vetoed():
         return started.end(ExitCode.ERROR, f"{why}; nothing was done")
-    return started.end(*_go_on(started.with_only(present.hosts, present.events), old, rest))
+    return started.end(*_go_on(started.with_only(present.hosts, present.events), old, remaining))
 
 
-def still_there(old: Record, rest: Rest) -> tuple[Rest, list[InventoryHost]]:
+def still_there(old: Record, remaining: Rest) -> tuple[Rest, list[InventoryHost]]:
     """Return what remains, with all hosts that serve together with one of those; and these hosts."""
-    entries = hosts_named(old.begin["inventory"], rest.hosts)
-    known = {entry.name for entry in entries}
-    mates = mates_of(entries)
-    whole = {name for host in rest.hosts for name in (host, *mates.get(host, ()))}
+    entries = hosts_named(old.begin["inventory"], remaining.hosts)
+    present = {entry.name for entry in entries}
+    peers = mates_of(entries)
+    whole = {name for host in remaining.hosts for name in (host, *peers.get(host, ()))}
     found = [entry for entry in entries if entry.name in whole]
     if not found:
         raise RackwrightError(
-            f"{old.begin['inventory']} has none of the hosts that are left: {', '.join(rest.hosts)}", code="RW1015"
+            f"{old.begin['inventory']} has none of the hosts that are left: {', '.join(remaining.hosts)}", code="RW1015"
         )
-    for host in rest.hosts:
-        if host not in known:
+    for host in remaining.hosts:
+        if host not in present:
             print(f"rackwright: {host} is no longer in {old.begin['inventory']}, and is left out")
-    more = [entry.name for entry in found if entry.name not in rest.hosts]
+    more = [entry.name for entry in found if entry.name not in remaining.hosts]
     return replace(
-        rest,
-        hosts=(*rest.hosts, *more),
-        releases={host: dict(one) for host, one in of_all(rest.releases, mates).items()},
+        remaining,
+        hosts=(*remaining.hosts, *more),
+        releases={host: dict(one) for host, one in of_all(remaining.releases, peers).items()},
     ), found
 
 
 def _doubts(old: Record) -> list[str]:
-    hurt = hurt_hosts(old)
-    found = [advice(old, hurt)] if hurt else []
+    unrecovered = unrecovered_hosts(old)
+    found = [advice(old, unrecovered)] if unrecovered else []
     if old.lives is None:
         machine = old.begin.get("process", {}).get("machine", "another machine")
         found.append(f"whether run {old.id} is still under way cannot be seen from here: it was started on {machine}")
     return found
 
 
-def asked_again(old: Record, rest: Rest) -> dict[str, Any]:
+def asked_again(old: Record, remaining: Rest) -> dict[str, Any]:
     """Return what the new record must say, so that it can be resumed as well."""
-    kept = {key: old.begin[key] for key in KEPT if key in old.begin}
-    back = {"back": rest.releases} if rest.kind in (BACKWARD, BY_HAND) else {}
-    earlier = {"earlier": rest.releases} if rest.kind == FORWARD and rest.releases else {}
-    hosts = {"first": list(rest.first), "hurt": [host for host in hurt_hosts(old) if host not in rest.hosts]}
-    boots = {"boots": dict(old.boots)} if rest.kind == REBOOT else {}
+    options = {key: old.begin[key] for key in KEPT if key in old.begin}
+    back = {"back": remaining.releases} if remaining.kind in (BACKWARD, BY_HAND) else {}
+    earlier = {"earlier": remaining.releases} if remaining.kind == FORWARD and remaining.releases else {}
+    hosts = {
+        "first": list(remaining.first),
+        "hurt": [host for host in unrecovered_hosts(old) if host not in remaining.hosts],
+    }
+    boots = {"boots": dict(old.boots)} if remaining.kind == REBOOT else {}
     return {
-        **kept,
+        **options,
         **back,
         **earlier,
         **boots,
@@ -175,20 +178,20 @@ def asked_again(old: Record, rest: Rest) -> dict[str, Any]:
     }
 
 
-def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
+def _go_on(started: Run, old: Record, remaining: Rest) -> tuple[int, str]:
     data = old.begin.get("data", {})
-    order = {"first": rest.first, "last": rest.last}
-    if rest.kind == FORWARD:
-        return roll_out(started, Path(old.begin["deploy"]), data, rest.releases, **order)
-    if rest.kind == BACKWARD:
-        return _further_back(started, old, rest)
-    if rest.kind == BY_HAND:
-        return rollback.carry_out(started, rest.releases)
-    if rest.kind in (DRAIN, UNDRAIN):
-        return take_out(started, old.begin["mark"]) if rest.kind == DRAIN else take_in(started)
-    if rest.kind == REBOOT:
+    order = {"first": remaining.first, "last": remaining.last}
+    if remaining.kind == FORWARD:
+        return roll_out(started, Path(old.begin["deploy"]), data, remaining.releases, **order)
+    if remaining.kind == BACKWARD:
+        return _further_back(started, old, remaining)
+    if remaining.kind == BY_HAND:
+        return rollback.carry_out(started, remaining.releases)
+    if remaining.kind in (DRAIN, UNDRAIN):
+        return take_out(started, old.begin["mark"]) if remaining.kind == DRAIN else take_in(started)
+    if remaining.kind == REBOOT:
         return restart_hosts(started, data, old.begin.get("back_within", BACK_WITHIN), old.boots, **order)
-    if rest.kind == TEARDOWN:
+    if remaining.kind == TEARDOWN:
         with as_file(files("rackwright.operations.deploys") / "teardown.py") as file:
             return tear_down(started, file, bool(old.begin.get("purge")), old.begin.get("steps"))
     deploy = Path(old.begin["deploy"])
@@ -196,8 +199,8 @@ def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
     return status, sentence(record_of(started.record.stem, read_record(started.record)), status, executed=True)
 
 
-def _further_back(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
-    wanted = {host: rest.releases[host] for host in started.hosts}
+def _further_back(started: Run, old: Record, remaining: Rest) -> tuple[int, str]:
+    wanted = {host: remaining.releases[host] for host in started.hosts}
     failed = list(dict.fromkeys(failure.host for failure in old.failures.get(FORWARD, ())))
-    hurt = [host for host in hurt_hosts(old) if host not in wanted]
-    return end_of_way_back(wanted, take_back(started, wanted), failed, hurt)
+    unrecovered = [host for host in unrecovered_hosts(old) if host not in wanted]
+    return end_of_way_back(wanted, take_back(started, wanted), failed, unrecovered)

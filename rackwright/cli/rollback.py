@@ -60,7 +60,7 @@ def own_operations(root: Path, hosts: Sequence[InventoryHost]) -> list[str]:
         declared = declared_by(root, hosts).values()
     except SettingsError:
         return []
-    names = dict.fromkeys(name for own in declared for name in own.others)
+    names = dict.fromkeys(name for one in declared for name in one.others)
     return [f"the site's own operations are not run: {', '.join(names)}"] if names else []
 
 

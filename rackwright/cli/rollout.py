@@ -92,9 +92,9 @@ def run(args: argparse.Namespace) -> int:
         )
     declared_by(root, entries)
     data = given(args)
-    place, listed = Path(args.inventory).absolute(), load_quarantine(root)
+    inventory, listed = Path(args.inventory).absolute(), load_quarantine(root)
     present = choose_participants(
-        place, hosts, root, listed, args.skip_offline, drained=drained_hosts(entries), mates=mates_of(entries)
+        inventory, hosts, root, listed, args.skip_offline, drained=drained_hosts(entries), peers=mates_of(entries)
     )
     number = counted(len(present.hosts), "host")
     print(paragraph("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"])))
@@ -105,8 +105,8 @@ def run(args: argparse.Namespace) -> int:
     ):
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
-    asked = {"deploy": str(deploy), "data": data, "skip_offline": args.skip_offline}
-    started = begin(args.inventory, root, entries, FORWARD, not args.plain, **asked).with_only(
+    options = {"deploy": str(deploy), "data": data, "skip_offline": args.skip_offline}
+    started = begin(args.inventory, root, entries, FORWARD, not args.plain, **options).with_only(
         present.hosts, present.events
     )
     if why := started.vetoed():
@@ -117,8 +117,8 @@ def run(args: argparse.Namespace) -> int:
 def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> str:
     """Return a plan's headline and what changes, read by another process: connecting makes this one cooperative."""
     words = [*module("rackwright"), "plan", args.inventory, "--json"]
-    words += [word for host in hosts for word in ("--limit", host)]
-    words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    words += [argument for host in hosts for argument in ("--limit", host)]
+    words += [argument for key, value in data.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
     try:
         # In a session of its own: Ctrl-C reaches this process alone, which says so once.
         done = subprocess.run(
@@ -149,7 +149,7 @@ def agreed(sentence: str) -> bool:
     """Ask before something is done to a fleet. Raises RackwrightError where no operator can answer."""
     print(paragraph(sentence))
     try:
-        return answer_to("Type yes to go on: ").strip() == "yes"
+        return answer_to("Type yes to continue: ").strip() == "yes"
     except EOFError:
         print()
         raise RackwrightError(
@@ -168,5 +168,5 @@ def given(args: argparse.Namespace) -> dict[str, Any]:
 def quorum(text: str) -> str:
     """Return a number of hosts, or a part of them as `5%`."""
     if not re.fullmatch(r"\d+|100%|\d{1,2}%", text):
-        raise argparse.ArgumentTypeError(f"{text} is no number of hosts, and no part of them as 5%")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of hosts, or a part of them such as 5%")
     return text

@@ -109,18 +109,18 @@ def lines(record: Record, events: Sequence[Event], overtaken: bool = False) -> I
     yield f"hosts: {', '.join(record.hosts) or 'none'}"
     for event in events:
         if event["kind"] not in QUIET | {"begin", "end"}:
-            yield _line(event)
+            yield _row(event)
     yield f"{record.counts()}; {shown_outcome(record, overtaken)}"
 
 
-def _line(event: Event) -> str:
-    words = [_word(key, value) for key, value in event.items() if key not in HEAD]
+def _row(event: Event) -> str:
+    words = [_field(key, value) for key, value in event.items() if key not in HEAD]
     text = " | ".join(str(event.get("text", "")).splitlines())
-    told = [event["time"][11:19], event.get("host", "-"), event["kind"], *words, text]
-    return "  ".join(word for word in told if word)
+    columns = [event["time"][11:19], event.get("host", "-"), event["kind"], *words, text]
+    return "  ".join(text for text in columns if text)
 
 
-def _word(key: str, value: Any) -> str:
+def _field(key: str, value: Any) -> str:
     if isinstance(value, list):
         return f"{key}: {', '.join(map(str, value))}"
     if isinstance(value, dict):

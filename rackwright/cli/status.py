@@ -36,17 +36,19 @@ def run(arguments: argparse.Namespace) -> int:
     entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
     root = site_root(Path(arguments.inventory).expanduser())
     settings = _pinned(entries, root)
-    distinct = {id(own): own for own in settings.values()}
-    scripts = {key: status_script(own.all_endpoints) for key, own in distinct.items()}
+    distinct = {id(one): one for one in settings.values()}
+    scripts = {key: status_script(one.all_endpoints) for key, one in distinct.items()}
     replies = poll(entries, lambda entry: scripts[id(settings[entry.name])], lambda: import_module(OUTPUT))
     output = import_module(OUTPUT)
     now = datetime.now(UTC).astimezone()
     rows = output.all_rows(settings, replies, root, now)
     whole = not (arguments.limit or arguments.only)
     addresses = {entry.name: entry.address for entry in entries}
-    left = output.left_hosts(root, Path(arguments.inventory), addresses, now) if whole else []
+    left_behind = output.left_hosts(root, Path(arguments.inventory), addresses, now) if whole else []
     print(
-        output.as_json(rows, left) if arguments.json else output.table(rows, left, settings.values(), arguments.columns)
+        output.as_json(rows, left_behind)
+        if arguments.json
+        else output.table(rows, left_behind, settings.values(), arguments.columns)
     )
     return done_if(all(row.gpus is not None for row in rows))
 

@@ -33,8 +33,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("teardown", help="remove what Rackwright put on the hosts, and nothing else")
     add_choice(parser)
     parser.add_argument("--purge", action="store_true", help="remove models and images too")
-    left = "remove only what is left of steps that deploy.py no longer calls"
-    parser.add_argument("--left-behind", action="store_true", help=left)
+    explanation = "remove only what is left of steps that deploy.py no longer calls"
+    parser.add_argument("--left-behind", action="store_true", help=explanation)
     parser.add_argument("--dry", action="store_true", help="show what would be removed, and remove nothing")
     add_shared(parser, "yes")
     parser.set_defaults(handler=run)
@@ -46,7 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_unchosen(arguments)
     hosts = chosen_together(arguments.inventory, arguments.limit, arguments.only)
     root = site_root(Path(arguments.inventory).expanduser()).absolute()
-    steps = {name: own.steps for name, own in declared_by(root, hosts).items()} if arguments.left_behind else None
+    steps = (
+        {name: declared.steps for name, declared in declared_by(root, hosts).items()} if arguments.left_behind else None
+    )
     names = [entry.name for entry in hosts]
     if not arguments.dry and not arguments.yes and not _agreed(names, arguments.purge, arguments.left_behind):
         print("nothing was done", file=sys.stderr)
@@ -69,27 +71,30 @@ def tear_down(run: Run, deploy: Path, purge: bool, steps: Steps | None = None) -
     started.note("phase", name=TEARDOWN)
     status = started.pyinfra(deploy, started.hosts, {}, purge=purge, steps=steps)
     found = phase(started, TEARDOWN)
-    left = [host for host in started.hosts if found.states.get(host) != RunState.DONE]
-    if steps and not left:
+    unfinished = [host for host in started.hosts if found.states.get(host) != RunState.DONE]
+    if steps and not unfinished:
         return status, "done: what steps that are no longer called had left is gone"
-    kept = any(event["kind"] == "left" and event.get("kept") for event in read_record(started.record))
-    gone = [host for host in started.hosts if host not in left]
-    return stopped(gone) if left else status, ending(left, kept)
+    retained = any(event["kind"] == "left" and event.get("kept") for event in read_record(started.record))
+    gone = [host for host in started.hosts if host not in unfinished]
+    return stopped(gone) if unfinished else status, ending(unfinished, retained)
 
 
-def ending(left: Sequence[str], kept: bool) -> str:
-    """How a teardown ended, in words. left: hosts that are not known to be clean. kept: something stays on purpose."""
-    if left:
-        return f"not everything is gone, or known to be gone, from {', '.join(left)}, see above"
-    return "done: gone, but for what is left on purpose, see above" if kept else "done: nothing of it is left"
+def ending(unfinished: Sequence[str], retained: bool) -> str:
+    """Return how a teardown ended.
+
+    unfinished: hosts that may still have something of it. retained: something stays on purpose.
+    """
+    if unfinished:
+        return f"not everything is gone, or known to be gone, from {', '.join(unfinished)}, see above"
+    return "done: gone, but for what is left on purpose, see above" if retained else "done: nothing of it is left"
 
 
 def _dry_run(arguments: argparse.Namespace, deploy: Path, hosts: list[str], steps: Steps | None) -> int:
     inventory = Path(arguments.inventory).expanduser().absolute()
     words = [*module("pyinfra"), read_by_pyinfra(inventory), str(deploy), "--dry"]
-    words += [*(word for name in hosts for word in ("--limit", name)), *data_words({})]
-    known = Handover(inventory=str(inventory), purge=arguments.purge, steps=steps).environment
-    return subprocess.run(words, cwd=site_root(inventory), env=known, check=False).returncode
+    words += [*(argument for name in hosts for argument in ("--limit", name)), *data_words({})]
+    environment = Handover(inventory=str(inventory), purge=arguments.purge, steps=steps).environment
+    return subprocess.run(words, cwd=site_root(inventory), env=environment, check=False).returncode
 
 
 def _agreed(hosts: list[str], purge: bool, left_behind: bool) -> bool:

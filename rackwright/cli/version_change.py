@@ -28,21 +28,21 @@ def refuse_no_version(version: str) -> None:
 
 def version_changes(hosts: Iterable[InventoryHost], version: str) -> Iterator[str]:
     """Yield what is refused, warned of, or otherwise new, and what no longer is; hosts with the same lines together."""
-    told: dict[tuple[str, ...], list[str]] = {}
+    hosts_by_text: dict[tuple[str, ...], list[str]] = {}
     for host in hosts:
-        told.setdefault(tuple(_host(host, version)), []).append(host.name)
-    for lines, names in told.items():
+        hosts_by_text.setdefault(tuple(_host(host, version)), []).append(host.name)
+    for lines, names in hosts_by_text.items():
         yield f"{', '.join(names)}: {lines[0]}"
         yield from lines[1:]
 
 
 def _host(host: InventoryHost, version: str) -> Iterator[str]:
-    told: dict[tuple[str, ...], list[str]] = {}
+    endpoints_by_text: dict[tuple[str, ...], list[str]] = {}
     for name, endpoint in host.settings.all_endpoints.items():
-        told.setdefault(tuple(_endpoint(host, name, endpoint, version)), []).append(name)
-    for lines, names in told.items():
+        endpoints_by_text.setdefault(tuple(_endpoint(host, name, endpoint, version)), []).append(name)
+    for lines, names in endpoints_by_text.items():
         yield f"endpoint{'s' if len(names) > 1 else ''} {', '.join(names)}, {lines[0]}"
-        yield from (f"  {line}" for line in lines[1:])
+        yield from (f"  {text}" for text in lines[1:])
 
 
 def _endpoint(host: InventoryHost, name: str, endpoint: EndpointSettings, version: str) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _endpoint(host: InventoryHost, name: str, endpoint: EndpointSettings, versio
     hardware = host.settings.hardware
     lines = [
         *(_line(host, placed(host.settings, name, one)) for one in _new(name, endpoint, moved, hardware)),
-        *(f"no more: {_said(placed(host.settings, name, one))}" for one in _less(name, moved, endpoint, hardware)),
+        *(f"no more: {_sentence(placed(host.settings, name, one))}" for one in _less(name, moved, endpoint, hardware)),
         *_requests(ignored_parameters(endpoint), ignored_parameters(moved)),
     ]
     yield f"{endpoint.version} to {version}:{'' if lines else ' nothing changes'}"
@@ -64,8 +64,8 @@ def _new(name: str, old: EndpointSettings, new: EndpointSettings, hardware: Hard
 
 def _less(name: str, one: EndpointSettings, other: EndpointSettings, hardware: Hardware) -> list[Finding]:
     """Return the findings of the other and not of the one, whatever version the sentence names."""
-    known = {_bare(found, one.version) for found in check_endpoint(name, one, hardware)}
-    return [found for found in check_endpoint(name, other, hardware) if _bare(found, other.version) not in known]
+    before = {_bare(found, one.version) for found in check_endpoint(name, one, hardware)}
+    return [found for found in check_endpoint(name, other, hardware) if _bare(found, other.version) not in before]
 
 
 def _bare(found: Finding, version: str) -> tuple[object, ...]:
@@ -74,12 +74,12 @@ def _bare(found: Finding, version: str) -> tuple[object, ...]:
 
 def _line(host: InventoryHost, found: Finding) -> str:
     where = origin_of(host.origins, found.path)
-    place = f"{where}: " if where and found.level is Level.REFUSE else ""
-    return f"{SIGNS[found.level]}: {_said(found, place)}"
+    prefix = f"{where}: " if where and found.level is Level.REFUSE else ""
+    return f"{SIGNS[found.level]}: {_sentence(found, prefix)}"
 
 
-def _said(found: Finding, place: str = "") -> str:
-    return coded(found.code, f"{place}{dotted(found.path)}: {found.sentence}")
+def _sentence(found: Finding, prefix: str = "") -> str:
+    return coded(found.code, f"{prefix}{dotted(found.path)}: {found.sentence}")
 
 
 def _requests(old: list[Ignored], new: list[Ignored]) -> Iterator[str]:

@@ -21,13 +21,13 @@ ENGINE_VERSION = re.compile(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?:rc\d{1,2})?(?:\.post\d
 FLAVOURS = frozenset({"64k", "amd64", "arm64", "aws", "azure", "cloud", "gcp", "generic", "lowlatency", "nvidia", "rt"})
 """What a kernel's name may say after its version."""
 PRODUCT_WORDS = frozenset(
-    word
-    for line in (
+    name
+    for text in (
         "NVIDIA RTX PRO 6000 5000 4500 4000 Blackwell Hopper Ada Generation Max-Q Workstation Server Edition",
         "Graphics Device Tensor Core GPU Grace Superchip DGX HGX NVL NVL4 NVL72 Spark SXM SXM4 SXM5 SXM6 PCIe HBM3",
         "HBM3e A100 H100 H200 H20 GH200 B100 B200 GB200 B300 GB300 GB10 L4 L40 L40S 80GB 96GB 141GB 144G 180GB 192GB",
     )
-    for word in line.split()
+    for name in text.split()
 )
 """Words of nvidia-smi's product names."""
 OPTION_WORDS = frozenset({"auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "nvfp4", "eagle", "eagle3", "mtp", "ngram"})
@@ -53,9 +53,9 @@ def switch(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def word(value: Any, allowed: Collection[str]) -> str | None:
+def one_of(value: Any, allowed: Collection[str]) -> str | None:
     """Return a text that is one of a list."""
-    return next((str(known) for known in allowed if known == value), None)
+    return next((str(entry) for entry in allowed if entry == value), None)
 
 
 def version(text: Any, form: re.Pattern[str] = VERSION) -> str | None:
@@ -96,18 +96,18 @@ def profiles() -> frozenset[str]:
 # -- options of an engine
 
 
-def options(told: Mapping[str, Any], keys: Mapping[tuple[str, ...], Key]) -> dict[str, Any]:
+def options(wanted: Mapping[str, Any], keys: Mapping[tuple[str, ...], Key]) -> dict[str, Any]:
     """Return the options that the engine has, by their dotted names, with values that its own data know."""
-    return {".".join(path): value for path, value in _options(told, keys, ())}
+    return {".".join(path): value for path, value in _options(wanted, keys, ())}
 
 
 def _options(
-    told: Mapping[str, Any], keys: Mapping[tuple[str, ...], Key], above: tuple[str, ...]
+    wanted: Mapping[str, Any], keys: Mapping[tuple[str, ...], Key], above: tuple[str, ...]
 ) -> Iterable[tuple[tuple[str, ...], Any]]:
     for path, key in keys.items():
-        if path[:-1] != above or path[-1] not in told:
+        if path[:-1] != above or path[-1] not in wanted:
             continue
-        value = told[path[-1]]
+        value = wanted[path[-1]]
         inner = parsed(value)
         below = list(_options(inner, keys, path)) if isinstance(inner, Mapping) else []
         yield from below or [(path, _value(value, key))]
@@ -116,5 +116,5 @@ def _options(
 def _value(value: Any, key: Key) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return len(value)
-    found = (switch(value), number(value), word(value, OPTION_WORDS.union(key.values)))
+    found = (switch(value), number(value), one_of(value, OPTION_WORDS.union(key.values)))
     return next((one for one in found if one is not None), SET)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rackwright import __version__
 from rackwright.concerns.endpoint.proof.codes import CODES
 from rackwright.hardware import allowed
-from rackwright.hardware.readings import Json, endpoints_of, host_record, known, profile_of
+from rackwright.hardware.readings import Json, endpoints_of, host_record, profile_of, without_none
 from rackwright.plan.concern import HostReading
 from rackwright.record.states import RunState
 from rackwright.record.view.report.figures import MARKS
@@ -34,7 +34,7 @@ def bundle(timeline: Timeline, members: Sequence[BundledHost]) -> Json:
     return {
         "format": FORMAT,
         "rackwright": __version__,
-        "run": known(
+        "run": without_none(
             day=day(timeline.began),
             status=allowed.whole(timeline.status, 255),
             seconds=allowed.whole(round(timeline.duration)),
@@ -50,13 +50,13 @@ def day(began: float | None) -> str | None:
 
 
 def _host(member: BundledHost) -> Json:
-    own = member.timeline
+    timeline = member.timeline
     return {
-        "state": allowed.word(own.state, tuple(RunState)),
+        "state": allowed.one_of(timeline.state, tuple(RunState)),
         **profile_of(member.groups),
         "endpoints": endpoints_of(member.settings),
-        "gate": gate_of(own.rows.values(), list(member.settings.all_endpoints)),
-        "seconds": seconds_of(own),
+        "gate": gate_of(timeline.rows.values(), list(member.settings.all_endpoints)),
+        "seconds": seconds_of(timeline),
         **(host_record(member.reading, member.settings) if member.reading else {}),
     }
 
@@ -70,9 +70,9 @@ def gate_of(rows: Iterable[AskedRow], endpoints: Sequence[str]) -> list[Json]:
     return [
         {
             "row": row.name,
-            **known(
+            **without_none(
                 endpoint=numbers.get(row.endpoint),
-                mark=allowed.word(row.mark, MARKS),
+                mark=allowed.one_of(row.mark, MARKS),
                 figure=allowed.number(row.figure),
             ),
         }
@@ -89,4 +89,4 @@ def seconds_of(host: HostTimeline) -> Json:
             found[span.phase] = found.get(span.phase, 0.0) + span.end - span.start
     if host.took is not None:
         found["switch"] = host.took
-    return known(**{phase: allowed.whole(round(seconds)) for phase, seconds in found.items()})
+    return without_none(**{phase: allowed.whole(round(seconds)) for phase, seconds in found.items()})

@@ -26,7 +26,7 @@ def page(bundle: Json) -> str:
         f"{when}, {counted(run['hosts'], 'host')}.",
         "",
         PROMISE,
-        *(line for host in bundle["hosts"] for line in _host(host)),
+        *(row for host in bundle["hosts"] for row in _host(host)),
         "",
         f"{FENCE}json",
         json.dumps(bundle, indent=1),
@@ -37,10 +37,10 @@ def page(bundle: Json) -> str:
 
 def values(text: str) -> Json:
     """Return the values of a page. Raises ValueError for a malformed text."""
-    _, fence, rest = text.partition(f"{FENCE}json\n")
+    _, fence, body = text.partition(f"{FENCE}json\n")
     if not fence:
         raise ValueError("no bundle: it has no JSON")
-    found: Json = json.loads(rest.partition(f"\n{FENCE}")[0])
+    found: Json = json.loads(body.partition(f"\n{FENCE}")[0])
     return found
 
 
@@ -53,9 +53,9 @@ def _host(host: Json) -> Iterator[str]:
     for number, endpoint in enumerate(host["endpoints"], 1):
         head = f"endpoint {number}" if several else "endpoint"
         yield from _table((head, ""), _pairs({**endpoint, **endpoint["options"]}))
-    for asked in dict.fromkeys(row.get("endpoint") for row in host["gate"]):
-        rows = [_row(row) for row in host["gate"] if row.get("endpoint") == asked]
-        yield from _table((f"gate of endpoint {asked}" if asked else "gate", "", "figure"), rows)
+    for name in dict.fromkeys(row.get("endpoint") for row in host["gate"]):
+        rows = [_row(row) for row in host["gate"] if row.get("endpoint") == name]
+        yield from _table((f"gate of endpoint {name}" if name else "gate", "", "figure"), rows)
     yield from _table(("phase", "seconds"), _pairs(host["seconds"]))
     checks = [(row["check"], f"{row['verdict']} {row.get('code', '')}".strip()) for row in host.get("preflight", ())]
     yield from _table(("preflight", ""), checks or [("not read", "-")])
@@ -71,8 +71,8 @@ def _figure(row: Mapping[str, Any]) -> str:
     return f"{figure(row['row'], row['figure'])}{UNITS.get(row['row'], (1.0, ''))[1]}"
 
 
-def _pairs(told: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(name, str(value)) for name, value in told.items() if not isinstance(value, Mapping)]
+def _pairs(section: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, str(value)) for name, value in section.items() if not isinstance(value, Mapping)]
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

@@ -49,17 +49,17 @@ def host_record(reading: HostReading, settings: HostSettings) -> Json:
 def machine_of(machine: SeenMachine, docker: SeenDocker, gpus: SeenGpus) -> Json:
     """Return the versions and sizes of a machine."""
     values, memory = machine.values, machine.number("MemTotal")
-    return known(
-        architecture=allowed.word(values.get("architecture"), ("x86_64", "aarch64")),
+    return without_none(
+        architecture=allowed.one_of(values.get("architecture"), ("x86_64", "aarch64")),
         kernel=allowed.kernel(values.get("kernel")),
-        system=allowed.word(docker.system.id, SYSTEMS),
-        system_version=allowed.word(docker.system.version, SYSTEM_VERSIONS),
+        system=allowed.one_of(docker.system.id, SYSTEMS),
+        system_version=allowed.one_of(docker.system.version, SYSTEM_VERSIONS),
         memory_gib=allowed.whole(round(memory / 2**20)) if memory else None,
         docker=allowed.version(".".join(map(str, docker.version))),
         toolkit=allowed.version(values.get("toolkit")),
         driver=allowed.version(gpus.driver),
         driver_module=allowed.version(gpus.module),
-        fabric_manager=allowed.word(values.get("fabric.ActiveState"), ACTIVITY),
+        fabric_manager=allowed.one_of(values.get("fabric.ActiveState"), ACTIVITY),
         fabric_manager_version=allowed.version(values.get("fabric.version")),
     )
 
@@ -70,11 +70,11 @@ SYSTEM_VERSIONS = ("11", "12", "13", "14", "20.04", "22.04", "24.04", "26.04")
 def gpus_of(gpus: Iterable[Gpu]) -> list[Json]:
     """Return equal GPUs once, with their count."""
     counted = Counter(tuple(_gpu(gpu).items()) for gpu in gpus)
-    return [{"count": count, **dict(told)} for told, count in counted.items()]
+    return [{"count": count, **dict(items)} for items, count in counted.items()]
 
 
 def _gpu(gpu: Gpu) -> Json:
-    return known(
+    return without_none(
         name=allowed.product(gpu.name),
         memory_mib=allowed.whole(gpu.memory_mib),
         compute_capability=allowed.version(gpu.compute_capability),
@@ -84,36 +84,36 @@ def _gpu(gpu: Gpu) -> Json:
         uncorrectable=allowed.whole(gpu.uncorrectable),
         remap_pending=allowed.switch(gpu.remap_pending),
         remap_failed=allowed.switch(gpu.remap_failed),
-        fabric_state=allowed.word(gpu.fabric_state, STATES),
-        fabric_status=allowed.word(gpu.fabric_status, STATES),
-        fabric_health=allowed.word(gpu.fabric_health, STATES),
-        recovery=allowed.word(gpu.recovery, RECOVERY),
+        fabric_state=allowed.one_of(gpu.fabric_state, STATES),
+        fabric_status=allowed.one_of(gpu.fabric_status, STATES),
+        fabric_health=allowed.one_of(gpu.fabric_health, STATES),
+        recovery=allowed.one_of(gpu.recovery, RECOVERY),
     )
 
 
 def endpoints_of(settings: HostSettings) -> list[Json]:
     """Return what the endpoints are, without the names that a site gave them."""
-    return [_endpoint(own) for own in settings.all_endpoints.values()]
+    return [_endpoint(endpoint) for endpoint in settings.all_endpoints.values()]
 
 
-def _endpoint(own: EndpointSettings) -> Json:
-    line, _ = line_for(own.engine_kind, bare(own.version))
+def _endpoint(endpoint: EndpointSettings) -> Json:
+    release_line, _ = line_for(endpoint.engine_kind, bare(endpoint.version))
     repositories = allowed.repositories()
-    model, draft = (source.repository if source else None for source in (own.model, own.draft))
-    return known(
-        engine=allowed.word(own.engine_kind, ENGINES),
-        version=allowed.version(bare(own.version), allowed.ENGINE_VERSION),
-        image=allowed.word(repository_of(own.image), IMAGES) or OTHER,
-        model=allowed.word(model, repositories) or OTHER,
-        draft=(allowed.word(draft, repositories) or OTHER) if draft else None,
-        gpus="all" if own.gpus == "all" else len(own.gpus),
-        network=allowed.word(own.network, ("bridge", "host")),
-        gate=allowed.word(own.gate.level, ("basic", "full")),
-        options=allowed.options(plan_of(own).options, line.all_keys()),
+    model, draft = (source.repository if source else None for source in (endpoint.model, endpoint.draft))
+    return without_none(
+        engine=allowed.one_of(endpoint.engine_kind, ENGINES),
+        version=allowed.version(bare(endpoint.version), allowed.ENGINE_VERSION),
+        image=allowed.one_of(repository_of(endpoint.image), IMAGES) or OTHER,
+        model=allowed.one_of(model, repositories) or OTHER,
+        draft=(allowed.one_of(draft, repositories) or OTHER) if draft else None,
+        gpus="all" if endpoint.gpus == "all" else len(endpoint.gpus),
+        network=allowed.one_of(endpoint.network, ("bridge", "host")),
+        gate=allowed.one_of(endpoint.gate.level, ("basic", "full")),
+        options=allowed.options(plan_of(endpoint).options, release_line.all_keys()),
     )
 
 
-def known(**values: Any) -> Json:
+def without_none(**values: Any) -> Json:
     """Those values that there are."""
     return {key: value for key, value in values.items() if value is not None}
 

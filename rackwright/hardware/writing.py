@@ -38,14 +38,14 @@ def write_bundle(record: Path, out: Path | None = None) -> Path:
     """
     events = read_record(record)
     timeline, begin = timeline_of(events), _begin(events)
-    with given(said_of(begin)):
+    with given(data_of(begin)):
         text = page(bundle(timeline, members(timeline, begin, record.stem)))
     target = out or record.with_suffix(".hardware.md")
     write_privately(target, text)
     return target
 
 
-def said_of(begin: Event) -> dict[str, Any]:
+def data_of(begin: Event) -> dict[str, Any]:
     """Return the run's `--data`, by which its gate was asked; secrets, which a record masks, are left out."""
     return {key: value for key, value in begin.get("data", {}).items() if MASK not in json.dumps(value)}
 
@@ -56,10 +56,10 @@ def _begin(events: Sequence[Event]) -> Event:
 
 def members(timeline: Timeline, begin: dict[str, Any], run: str) -> list[BundledHost]:
     """Return the hosts of a run that the gate asked and its inventory still has, each with a fresh reading."""
-    inventory, asked = str(begin.get("inventory", "")), [host.name for host in timeline.hosts.values() if host.rows]
-    if not asked:
+    inventory, hosts = str(begin.get("inventory", "")), [host.name for host in timeline.hosts.values() if host.rows]
+    if not hosts:
         raise RackwrightError(f"run {run} asked no endpoint anything; next: rackwright runs", code="RW0825")
-    groups = {entry.name: entry.groups for entry in hosts_named(inventory, asked) if entry.name in asked}
+    groups = {entry.name: entry.groups for entry in hosts_named(inventory, hosts) if entry.name in hosts}
     if not groups:
         raise RackwrightError(
             f"{inventory} has none of the hosts of run {run}; next: rackwright runs {run}", code="RW0826"

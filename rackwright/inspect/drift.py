@@ -127,62 +127,64 @@ def _sentence(change: Change) -> str:
 
 
 def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Drift]:
-    seen = as_meant(reading[ENDPOINT], settings.releases.drop_ins)
-    if not seen.docker:
+    observed = as_meant(reading[ENDPOINT], settings.releases.drop_ins)
+    if not observed.docker:
         yield Drift("endpoint", "moved", "Docker does not answer, so nothing is known of the containers")
         return
-    if Owned("unit", BOOT_UNIT) in reading[RECORD] and not seen.boot_enabled:
-        yield Drift("endpoint", "moved", f"the endpoints do not start at boot any more: {BOOT_UNIT} is not enabled")
-    for path, mode in seen.open.items():
+    if Owned("unit", BOOT_UNIT) in reading[RECORD] and not observed.boot_enabled:
+        yield Drift("endpoint", "moved", f"the endpoints no longer start at boot: {BOOT_UNIT} is not enabled")
+    for path, mode in observed.open.items():
         text = f"the mode and owner of {path} are {mode}, so others than root may write to it; a deploy closes it"
         yield Drift("endpoint", "moved", text)
     names, record = settings.releases.drop_ins, reading[RECORD]
-    yield from (Drift("endpoint", "moved", text) for text in hand_edits(seen.edits, names, record))
+    yield from (Drift("endpoint", "moved", text) for text in hand_edits(observed.edits, names, record))
     wanted, rests = wanted_releases(settings, reading), reading[DRAINED].drained is not None
-    for name, own in seen.endpoints.items():
-        if own.current is None and Owned("unit", unit_name(name)) not in reading[RECORD]:
+    for name, endpoint in observed.endpoints.items():
+        if endpoint.current is None and Owned("unit", unit_name(name)) not in reading[RECORD]:
             yield Drift("endpoint", "asked", f"endpoint {name} is new in the settings")
             continue
         whole = {hash_: text is not None for hash_, text in reading[RELEASE].sums.get(name, {}).items()}
-        yield from (Drift("release", "moved", f"endpoint {name}: {text}") for text in damaged_files(own, whole))
-        yield from (Drift("endpoint", "moved", f"endpoint {name}: {text}") for text in out_of_place(own, rests))
+        yield from (Drift("release", "moved", f"endpoint {name}: {text}") for text in damaged_files(endpoint, whole))
+        yield from (Drift("endpoint", "moved", f"endpoint {name}: {text}") for text in out_of_place(endpoint, rests))
         if name not in wanted:
             yield Drift("endpoint", "asked", f"endpoint {name} is no longer in the settings")
         else:
-            yield from _against(name, wanted[name], own, settings, reading)
+            yield from _against(name, wanted[name], endpoint, settings, reading)
 
 
 def _against(
-    name: str, release: Release | Unresolved, own: SeenEndpoint, settings: HostSettings, reading: HostReading
+    name: str, release: Release | Unresolved, endpoint: SeenEndpoint, settings: HostSettings, reading: HostReading
 ) -> Iterator[Drift]:
     """Compare what is wanted now with the release that the last deploy left."""
     unread = bool(reading[GPUS].error)  # nvidia-smi does not answer, as preflight says: none is known to be gone
-    lost = set(own.binding.gpus if own.binding and not unread else ()) - {gpu.uuid for gpu in reading[GPUS].gpus}
+    lost = set(endpoint.binding.gpus if endpoint.binding and not unread else ()) - {
+        gpu.uuid for gpu in reading[GPUS].gpus
+    }
     if unread and isinstance(release, Unresolved):
         return
     if lost:
         yield Drift("gpus", "moved", f"endpoint {name}: {gone(lost)}")
     if isinstance(release, Unresolved):
-        yield _not_known(name, settings.all_endpoints[name], own, release, reading)
-    elif own.spec.get("serving") != release.spec.serving_hash:
-        why = reasons(own.spec, release.spec.as_json()) or "another one"
+        yield _not_known(name, settings.all_endpoints[name], endpoint, release, reading)
+    elif endpoint.spec.get("serving") != release.spec.serving_hash:
+        why = reasons(endpoint.spec, release.spec.as_json()) or "another one"
         yield Drift("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
-    elif not lost and own.binding != binding_of(settings.all_endpoints[name], reading, settings):
-        yield Drift("endpoint", "asked" if own.binding else "moved", f"endpoint {name}: {_binding_text(own)}")
+    elif not lost and endpoint.binding != binding_of(settings.all_endpoints[name], reading, settings):
+        yield Drift("endpoint", "asked" if endpoint.binding else "moved", f"endpoint {name}: {_binding_text(endpoint)}")
 
 
 def _not_known(
-    name: str, wanted: EndpointSettings, own: SeenEndpoint, release: Unresolved, reading: HostReading
+    name: str, wanted: EndpointSettings, endpoint: SeenEndpoint, release: Unresolved, reading: HostReading
 ) -> Drift:
     """Return a release's parts that the host lacks: they have gone, or the settings ask for something new."""
     missing = ", ".join(release.missing)
     sources = {source.repository for source in (wanted.model, wanted.draft) if source}
-    same = str(own.spec.get("image", "")).partition("@")[0] == repository_of(wanted.image)
-    if not same or not sources <= set(own.spec.get("models", {})):
+    same = str(endpoint.spec.get("image", "")).partition("@")[0] == repository_of(wanted.image)
+    if not same or not sources <= set(endpoint.spec.get("models", {})):
         return Drift(
             "release", "asked", f"endpoint {name}: the settings ask for what is not on the host yet: {missing}"
         )
-    images, served = reading[IMAGE], str(own.spec.get("image", "")).partition("@")[2]
+    images, served = reading[IMAGE], str(endpoint.spec.get("image", "")).partition("@")[2]
     if digest_of(wanted, reading):
         return Drift("release", "moved", f"endpoint {name}: no longer known on the host: {missing}")
     if served in images.pins.values():
@@ -191,5 +193,5 @@ def _not_known(
     return Drift("release", "unclear", f"endpoint {name}: no longer known on the host: {missing}")
 
 
-def _binding_text(own: SeenEndpoint) -> str:
-    return "the settings ask for other GPUs" if own.binding else "its binding is gone, or was changed by hand"
+def _binding_text(endpoint: SeenEndpoint) -> str:
+    return "the settings ask for other GPUs" if endpoint.binding else "its binding is gone, or was changed by hand"

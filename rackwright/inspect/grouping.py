@@ -46,8 +46,8 @@ def _open(change: PlannedChange) -> PlannedChange:
 def download(changes: Iterable[PlannedChange]) -> tuple[int, bool, bool]:
     """Bytes to fetch, whether some of them are an estimate, and whether something of unknown size comes on top."""
     all_of = list(changes)
-    known = sum(change.download or 0 for change in all_of)
-    return known, any(c.estimated and c.download for c in all_of), any(c.download is None for c in all_of)
+    total = sum(change.download or 0 for change in all_of)
+    return total, any(c.estimated and c.download for c in all_of), any(c.download is None for c in all_of)
 
 
 def exit_code(plans: Iterable[HostPlan]) -> int:

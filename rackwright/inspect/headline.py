@@ -20,7 +20,7 @@ def headline(plans: Sequence[HostPlan], typical: float | None = None, at_once: i
     restarting = {(one, plan.together or (plan.host,)) for plan in pending for one in _restarted(plan)}
     stopping = {plan.host: texts for plan in pending if (texts := _stopped(plan))}
     parts = [_restarts([hosts for _, hosts in restarting], typical, at_once)] if restarting else []
-    parts += [f"{' and '.join(own)} on {hosts_text(hosts)}" for own, hosts in _alike(stopping)]
+    parts += [f"{' and '.join(endpoints)} on {hosts_text(hosts)}" for endpoints, hosts in _alike(stopping)]
     return "; ".join(parts) or "stops nothing that serves"
 
 
@@ -57,7 +57,7 @@ def _names(several: Iterable[Sequence[str]]) -> list[str]:
 
 def _restarts(endpoints: Sequence[Sequence[str]], typical: float | None, at_once: int) -> str:
     """endpoints: the hosts of each; those that serve one together switch as one."""
-    hosts, turns = {name for own in endpoints for name in own}, {own[0] for own in endpoints}
+    hosts, turns = {name for members in endpoints for name in members}, {members[0] for members in endpoints}
     time = f", about {_duration(ceil(len(turns) / at_once) * typical)}" if typical else ""
     return f"restarts {counted(len(endpoints), 'endpoint')} on {counted(len(hosts), 'host')}{time}"
 

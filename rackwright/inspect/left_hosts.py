@@ -24,14 +24,14 @@ def left_hosts(root: Path, inventory: Path, hosts: Mapping[str, str], now: datet
         record = record_of(path.stem, read_record(path))
         for host in record.states:
             if host not in hosts and host not in found and has_worked_on(record, host):
-                known = record.begin.get("addresses", {}).get(host) in set(hosts.values())
-                found[host] = "" if known else _sentence(record, host, inventory, ago(begun(path.stem, now), now))
+                renamed = record.begin.get("addresses", {}).get(host) in set(hosts.values())
+                found[host] = "" if renamed else _sentence(record, host, inventory, ago(begun(path.stem, now), now))
     return [text for text in found.values() if text]
 
 
 def _sentence(record: Record, host: str, inventory: Path, when: str) -> str:
-    own = record.begin.get("inventory")
-    if _is_gone(record, host) or own is None or Path(own).resolve() != inventory.resolve():
+    recorded = record.begin.get("inventory")
+    if _is_gone(record, host) or recorded is None or Path(recorded).resolve() != inventory.resolve():
         return ""
     what = record.begin.get("purpose") or "run"
     return (

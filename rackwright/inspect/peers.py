@@ -33,29 +33,35 @@ class EndpointOfPeers:
     """Digest by image reference, as the hosts of the group have recorded it."""
 
 
-def place_of(endpoint: str, peers: Mapping[str, HostStatus], mates: Collection[str] = ()) -> EndpointOfPeers:
+def place_of(endpoint: str, peers: Mapping[str, HostStatus], together: Collection[str] = ()) -> EndpointOfPeers:
     """Return the releases that the peers, by name, have proven and serve under an endpoint's name.
 
-    mates: peers that serve it together with the host that comes back, so that they wait until it is there.
+    together: peers that serve it together with the host that comes back, so that they wait until it is there.
     """
     found: dict[str, Served] = {}
     pins: dict[str, str] = {}
     for host, glance in peers.items():
-        own = glance.endpoints.get(endpoint)
-        if own is None or not own.seen.spec or not (_serves(own.seen) or (host in mates and _waits(own.seen))):
+        status = glance.endpoints.get(endpoint)
+        if (
+            status is None
+            or not status.observed.spec
+            or not (_serves(status.observed) or (host in together and _waits(status.observed)))
+        ):
             continue
         pins = {**glance.pins, **pins}
-        serving = own.seen.spec["serving"]
-        found[serving] = _with(found.get(serving, Served(own.seen.spec, (), ())), host, str(own.seen.proven))
+        serving = status.observed.spec["serving"]
+        found[serving] = _with(
+            found.get(serving, Served(status.observed.spec, (), ())), host, str(status.observed.proven)
+        )
     return EndpointOfPeers(tuple(found.values()), pins)
 
 
-def _serves(seen: SeenEndpoint) -> bool:
-    return seen.serving and seen.running_hash == seen.proven
+def _serves(endpoint: SeenEndpoint) -> bool:
+    return endpoint.serving and endpoint.running_hash == endpoint.proven
 
 
-def _waits(seen: SeenEndpoint) -> bool:
-    return seen.proven is not None and seen.current == seen.proven
+def _waits(endpoint: SeenEndpoint) -> bool:
+    return endpoint.proven is not None and endpoint.current == endpoint.proven
 
 
 def _with(same: Served, host: str, release: str) -> Served:
@@ -67,32 +73,32 @@ def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, Endp
     images: dict[str, str] = {}
     models: dict[str, LockedModel] = {}
     for name, endpoint in endpoints.items():
-        place = places[name]
-        if endpoint.image_digest is None and endpoint.image in place.pins:
-            images[endpoint.image] = place.pins[endpoint.image]
-        serving: Mapping[str, str] = place.served[0].spec.get("models", {}) if place.served else {}
+        shared = places[name]
+        if endpoint.image_digest is None and endpoint.image in shared.pins:
+            images[endpoint.image] = shared.pins[endpoint.image]
+        serving: Mapping[str, str] = shared.served[0].spec.get("models", {}) if shared.served else {}
         for source in (endpoint.model, endpoint.draft):
             if source and not source.commit and serving.get(source.repository):
                 models[name_of(source)] = LockedModel(commit=serving[source.repository])
     return Lock(images, models)
 
 
-def differences(asked: Asked, places: Mapping[str, EndpointOfPeers]) -> list[str]:
+def differences(wanted: Asked, places: Mapping[str, EndpointOfPeers]) -> list[str]:
     """Return why the host would not get what its group serves, a sentence an endpoint; empty when it would."""
-    return [text for name in asked.endpoints for text in _difference(name, asked, places[name])]
+    return [text for name in wanted.endpoints for text in _difference(name, wanted, places[name])]
 
 
-def _difference(name: str, asked: Asked, place: EndpointOfPeers) -> Iterable[str]:
-    if not place.served:
+def _difference(name: str, settings: Asked, shared: EndpointOfPeers) -> Iterable[str]:
+    if not shared.served:
         return
-    if len(place.served) > 1:
-        told = "; ".join(f"{', '.join(one.hosts)}: {', '.join(one.releases)}" for one in place.served)
-        yield f"endpoint {name}: its group serves {len(place.served)} different releases ({told})"
+    if len(shared.served) > 1:
+        releases = "; ".join(f"{', '.join(one.hosts)}: {', '.join(one.releases)}" for one in shared.served)
+        yield f"endpoint {name}: its group serves {len(shared.served)} different releases ({releases})"
         return
-    [group] = place.served
-    wanted = asked.group_release(name)
+    [group] = shared.served
+    wanted = settings.group_release(name)
     if wanted is None:
-        yield f"endpoint {name}: {asked.endpoints[name].image} is not the image that its group serves"
+        yield f"endpoint {name}: {settings.endpoints[name].image} is not the image that its group serves"
     elif wanted.spec.serving_hash != group.spec["serving"]:
         why = reasons(group.spec, wanted.facts) or "another release"
         yield f"endpoint {name}: the settings ask for something else than what its group serves: {why}"

@@ -85,8 +85,8 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
             for concern in managed(declared.steps)
             for change in concern.pending(settings, reading)
         ]
-        asked = ENDPOINT.wanted(settings, reading) if ENDPOINT.name in declared else None
-        later = deferred_releases(asked, reading[ENDPOINT]) if asked else {}
+        wanted = ENDPOINT.wanted(settings, reading) if ENDPOINT.name in declared else None
+        later = deferred_releases(wanted, reading[ENDPOINT]) if wanted else {}
         described = _Describer(settings, reading, later)
         refusals = [
             step.message for _, change in pending for step in change.steps if isinstance(step, Refuse) and step.final
@@ -102,7 +102,7 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
         if mark
         else []
     )
-    notes += list(adopted_later(asked, reading[ENDPOINT])) if asked else []
+    notes += list(adopted_later(wanted, reading[ENDPOINT])) if wanted else []
     notes += _of_images(settings, reading) if OPTIONS.name in declared else []
     record: frozenset[Owned] = reading[RECORD]
     notes += left_behind(declared, record)
@@ -118,8 +118,8 @@ def _of_images(settings: HostSettings, reading: HostReading) -> list[str]:
 
 def absent(reading: HostReading) -> list[str]:
     """Return what registry and hub do not have, or do not show: a deploy would fail when it fetches it."""
-    said = [text for concern in (IMAGE, MODELS) for text in reading.names_of(concern).absent.values()]
-    return list(dict.fromkeys(said))
+    messages = [text for concern in (IMAGE, MODELS) for text in reading.names_of(concern).absent.values()]
+    return list(dict.fromkeys(messages))
 
 
 def _refused(change: Change) -> bool:
@@ -132,7 +132,7 @@ class _Describer:
     def __init__(self, settings: HostSettings, reading: HostReading, later: Collection[str]) -> None:
         self.later = later
         self.secrets = tuple(secrets_of(settings))
-        self.seen: Mapping[str, SeenEndpoint] = reading[ENDPOINT].endpoints
+        self.observed: Mapping[str, SeenEndpoint] = reading[ENDPOINT].endpoints
         self.wanted = wanted_releases(settings, reading)
         self.hashes = _hashes(reading, self.wanted)
 
@@ -153,10 +153,10 @@ class _Describer:
 
     def _stops(self, change: Change) -> tuple[str, ...]:
         gone = {owned.name for owned in change.disowns}
-        return tuple(name for name in self.seen if unit_name(name) in gone and self._runs(name))
+        return tuple(name for name in self.observed if unit_name(name) in gone and self._runs(name))
 
     def _runs(self, name: str) -> bool:
-        return self.seen.get(name, SeenEndpoint()).running_hash is not None
+        return self.observed.get(name, SeenEndpoint()).running_hash is not None
 
     def _restarts(self, change: Change) -> str:
         for step in change.steps:
@@ -174,7 +174,7 @@ class _Describer:
         release = self.wanted.get(name)
         if release is None or isinstance(release, Unresolved):
             return ""
-        return endpoint_diff(release, self.seen.get(name, SeenEndpoint()), self.hashes)
+        return endpoint_diff(release, self.observed.get(name, SeenEndpoint()), self.hashes)
 
 
 def _comes(change: Change) -> tuple[str, ...]:
@@ -190,15 +190,15 @@ def _download(concern: str, change: Change) -> tuple[int | None, bool]:
     return (change.size, False) if fetch is None else (fetch.size or None, not fetch.exact)
 
 
-def endpoint_diff(release: Release, seen: SeenEndpoint, hashes: Iterable[str] = ()) -> str:
+def endpoint_diff(release: Release, observed: SeenEndpoint, hashes: Iterable[str] = ()) -> str:
     """Engine YAML and unit: what the host has now against what is wanted. A first unit is not shown."""
-    files: Mapping[str, str] = seen.spec.get("files", {})
+    files: Mapping[str, str] = observed.spec.get("files", {})
     spec = release.spec
-    there = files.get(spec.engine_file) or next(iter(files.values()), "")
-    found = unified(spec.engine_file, there, spec.engine_yaml)
-    if seen.unit is not None:
-        known = {*hashes, release.hash, *filter(None, (seen.current, seen.running_hash))}
-        before, after = (_named(text, known, "RELEASE") for text in (seen.unit, release.unit))
+    on_host = files.get(spec.engine_file) or next(iter(files.values()), "")
+    found = unified(spec.engine_file, on_host, spec.engine_yaml)
+    if observed.unit is not None:
+        known_hashes = {*hashes, release.hash, *filter(None, (observed.current, observed.running_hash))}
+        before, after = (_named(text, known_hashes, "RELEASE") for text in (observed.unit, release.unit))
         found += unified(unit_name(spec.name), before, after)
     return "\n".join(found)
 
@@ -210,15 +210,17 @@ def unified(name: str, before: str, after: str) -> list[str]:
 
 def _hashes(reading: HostReading, wanted: Mapping[str, Release | Unresolved]) -> frozenset[str]:
     """Names of all releases that this host has or gets."""
-    seen = reading[ENDPOINT].endpoints.values()
-    found = {hash_ for own in seen for hash_ in (own.current, own.proven, own.running_hash) if hash_}
-    found |= {hash_ for own in reading[RELEASE].sums.values() for hash_ in own}
+    endpoints = reading[ENDPOINT].endpoints.values()
+    found = {
+        hash_ for endpoint in endpoints for hash_ in (endpoint.current, endpoint.proven, endpoint.running_hash) if hash_
+    }
+    found |= {hash_ for sums in reading[RELEASE].sums.values() for hash_ in sums}
     return frozenset(found | {release.hash for release in wanted.values() if isinstance(release, Release)})
 
 
-def _named(text: str, hashes: Iterable[str], word: str) -> str:
+def _named(text: str, hashes: Iterable[str], replacement: str) -> str:
     for hash_ in hashes:
-        text = text.replace(hash_, word)
+        text = text.replace(hash_, replacement)
     return text
 
 

@@ -19,7 +19,7 @@ def plan_text(plans: Sequence[HostPlan], first: str = "") -> str:
     first: the headline.
     """
     groups = sorted(group(plans), key=lambda one: one.plan.state == "converged")
-    lines = [line for one in groups for line in (*_group(one), "")]
+    lines = [text for one in groups for text in (*_group(one), "")]
     head = [first, ""] if first and any(plan.state == "pending" for plan in plans) else []
     return "\n".join([*head, *lines, sums(plans)])
 
@@ -27,10 +27,10 @@ def plan_text(plans: Sequence[HostPlan], first: str = "") -> str:
 def _group(one: AlikeHosts) -> Iterator[str]:
     yield f"{hosts_text(one.hosts)}: {summary(one.plan)}"
     if one.plan.state == "refused":
-        yield from (f"  {line}" for text in one.plan.refusals for line in text.splitlines())
+        yield from (f"  {row}" for text in one.plan.refusals for row in text.splitlines())
     elif one.plan.state == "pending":
         width = max(len(change.concern) for change in one.plan.changes)
-        yield from (line for change in one.plan.changes for line in _change(change, width))
+        yield from (text for change in one.plan.changes for text in _change(change, width))
     yield from (f"  {text}" for text in one.plan.notes)
     yield from (f"  not looked at: {name} (the site's own operation)" for name in one.plan.others)
 
@@ -49,11 +49,11 @@ def _files(changes: Iterable[PlannedChange]) -> list[tuple[str, int]]:
     """Files of the diffs with the number of lines that are new or gone; an altered line counts once."""
     counts: dict[str, list[int]] = {}
     name = ""
-    for line in (line for change in changes for line in change.diff.splitlines()):
-        if line.startswith("--- "):
-            name = line.removeprefix("--- ").partition(": ")[0].strip()
-        elif name and line[:1] in ("+", "-") and not line.startswith("+++ "):
-            counts.setdefault(name, [0, 0])[line[0] == "+"] += 1
+    for row in (row for change in changes for row in change.diff.splitlines()):
+        if row.startswith("--- "):
+            name = row.removeprefix("--- ").partition(": ")[0].strip()
+        elif name and row[:1] in ("+", "-") and not row.startswith("+++ "):
+            counts.setdefault(name, [0, 0])[row[0] == "+"] += 1
     return [(name, max(count)) for name, count in counts.items()]
 
 
@@ -75,7 +75,7 @@ def _change(change: PlannedChange, width: int) -> Iterator[str]:
     fetched = "".join(f"; {text}" for text in _fetched([change]))
     why = f" ({change.why})" if change.why else ""
     yield f"  {change.concern:{width}}  {change.what}{why}{restarts}{fetched}"
-    yield from (f"      {line}" for line in change.diff.splitlines())
+    yield from (f"      {row}" for row in change.diff.splitlines())
 
 
 def sums(plans: Sequence[HostPlan]) -> str:
@@ -88,7 +88,7 @@ def sums(plans: Sequence[HostPlan]) -> str:
         "unreachable": "not reached",
     }
     states = [plan.state for plan in plans]
-    counts = [f"{states.count(state)} {word}" for state, word in words.items() if state in states]
+    counts = [f"{states.count(state)} {label}" for state, label in words.items() if state in states]
     changes = [change for plan in plans if plan.state == "pending" for change in plan.changes]
     return "; ".join([f"hosts: {', '.join(counts) or 'none'}", *(f"all hosts: {text}" for text in _fetched(changes))])
 

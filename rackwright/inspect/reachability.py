@@ -34,7 +34,7 @@ def reach_of_all(one: Connected) -> list[str]:
 
 def parse_serving(lines: Iterable[str]) -> dict[str, ListenAddress]:
     """Return where each endpoint listens that runs, by name. Raises ReadingError."""
-    rows = [line.split(" ") for line in lines if line.startswith("serves ")]
+    rows = [row.split(" ") for row in lines if row.startswith("serves ")]
     try:
         return {name: ListenAddress.of(readable(json.loads(decode(text)))) for _, name, text in rows}
     except (ValueError, KeyError) as error:
@@ -42,9 +42,9 @@ def parse_serving(lines: Iterable[str]) -> dict[str, ListenAddress]:
 
 
 def _sentences(one: Connected, serving: dict[str, ListenAddress]) -> Iterator[str]:
-    for name, place in serving.items():
-        own = one.entry.settings.all_endpoints.get(name)
-        if own is None:
+    for name, listen in serving.items():
+        settings = one.entry.settings.all_endpoints.get(name)
+        if settings is None:
             yield f"endpoint {name}: not checked: it is not in the settings, which say who may reach it"
-        elif client_port := client_port_of(place.put(own)):
+        elif client_port := client_port_of(listen.put(settings)):
             yield f"endpoint {name}: {reach_of(one.host, client_port)}"

@@ -50,14 +50,14 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     declared = declared_by(root, entries)
     locks = Locks(root)
     deploy = root / "deploy.py"
-    asked = {entry.name: locks.pin(entry.settings) for entry in overlay_all(entries, declared, deploy)}
+    wanted = {entry.name: locks.pin(entry.settings) for entry in overlay_all(entries, declared, deploy)}
     with connected(entries) as hosts:
         # Its lock must be gevent's: a real one, made before `connected` patches, stops the only thread for ever.
         names = Names()
-        found = in_parallel(hosts, lambda one: _read(one, asked[one.host.name], declared[one.host.name], more, names))
+        found = in_parallel(hosts, lambda one: _read(one, wanted[one.host.name], declared[one.host.name], more, names))
     away = "no connection; next: ssh to it by hand, or leave it out by --limit"
     unseen = {
-        entry.name: Surveyed(entry.name, asked[entry.name], declared[entry.name], None, trouble=away, reached=False)
+        entry.name: Surveyed(entry.name, wanted[entry.name], declared[entry.name], None, trouble=away, reached=False)
         for entry in entries
     }
     return [replace(found.get(entry.name, unseen[entry.name]), address=entry.address) for entry in entries]

@@ -53,25 +53,25 @@ def _run(one: Connected, script: Shell, more: Callable[[Connected], Sequence[str
     return HostOutput(ok, (*output.stdout_lines, *(more(one) if more else ())), tuple(output.stderr_lines))
 
 
-def show(said: dict[str, HostOutput], as_json: bool = False) -> int:
+def show(outputs: dict[str, HostOutput], as_json: bool = False) -> int:
     """Print everything, each line behind its host's name; 0 when all ended well, else 1.
 
     A host's words stay as they are, but for what would act on the terminal. as_json: a row a host, for programs.
     """
     if as_json:
-        print(json.dumps([{"host": host, **_values(one)} for host, one in said.items()], indent=1))
-        return done_if(all(one.ok for one in said.values()))
-    for host, one in said.items():
-        for line in one.out:
-            print(f"{host}: {_shown(line)}")
-        for line in one.err:
-            print(f"{host}: {_shown(line)}", file=sys.stderr)
-    return done_if(all(one.ok for one in said.values()))
+        print(json.dumps([{"host": host, **_values(one)} for host, one in outputs.items()], indent=1))
+        return done_if(all(one.ok for one in outputs.values()))
+    for host, one in outputs.items():
+        for text in one.out:
+            print(f"{host}: {_shown(text)}")
+        for text in one.err:
+            print(f"{host}: {_shown(text)}", file=sys.stderr)
+    return done_if(all(one.ok for one in outputs.values()))
 
 
 def _values(one: HostOutput) -> dict[str, Any]:
     return {"ok": one.ok, "out": list(map(_shown, one.out)), "err": list(map(_shown, one.err))}
 
 
-def _shown(line: str) -> str:
-    return printable(line, "\t", ASKED_FOR)
+def _shown(text: str) -> str:
+    return printable(text, "\t", ASKED_FOR)

@@ -161,8 +161,8 @@ class Site:
             # A site for an Ansible inventory keeps the shipped files of profiles that it has no group for.
             if not self.is_ansible or (nearest(path.stem, names) and not self._is_shipped(path))
         ]
-        told = f"{kind}/: not used, since no inventory here has such a {_WORDS[kind]}: {', '.join(found)}"
-        return [told] if found else []
+        warning = f"{kind}/: not used, since no inventory here has such a {_WORDS[kind]}: {', '.join(found)}"
+        return [warning] if found else []
 
     def _without_an_owner(self, kind: str, names: Collection[str]) -> list[Path]:
         return [
@@ -173,7 +173,9 @@ class Site:
         ]
 
     def _is_misspelt(self, path: Path, kind: str, names: Collection[str]) -> bool:
-        return not (kind == "group_vars" and self._is_shipped(path)) and any(is_slip(_name(path), own) for own in names)
+        return not (kind == "group_vars" and self._is_shipped(path)) and any(
+            is_slip(_name(path), name) for name in names
+        )
 
     def _is_shipped(self, path: Path) -> bool:
         """Return True for the file of a profile: b200 and gb200 are two, and none is the other's misspelling."""
@@ -182,11 +184,11 @@ class Site:
     def unusable(self, kind: str) -> list[tuple[str, Problem]]:
         """Return the entries of group_vars or host_vars that are not readable files, each with its group or host."""
         places = [folder / kind for folder in self._judged]
-        found = {place: ("", _why_no_folder(place)) for place in places}
+        found = {folder: ("", _why_no_folder(folder)) for folder in places}
         found |= {
             path: (_name(entry), _why_unusable(path))
-            for place in places
-            for entry in _entries(place)
+            for folder in places
+            for entry in _entries(folder)
             for path in _within(entry)
         }
         return [
@@ -197,9 +199,9 @@ class Site:
 
     def duplicates(self, kind: str) -> list[tuple[str, Problem]]:
         """Files that are never read, since Ansible reads only the first of NAME/, NAME.yml, NAME.yaml; with NAME."""
-        problems, seen = [], dict[tuple[Path, str], Path]()
+        problems, by_name = [], dict[tuple[Path, str], Path]()
         for path in (path for folder in self._judged for path in _entries(folder / kind)):
-            first = seen.setdefault((path.parent, _name(path)), path)
+            first = by_name.setdefault((path.parent, _name(path)), path)
             if first is not path:
                 text = f"is never read, because {self.display(first)} is there too: move its lines there"
                 problems.append((_name(path), Problem(Origin(self.display(path)), (), text, code="RW0220")))
@@ -221,12 +223,12 @@ class Site:
         return "\n".join(_text(path) for path in paths)
 
 
-def is_slip(word: str, name: str) -> bool:
+def is_slip(text: str, name: str) -> bool:
     """Return True if one letter is too many, missing, wrong or exchanged with its neighbour, and no number differs."""
-    one, other = sorted((word.casefold(), name.casefold()), key=len)
+    one, other = sorted((text.casefold(), name.casefold()), key=len)
     if len(other) - len(one) == 1:
         return any(other[:at] + other[at + 1 :] == one for at in range(len(other)))
-    wrong = [at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right]
+    wrong = [at for at, (letter, other_letter) in enumerate(zip(one, other, strict=False)) if letter != other_letter]
     if len(one) != len(other) or len(wrong) > 2:
         return False
     if not wrong:
@@ -257,27 +259,27 @@ def _name(path: Path) -> str:
 
 def _why_unusable(path: Path) -> str:
     if path.is_symlink() and path.exists() and path.parent.resolve().is_relative_to(path.resolve()):
-        return f"is a link to {path.readlink()}, a folder that it lies in"
+        return f"is a link to {path.readlink()}, a folder above it"
     if path.is_dir():
         named = path.suffix in EXTENSIONS[1:]
         return f"is a folder: name it {path.stem}, or put its lines into one file" if named else ""
     if path.is_symlink() and not path.exists():
-        return f"is a link to {path.readlink()}, and there is no such file"
+        return f"is a link to {path.readlink()}, which does not exist"
     return "" if path.is_file() else NO_FILE
 
 
 def _why_no_folder(path: Path) -> str:
     if path.is_dir() or not os.path.lexists(path):
         return ""
-    return "is no folder: its lines go into a file for each group or host" if path.exists() else _why_unusable(path)
+    return "is not a folder: its lines go into a file for each group or host" if path.exists() else _why_unusable(path)
 
 
 def _entries(folder: Path) -> list[Path]:
     """Return what stands for a group or host in a folder, in the order in which Ansible prefers it."""
     if not folder.is_dir():
         return []
-    known = [path for path in folder.iterdir() if path.is_dir() or path.suffix in EXTENSIONS]
-    visible = [path for path in known if not _is_hidden(path)]
+    entries = [path for path in folder.iterdir() if path.is_dir() or path.suffix in EXTENSIONS]
+    visible = [path for path in entries if not _is_hidden(path)]
     return sorted(visible, key=lambda path: (_name(path), not path.is_dir(), EXTENSIONS.index(_extension(path))))
 
 

@@ -99,16 +99,16 @@ def grouped(hosts: Hosts, unjudged: Sequence[Unjudged], refused: dict[str, list[
 
 
 def _seat(host: InventoryHost) -> _Seat:
-    name, endpoint = _asked(host)
+    name, endpoint = _group_endpoint(host)
     return _Seat(host.name, host.groups, name, endpoint.hosts)
 
 
 def _shared(host: InventoryHost) -> tuple[str, EndpointSettings] | None:
     """Return the endpoint that a host serves with others, if there is one."""
-    return next(((name, own) for name, own in host.settings.all_endpoints.items() if own.size > 1), None)
+    return next(((name, endpoint) for name, endpoint in host.settings.all_endpoints.items() if endpoint.size > 1), None)
 
 
-def _asked(host: InventoryHost) -> tuple[str, EndpointSettings]:
+def _group_endpoint(host: InventoryHost) -> tuple[str, EndpointSettings]:
     found = _shared(host)
     assert found is not None
     return found
@@ -121,28 +121,28 @@ def _problem(host: InventoryHost, key: str, text: str, code: str = MISFIT) -> Pr
 
 def _path(host: InventoryHost, key: str) -> KeyPath:
     """Return where a key of the host's endpoint stands: below `endpoints`, or at the top level."""
-    name, _ = _asked(host)
+    name, _ = _group_endpoint(host)
     return ("endpoints", name, key) if key in host.settings.endpoints.get(name, {}) else (key,)
 
 
 def _alone(host: InventoryHost, names: Sequence[str]) -> Iterator[Problem]:
     """Yield what is wrong with one host's own settings. names: all hosts of the inventory."""
-    name, own = _asked(host)
+    name, endpoint = _group_endpoint(host)
     others = [other for other in host.settings.all_endpoints if other != name]
     if others:
-        text = f"the hosts of {name} serve one endpoint together, and {host.name} serves {', '.join(others)} besides"
+        text = f"the hosts of {name} serve one endpoint together, and {host.name} also serves {', '.join(others)}"
         yield _problem(host, "hosts", text)
-    if isinstance(own.hosts, int):
+    if isinstance(endpoint.hosts, int):
         return
-    for missing in (one for one in own.hosts if one not in names):
-        yield _problem(host, "hosts", f"{missing} is no host of this inventory{nearest(missing, names)}")
-    if host.name not in own.hosts:
+    for missing in (one for one in endpoint.hosts if one not in names):
+        yield _problem(host, "hosts", f"{missing} is not a host of this inventory{nearest(missing, names)}")
+    if host.name not in endpoint.hosts:
         yield _problem(host, "hosts", f"{host.name} has this list and is not in it: set it for these hosts alone")
 
 
 def _in_another(host: InventoryHost, hosts: Hosts) -> Iterator[tuple[str, Problem]]:
     """Yield the hosts of this list that have another list: a host serves in one endpoint."""
-    names = _asked(host)[1].hosts
+    names = _group_endpoint(host)[1].hosts
     if isinstance(names, int):
         return
     for other in hosts:
@@ -178,14 +178,15 @@ def _sets(seats: Sequence[_Seat], unjudged: Sequence[Unjudged], order: Sequence[
 
 def _between(members: Hosts) -> Iterator[Problem]:
     """Yield what is wrong between the members of one endpoint."""
-    first, (name, own) = members[0], _asked(members[0])
-    if len(members) < own.size:
+    first, (name, endpoint) = members[0], _group_endpoint(members[0])
+    if len(members) < endpoint.size:
         verb = "is" if len(members) == 1 else "are"
-        text = f"{own.size} hosts serve one endpoint together, and {_names(members)} {verb} left over"
-        if not isinstance(own.hosts, int):
-            others = ", ".join(one for one in own.hosts if one not in [host.name for host in members])
+        text = f"{endpoint.size} hosts serve one endpoint together, and {_names(members)} {verb} left over"
+        if not isinstance(endpoint.hosts, int):
+            others = ", ".join(one for one in endpoint.hosts if one not in [host.name for host in members])
             text = (
-                f"{', '.join(own.hosts)} serve {name} together, and {others} has no such list: write it for all of them"
+                f"{', '.join(endpoint.hosts)} serve {name} together, and {others} has no such list: "
+                "write it for all of them"
             )
         yield _problem(first, "hosts", text)
         return
@@ -196,9 +197,9 @@ def _between(members: Hosts) -> Iterator[Problem]:
 
 def _unlike(first: InventoryHost, other: InventoryHost) -> Iterator[Problem]:
     """Yield what must be the same on all of them, and is not: one release serves them all."""
-    name, own = _asked(first)
-    theirs = _asked(other)[1]
-    for key in (key for key in EndpointSettings.model_fields if getattr(own, key) != getattr(theirs, key)):
+    name, endpoint = _group_endpoint(first)
+    theirs = _group_endpoint(other)[1]
+    for key in (key for key in EndpointSettings.model_fields if getattr(endpoint, key) != getattr(theirs, key)):
         text = f"{first.name} and {other.name} serve one endpoint together, and {key} of {name} differs between them"
         yield _problem(other, key, text)
     ours, its = (one.settings.hardware.model_copy(update={"rack": None}) for one in (first, other))
@@ -208,17 +209,17 @@ def _unlike(first: InventoryHost, other: InventoryHost) -> Iterator[Problem]:
 
 
 def _lost(members: Hosts) -> Iterator[Problem]:
-    seen: dict[str, str] = {}
+    first_with: dict[str, str] = {}
     for host in members:
         address = address_of(host)
         if not address:
             text = f"{host.name} resolves to no IPv4 address here, so the others of its endpoint cannot find it: set it"
             yield Problem(None, ("fabric_address",), text, host.name, code=LOST)
-        elif address in seen:
-            both = f"{host.name} and {seen[address]} both have {address}"
+        elif address in first_with:
+            both = f"{host.name} and {first_with[address]} both have {address}"
             text = f"{both}, so the other hosts of its endpoint cannot find it"
             yield Problem(None, ("fabric_address",), text, host.name, code=LOST)
-        seen.setdefault(address, host.name)
+        first_with.setdefault(address, host.name)
 
 
 def address_of(host: InventoryHost) -> str:
@@ -237,10 +238,10 @@ def _resolved(name: str) -> str:
 
 
 def _placed(members: Hosts) -> Iterator[InventoryHost]:
-    name, own = _asked(members[0])
+    name, endpoint = _group_endpoint(members[0])
     places = tuple(GroupMember(host.name, address_of(host)) for host in members)
     for rank, host in enumerate(members):
-        yield replace(host, settings=host.settings.in_group(Group(name, places, rank, launch_ports(own))))
+        yield replace(host, settings=host.settings.in_group(Group(name, places, rank, launch_ports(endpoint))))
 
 
 def kept_in_group(host: InventoryHost, settings: HostSettings, next_command: str) -> HostSettings:
@@ -249,7 +250,7 @@ def kept_in_group(host: InventoryHost, settings: HostSettings, next_command: str
     Raises InvalidSettingsError when these arguments themselves ask for other hosts: they say so of one host alone.
     """
     group = host.settings.group
-    sizes = {name: own.size for name, own in settings.all_endpoints.items() if own.size > 1}
+    sizes = {name: endpoint.size for name, endpoint in settings.all_endpoints.items() if endpoint.size > 1}
     if sizes != ({group.endpoint: len(group.members)} if group else {}):
         text = "says which hosts serve together, and a deploy file says it of one: write it into group_vars"
         raise InvalidSettingsError([Problem(None, ("hosts",), text, host.name, code=MISFIT)], next_command)

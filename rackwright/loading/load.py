@@ -101,15 +101,20 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: C
     _refuse_empty(listing)
     site = Site(listing.root or site_root(listing.path), listing.path, listing.is_ansible)
     reader = _reader(site, listing)
-    asked = nested(overrides or {})
+    overrides_by_section = nested(overrides or {})
     merged = {name: _placed(layer, site.root) for name, layer in reader.all_merged().items()}
     if listing.is_ansible:
-        reader.foreign.skipped = without_a_model({name: own.values for name, own in merged.items()}, asked)
+        reader.foreign.skipped = without_a_model(
+            {name: layer.values for name, layer in merged.items()}, overrides_by_section
+        )
     names = [name for name in listing.hosts if name not in reader.foreign.skipped]
-    _look_up({name: {**merged[name].values, **asked} for name in names})
+    _look_up({name: {**merged[name].values, **overrides_by_section} for name in names})
     refused: dict[str, list[Problem]] = {}
-    common = [*reader.common, *_command_line(asked)]
-    judged = [_host(name, merged[name], reader, asked, refused.setdefault(name, []), bool(common)) for name in names]
+    common = [*reader.common, *_command_line(overrides_by_section)]
+    judged = [
+        _host(name, merged[name], reader, overrides_by_section, refused.setdefault(name, []), bool(common))
+        for name in names
+    ]
     groups = listing.groups
     unjudged = [Unjudged(name, tuple(groups.of(name)), merged[name].values) for name in names if refused[name]]
     grouping = grouped([host for host in judged if host], unjudged, refused)
@@ -145,9 +150,9 @@ def _of_chosen(
 
 def _look_up(hosts: Mapping[str, Mapping[str, Any]]) -> None:
     """Ask ssh at once about all hosts whose login only its configuration knows: the answers are remembered."""
-    wanted = {name: own for name, own in hosts.items() if "_sudo" not in own and not own.get("ssh_user")}
+    wanted = {name: values for name, values in hosts.items() if "_sudo" not in values and not values.get("ssh_user")}
     with suppress(SettingsError, ValueError, OSError):  # found again, and reported, host by host
-        not_followed((name, {**own, **jump_of(name, own)}) for name, own in wanted.items())
+        not_followed((name, {**values, **jump_of(name, values)}) for name, values in wanted.items())
 
 
 def _refuse_empty(listing: Listing) -> None:
@@ -196,7 +201,7 @@ def _validated(
 ) -> InventoryHost | None:
     ours = _renamed(Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides}))
     final = merge([merged, ours]) if overrides else merged
-    settings, found = validate(name, final.values, dict(final.origins), reader.known)
+    settings, found = validate(name, final.values, dict(final.origins), reader.checked)
     problems += found if not is_partial else [problem for problem in found if problem.path]
     if settings is None:
         return None
@@ -207,19 +212,19 @@ def _validated(
 
 
 def overlaid(
-    host: InventoryHost, arguments: Mapping[str, Any], origin: Origin, known: Known | None = None
+    host: InventoryHost, arguments: Mapping[str, Any], origin: Origin, checked: Known | None = None
 ) -> InventoryHost:
     """Return a host with what its deploy file says as arguments: stronger than the settings, weaker than `--data`.
 
-    arguments: settings by section, or by key at the top level. origin: the deploy file. known: those of other hosts.
+    arguments: settings by section, or by key at the top level. origin: the deploy file. checked: those of other hosts.
     Raises InvalidSettingsError with every problem at once.
     """
     if not arguments:
         return host
-    said = Layer(arguments, {path[:depth]: origin for path, _ in leaves(arguments, ()) for depth in (1, 2)})
+    layer = Layer(arguments, {path[:depth]: origin for path, _ in leaves(arguments, ()) for depth in (1, 2)})
     files, typed = host.layers
-    final = merge([files, said, typed])
-    settings, problems = validate(host.name, _hidden(final.values), dict(final.origins), known or Known(host.root))
+    final = merge([files, layer, typed])
+    settings, problems = validate(host.name, _hidden(final.values), dict(final.origins), checked or Known(host.root))
     if settings is None:
         raise InvalidSettingsError(problems, "the same command again")
     settings = kept_in_group(host, settings, "the same command again")
@@ -277,7 +282,7 @@ class _Reader:
     def __init__(self, site: Site, listing: Listing) -> None:
         self.site = site
         self.listing = listing
-        self.known = Known(site.root)
+        self.checked = Known(site.root)
         self._groups: dict[tuple[str, ...], Layer] = {}
         """The variables that hosts of the same groups share."""
         groups = listing.groups.names
@@ -293,7 +298,7 @@ class _Reader:
             *site.unused_files("group_vars", [*groups, UNGROUPED]),
             *site.unused_files("host_vars", list(listing.hosts)),
         ]
-        self.foreign = Foreign(own_keys_in(self._said()), listing.warnings)
+        self.foreign = Foreign(own_keys_in(self._sources()), listing.warnings)
         self._owned = self._problems_of_files()
         owners = {(kind, name) for host in listing.hosts for kind, name in self._files_of(host)}
         self.common = [
@@ -323,7 +328,7 @@ class _Reader:
         found = [problem for owner in self._files_of(host) for problem in self._owned.get(owner, ())]
         return [replace(problem, host=host) for problem in found]
 
-    def _said(self) -> Iterator[Mapping[str, Any]]:
+    def _sources(self) -> Iterator[Mapping[str, Any]]:
         """Yield what each file and each entry of the inventory says."""
         yield from (document.values for document in self._documents.values())
         yield from (self.listing.groups.values(name) for name in self.listing.groups.names)
@@ -334,7 +339,7 @@ class _Reader:
         found = {host: self._merged(host) for host in self.listing.hosts}
         with_jinja = [host for host in found if self.listing.is_ansible and has_jinja(found[host].values)]
         if with_jinja:
-            made = evaluated(self.listing.path, [self._asked(host, found[host]) for host in with_jinja])
+            made = evaluated(self.listing.path, [self._jinja_of(host, found[host]) for host in with_jinja])
             for host, (values, problems) in zip(with_jinja, made, strict=True):
                 found[host] = Layer(values, found[host].origins)
                 self._owned.setdefault(("host_vars", host), []).extend(_at_origin(one, found[host]) for one in problems)
@@ -343,13 +348,13 @@ class _Reader:
     def _merged(self, host: str) -> Layer:
         groups = tuple(self.listing.groups.of(host))
         if groups not in self._groups:
-            self._groups[groups] = merge(self._ours(*said) for said in self._of_groups(groups))
-        return merge([self._groups[groups], *(self._ours(*said) for said in self._of_host(host))])
+            self._groups[groups] = merge(self._ours(*layers) for layers in self._of_groups(groups))
+        return merge([self._groups[groups], *(self._ours(*layers) for layers in self._of_host(host))])
 
-    def _asked(self, host: str, layer: Layer) -> HostJinja:
+    def _jinja_of(self, host: str, layer: Layer) -> HostJinja:
         groups = tuple(self.listing.groups.of(host))
-        said = merge(layer for layer, _ in (*self._of_groups(groups), *self._of_host(host)))
-        return HostJinja(host, groups, layer.values, said.values)
+        declared = merge(layer for layer, _ in (*self._of_groups(groups), *self._of_host(host)))
+        return HostJinja(host, groups, layer.values, declared.values)
 
     def _of_host(self, host: str) -> Iterator[Said]:
         yield self._inline_layer(self.listing.hosts[host])
@@ -434,8 +439,8 @@ def _texts(paths: set[Path], site: Site) -> tuple[dict[Path, str], dict[Path, Do
                 continue
             texts[path] = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            line = path.read_bytes()[: error.start].count(b"\n") + 1
-            broken[path] = _broken(Origin(site.display(path), line), "is not UTF-8: save it as UTF-8")
+            line_number = path.read_bytes()[: error.start].count(b"\n") + 1
+            broken[path] = _broken(Origin(site.display(path), line_number), "is not UTF-8: save it as UTF-8")
         except OSError as error:
             broken[path] = _broken(Origin(site.display(path)), f"cannot be read: {error.strerror}")
     return texts, broken

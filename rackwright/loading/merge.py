@@ -52,8 +52,8 @@ def _combine(path: KeyPath, below: Layer, above: Layer, old: Any, new: Any, orig
         return new
     if path in above.origins:
         origins[path] = above.origins[path]
-    kept = {**old, **new} if _is_united(path) else new
-    return {key: _choose((*path, key), key, below, above, old, new, origins) for key in kept}
+    keys = {**old, **new} if _is_united(path) else new
+    return {key: _choose((*path, key), key, below, above, old, new, origins) for key in keys}
 
 
 def _choose(path: KeyPath, key: Any, below: Layer, above: Layer, old: Any, new: Any, origins: Origins) -> Any:
@@ -64,9 +64,11 @@ def _choose(path: KeyPath, key: Any, below: Layer, above: Layer, old: Any, new: 
 
 
 def _keep(path: KeyPath, layer: Layer, origins: Origins) -> None:
-    known = layer.by_key.get(path[:1], ()) if path else layer.origins.items()
+    origins_below = layer.by_key.get(path[:1], ()) if path else layer.origins.items()
     # At the top, as for most keys of a fleet's hosts, all of them are below the path.
-    origins.update(known if len(path) < 2 else {at: origin for at, origin in known if at[: len(path)] == path})
+    origins.update(
+        origins_below if len(path) < 2 else {at: origin for at, origin in origins_below if at[: len(path)] == path}
+    )
 
 
 def _is_united(path: KeyPath) -> bool:

@@ -19,12 +19,14 @@ def notes(settings: HostSettings, closes_ports: bool = True) -> list[str]:
     closes_ports: whether deploy.py calls firewall() for the host; otherwise who may reach a port is not ours to say.
     """
     every = settings.all_endpoints
-    told: dict[str, list[str]] = {}
+    names_by_text: dict[str, list[str]] = {}
     for name, endpoint in every.items():
         for text in _endpoint(settings, endpoint):
-            told.setdefault(text, []).append(name)
-    own = [f"endpoint{'s' if len(names) > 1 else ''} {', '.join(names)}: {text}" for text, names in told.items()]
-    return [*(_open_ports(every) if closes_ports else ()), *own, *engine_notes(settings, Level.WARN)]
+            names_by_text.setdefault(text, []).append(name)
+    of_endpoints = [
+        f"endpoint{'s' if len(names) > 1 else ''} {', '.join(names)}: {text}" for text, names in names_by_text.items()
+    ]
+    return [*(_open_ports(every) if closes_ports else ()), *of_endpoints, *engine_notes(settings, Level.WARN)]
 
 
 def _open_ports(endpoints: Mapping[str, EndpointSettings]) -> Iterator[str]:

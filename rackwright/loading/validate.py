@@ -50,7 +50,9 @@ class Known:
 
     def find(self, values: Mapping[str, Any]) -> HostSettings | None:
         """Return the settings of these values, if they were checked before."""
-        return next((settings for seen, settings in self._pairs.get(repr(values), ()) if _same(seen, values)), None)
+        return next(
+            (settings for checked, settings in self._pairs.get(repr(values), ()) if _same(checked, values)), None
+        )
 
     def add(self, values: Mapping[str, Any], settings: HostSettings) -> None:
         """Keep what has no problem."""
@@ -71,24 +73,24 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def validate(
-    host: str, values: Mapping[str, Any], origins: Origins, known: Known | None = None
+    host: str, values: Mapping[str, Any], origins: Origins, checked: Known | None = None
 ) -> tuple[HostSettings | None, list[Problem]]:
     """Return the typed settings of a host, and what is wrong; the settings are None when anything is."""
-    known = known or Known()
-    asked = settings_values(values)
-    judged = {**asked, OWN_KEYS: values.get(OWN_KEYS)}
-    seen = known.find(judged)
-    new = values if seen is None else {key: value for key, value in values.items() if _is_hosts(key)}
+    checked = checked or Known()
+    wanted = settings_values(values)
+    judged = {**wanted, OWN_KEYS: values.get(OWN_KEYS)}
+    earlier = checked.find(judged)
+    new = values if earlier is None else {key: value for key, value in values.items() if _is_hosts(key)}
     found = [*_keys(new), *_connection(new), *_jinja(new), *_secrets(new), *_odd_numbers(new), *_no_json(new)]
-    if seen is not None and not found:
-        return seen, []
-    settings, invalid = _settings(asked, known.site)
-    told = [*found, *_unless(found, invalid)]
-    problems = [_problem(host, origin_of(origins, one.path), one) for one in told]
+    if earlier is not None and not found:
+        return earlier, []
+    settings, invalid = _settings(wanted, checked.site)
+    problems_found = [*found, *_unless(found, invalid)]
+    problems = [_problem(host, origin_of(origins, one.path), one) for one in problems_found]
     if settings is not None and not problems:
         problems = engine_problems(host, settings, origins)
     if settings is not None and not problems:
-        known.add(judged, settings)
+        checked.add(judged, settings)
     return (None if problems else settings), problems
 
 
@@ -130,26 +132,26 @@ def _code(detail: ErrorDetails) -> str:
     return error.code if isinstance(error, MisfitError) else "RW0212"
 
 
-def _unless(told: list[Found], more: list[Found]) -> list[Found]:
+def _unless(reported: list[Found], more: list[Found]) -> list[Found]:
     """Return problems at places that no earlier check has reported."""
-    return [one for one in more if not any(one.path[: len(seen.path)] == seen.path for seen in told)]
+    return [one for one in more if not any(one.path[: len(earlier.path)] == earlier.path for earlier in reported)]
 
 
 def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
-    known = [*HostSettings.model_fields, *connection.KEYS]
+    keys = [*HostSettings.model_fields, *connection.KEYS]
     yield from _ssh_words(values)
     yield from _other_methods(values)
     for key in values:
         if key in connection.REFUSED:
             yield Found((key,), connection.REFUSED[key], "RW0211")
-        elif key not in known and not key.startswith("ansible_") and not _is_own(key, values):
-            yield Found((key,), f"unknown key{nearest(key, known)}", "RW0210")
+        elif key not in keys and not key.startswith("ansible_") and not _is_own(key, values):
+            yield Found((key,), f"unknown key{nearest(key, keys)}", "RW0210")
 
 
 def _other_methods(values: Mapping[str, Any]) -> Iterator[Found]:
     """Yield the ways to a host, and to root on it, that Ansible has and we have not."""
-    for key, known in connection.METHODS.items():
-        if values.get(key) is not None and str(values[key]).strip().lower() not in known:
+    for key, methods in connection.METHODS.items():
+        if values.get(key) is not None and str(values[key]).strip().lower() not in methods:
             yield Found((key,), f"{values[key]} {connection.WHY_ELSE[key]}", "RW0211")
 
 
@@ -200,25 +202,25 @@ def _endpoints(values: Mapping[str, Any]) -> list[Found]:
         return []
     base = {key: value for key, value in values.items() if key in EndpointSettings.model_fields}
     found: list[Found] = []
-    for name, own in endpoints.items():
-        if isinstance(own, Mapping):
-            found += [one._replace(path=(ENDPOINTS, str(name), *one.path)) for one in _endpoint(base, own)]
+    for name, overrides in endpoints.items():
+        if isinstance(overrides, Mapping):
+            found += [one._replace(path=(ENDPOINTS, str(name), *one.path)) for one in _endpoint(base, overrides)]
     return found
 
 
-def _endpoint(base: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Found]:
+def _endpoint(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> Iterator[Found]:
     try:
-        EndpointSettings.model_validate(_over(base, own))
+        EndpointSettings.model_validate(_over(base, overrides))
     except ValidationError as error:
         for detail in error.errors():
-            if detail["loc"] and detail["loc"][0] in own:
+            if detail["loc"] and detail["loc"][0] in overrides:
                 yield _invalid(path_of(detail), EndpointSettings, detail)
 
 
-def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `own` over `base`, also when an `engine` that is not a mapping cannot be merged."""
-    mergeable = all(isinstance(values.get("engine", {}), dict) for values in (base, own))
-    return overlay(dict(base), dict(own)) if mergeable else {**base, **own}
+def _over(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `overrides` over `base`, also when an `engine` that is not a mapping cannot be merged."""
+    mergeable = all(isinstance(values.get("engine", {}), dict) for values in (base, overrides))
+    return overlay(dict(base), dict(overrides)) if mergeable else {**base, **overrides}
 
 
 def _jinja(values: Mapping[str, Any]) -> Iterator[Found]:

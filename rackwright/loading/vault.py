@@ -122,7 +122,7 @@ def _viewed(ciphertexts: Sequence[Ciphertext], site: Path) -> tuple[list[str], U
 _PIPE = re.compile(r"^Failed to view '[^']*': | (for|on) /.*$")
 
 
-NO_PASSWORD = "no vault password is set, and there is no terminal to ask for one"
+NO_PASSWORD = "no vault password is set, and no terminal to ask for one"
 
 
 class _View:
@@ -169,7 +169,7 @@ class _View:
             for number, (pipe, ciphertext) in enumerate(zip(self._pipes, self._ciphertexts, strict=True)):
                 text = self._feed(pipe, ciphertext)
                 self._plain += [text] if number else []
-            self._plain.append(self._rest())
+            self._plain.append(self._remaining())
         except UndecryptableError as refused:
             error = refused
         return [text.decode().removesuffix("\n") for text in self._plain], error
@@ -197,7 +197,7 @@ class _View:
             raise UndecryptableError(self._current, f"more than {PRINTED >> 20} MiB were printed")
         sleep(POLL)
 
-    def _rest(self) -> bytes:
+    def _remaining(self) -> bytes:
         printed = b""
         while self._process.poll() is None:
             printed += self._drain()

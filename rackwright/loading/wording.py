@@ -121,10 +121,10 @@ FEW = 12
 """Keys of a section that one line can name."""
 
 
-def _instead(key: str, above: KeyPath, known: Sequence[str]) -> str:
+def _instead(key: str, above: KeyPath, keys: Sequence[str]) -> str:
     """Return the key that was meant; where none is near, those that a small section takes."""
-    taken = f": {dotted(above)} takes {', '.join(known)}" if above and 0 < len(known) <= FEW else ""
-    return nearest(key, known) or taken
+    taken = f": {dotted(above)} takes {', '.join(keys)}" if above and 0 < len(keys) <= FEW else ""
+    return nearest(key, keys) or taken
 
 
 def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
@@ -135,7 +135,7 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
     if kind == "extra_forbidden":
         return f"unknown key{_instead(str(path[-1]), path[:-1], _fields(model, path[:-1]))}"
     if isinstance(value, Secret) and is_secret(path):
-        return _asked(detail)
+        return _requirement(detail)
     if isinstance(value, Secret):
         return misplaced(path)
     if kind == "string_type":
@@ -143,7 +143,7 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
     if kind == "missing":
         return "is missing"
     empty = ", and is empty: leave the key out" if value is None and kind in MAPPING_KINDS else ""
-    return f"{_asked(detail)}{empty}{_shown(path, value) if path else ''}"
+    return f"{_requirement(detail)}{empty}{_shown(path, value) if path else ''}"
 
 
 def is_odd_key(detail: ErrorDetails) -> bool:
@@ -155,7 +155,7 @@ def _read_as(key: Any) -> str:
     return str(key).lower() if isinstance(key, bool) else "nothing (null)" if key is None else str(key)
 
 
-def _asked(detail: ErrorDetails) -> str:
+def _requirement(detail: ErrorDetails) -> str:
     """Return what the value must be."""
     kind, limits = detail["type"], detail.get("ctx", {})
     if kind in KINDS:
@@ -203,7 +203,7 @@ def section(annotation: Any) -> type[BaseModel] | None:
 def is_secret(path: KeyPath) -> bool:
     """Return True where the settings take a secret."""
     return any(
-        len(path) == len(one) and all(word in ("NAME", part) for word, part in zip(one, path, strict=True))
+        len(path) == len(one) and all(expected in ("NAME", part) for expected, part in zip(one, path, strict=True))
         for one in SECRET_PATHS
     )
 

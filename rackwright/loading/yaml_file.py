@@ -110,7 +110,7 @@ class _Loader(yaml.SafeLoader):
             raise _WrongValueError(str(error.problem), getattr(error, "node", node)) from None
         except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError):
             kind = KINDS.get(node.tag, "value of its kind")
-            raise _WrongValueError(f"is written as a {kind}, and is none; put text in quotes", node) from None
+            raise _WrongValueError(f"is written as a {kind}, which it is not; put text in quotes", node) from None
 
     def number(self, node: yaml.ScalarNode) -> int:
         text = str(self.construct_scalar(node))
@@ -153,16 +153,16 @@ def _weigh(root: yaml.Node | None) -> None:
         raise yaml.MarkedYAMLError(problem=TOO_MANY, problem_mark=root.start_mark)
 
 
-def _weight(node: yaml.Node, known: dict[int, int], above: set[int]) -> int:
+def _weight(node: yaml.Node, weights: dict[int, int], above: set[int]) -> int:
     """Return the number of values below a node and itself, each counted as often as an alias names it."""
     if id(node) in above:
         raise yaml.MarkedYAMLError(problem="an alias of a value within itself", problem_mark=node.start_mark)
-    if id(node) not in known:
+    if id(node) not in weights:
         pairs = node.value if isinstance(node, yaml.CollectionNode) else ()
         below = [child for pair in pairs for child in (pair if isinstance(pair, tuple) else (pair,))]
         text = len(node.value) // TEXT if isinstance(node, yaml.ScalarNode) else 0
-        known[id(node)] = 1 + text + sum(_weight(child, known, above | {id(node)}) for child in below)
-    return known[id(node)]
+        weights[id(node)] = 1 + text + sum(_weight(child, weights, above | {id(node)}) for child in below)
+    return weights[id(node)]
 
 
 def _checked(values: Any, origins: Origins, problems: list[Problem], file: str) -> Document:
@@ -189,10 +189,10 @@ def _unreadable(error: Exception, text: str, root: yaml.Node | None, file: str) 
     if isinstance(error, yaml.reader.ReaderError):
         what = f"the character U+{ord(text[error.position]):04X} is not allowed"
     path = _path_of(getattr(error, "node", None), root)
-    return Problem(Origin(file, _line(error, text)), path, f"not valid YAML: {what}", code="RW0217")
+    return Problem(Origin(file, _line_number(error, text)), path, f"not valid YAML: {what}", code="RW0217")
 
 
-def _line(error: Exception, text: str) -> int:
+def _line_number(error: Exception, text: str) -> int:
     """Return where an error stands; a character that YAML does not take is met before there are lines. 0: unknown."""
     if isinstance(error, yaml.reader.ReaderError):
         return text[: error.position].count("\n") + 1

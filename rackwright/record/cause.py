@@ -16,7 +16,7 @@ class Cause(StrEnum):
     DISK = "disk"
     DOCKER = "docker"
     """dockerd does not answer, cannot start a container, or what a start needs is not on the host."""
-    STRANGER = "stranger"
+    OTHER_PROCESS = "stranger"
     """Another process of the host has the endpoint's port."""
     HOOK = "hook"
     """One of the site's hooks failed."""
@@ -29,7 +29,7 @@ class Cause(StrEnum):
     @property
     def is_hosts(self) -> bool:
         """True for what is wrong with the host itself."""
-        return self in (Cause.CONNECTION, Cause.GPU, Cause.DISK, Cause.DOCKER, Cause.STRANGER)
+        return self in (Cause.CONNECTION, Cause.GPU, Cause.DISK, Cause.DOCKER, Cause.OTHER_PROCESS)
 
 
 @dataclass(frozen=True, order=True)

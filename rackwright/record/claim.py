@@ -42,14 +42,14 @@ def _lock(handle: int, run: str) -> None:
             "rackwright runs",
             code="RW0602",
         ) from None
-    own = {"user": getpass.getuser(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}", **this_process()}
+    holder = {"user": getpass.getuser(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}", **this_process()}
     os.ftruncate(handle, 0)
-    os.pwrite(handle, f"{json.dumps(own)}\n".encode(), 0)
+    os.pwrite(handle, f"{json.dumps(holder)}\n".encode(), 0)
 
 
 def _holder(handle: int) -> str:
     try:
-        told = json.loads(os.pread(handle, 4096, 0))
-        return f"{told['user']}@{told['machine']} (process {told['pid']}) since {told['since']} UTC"
+        holder = json.loads(os.pread(handle, 4096, 0))
+        return f"{holder['user']}@{holder['machine']} (process {holder['pid']}) since {holder['since']} UTC"
     except (ValueError, KeyError, TypeError):
         return "another process"

@@ -9,7 +9,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.messages import coded, counted
 from rackwright.record.fault import Failure, Fault, Judgement, failures_in, judged
 from rackwright.record.journal import Event
-from rackwright.record.states import HURT, NOT_REACHED, UNTOUCHED, WELL, RunState, known
+from rackwright.record.states import NOT_REACHED, UNRECOVERED, UNTOUCHED, WELL, RunState, state_named
 
 FIX = "fix the settings as the errors above say"
 
@@ -56,7 +56,7 @@ def result(events: Iterable[Event], phase: str) -> Result:
     inside, held, mistaken, unseen = list[Event](), "", False, set[str]()
     for event in _phase(events, phase):
         inside.append(event)
-        if event["kind"] == "host" and (state := known(event["state"])):
+        if event["kind"] == "host" and (state := state_named(event["state"])):
             states[event["host"]] = state
             before.setdefault(event["host"], event.get("before", {}))
             unseen |= {event["host"]} if event.get("unseen") else set()
@@ -93,11 +93,11 @@ def end_of_rollout(
     changed = {*forward.named(*WELL, RunState.NOT_CONVERGED), *earlier}
     spread = f"the change is on {counted(len(changed), 'host')}"
     if not forward.failed and forward.held:
-        text = f"stopped: {forward.held}; {spread}; next: rackwright resume to go on"
+        text = f"stopped: {forward.held}; {spread}; next: rackwright resume to continue"
         return stopped(changed), coded("RW0610", text)
     if not forward.failed and not leaving:
         return _untroubled(inventory, hosts, status, forward, changed)
-    if down := _hurt(forward, backward, leaving):
+    if down := _unrecovered(forward, backward, leaving):
         return ExitCode.MANUAL_ACTION, _possibly_down(inventory, down, forward, backward)
     failed = ", ".join(forward.failed)
     judgement = forward.judgement
@@ -108,7 +108,7 @@ def end_of_rollout(
         return _with_failures(forward, changed), coded("RW0613", f"{text}rackwright resume, when it is repaired")
     text = f"stopped and held: {failed} failed, {spread}; next: "
     return _with_failures(forward, changed), coded(
-        "RW0614", f"{text}rackwright resume to go on{_or_back(inventory, forward)}"
+        "RW0614", f"{text}rackwright resume to continue{_or_back(inventory, forward)}"
     )
 
 
@@ -125,16 +125,16 @@ def _with_failures(forward: Result, changed: Collection[str]) -> ExitCode:
 
 
 def _or_back(inventory: str, forward: Result) -> str:
-    there = forward.named(RunState.SWITCHED)
-    return f", or rackwright rollback {inventory} --only switched@last to roll back" if there else ""
+    switched = forward.named(RunState.SWITCHED)
+    return f", or rackwright rollback {inventory} --only switched@last to roll back" if switched else ""
 
 
-def _hurt(forward: Result, backward: Result | None, leaving: Collection[str]) -> list[str]:
+def _unrecovered(forward: Result, backward: Result | None, leaving: Collection[str]) -> list[str]:
     """Return the hosts that may not serve the previous release."""
     back = backward.states if backward else {}
     not_back = [host for host in leaving if back.get(host) not in WELL]
-    left = [host for host in forward.named(RunState.AFTERWARDS) if back.get(host) not in WELL]
-    return list(dict.fromkeys([*forward.named(*HURT), *not_back, *left]))
+    not_back_after = [host for host in forward.named(RunState.AFTERWARDS) if back.get(host) not in WELL]
+    return list(dict.fromkeys([*forward.named(*UNRECOVERED), *not_back, *not_back_after]))
 
 
 def _possibly_down(inventory: str, hosts: Sequence[str], forward: Result, backward: Result | None) -> str:
@@ -189,15 +189,15 @@ def rolled_back(failed: Collection[str], bare: Collection[str] = ()) -> str:
 
 
 def end_of_way_back(
-    wanted: Collection[str], back: Result | None, failed: Collection[str], hurt: Collection[str] = ()
+    wanted: Collection[str], back: Result | None, failed: Collection[str], unrecovered: Collection[str] = ()
 ) -> tuple[ExitCode, str]:
     """Exit status and sentence of taking a release back that an earlier run found at fault.
 
-    wanted: hosts that were to leave it. failed: those on which it failed. hurt: others, that have needed
+    wanted: hosts that were to leave it. failed: those on which it failed. unrecovered: others, that have needed
     hands since then.
     """
     states = back.states if back else {}
-    bad = [*(host for host in wanted if states.get(host) not in WELL), *hurt]
+    bad = [*(host for host in wanted if states.get(host) not in WELL), *unrecovered]
     if bad:
         return ExitCode.MANUAL_ACTION, hands_needed(bad)
     return ExitCode.ROLLED_BACK, rolled_back(failed)
@@ -218,8 +218,8 @@ def _untroubled(
         *([f"{', '.join(pending)} did not converge"] if pending else []),
     ]
     what = "; ".join(parts) or "not everything was done"
-    anew = f"rackwright rollout {inventory}"
-    again = f"{FIX}, then {anew}" if forward.mistaken else "rackwright resume" if parts else anew
+    rollout = f"rackwright rollout {inventory}"
+    again = f"{FIX}, then {rollout}" if forward.mistaken else "rackwright resume" if parts else rollout
     code = stopped(changed) if parts else ExitCode.ERROR
     return code, coded("RW0615", f"{what}, see above; {done}; what served keeps serving; next: {again}")
 
@@ -227,12 +227,12 @@ def _untroubled(
 def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
     """Exit status and sentence of restarting hosts in turn, from its record."""
     done = f"{counted(len(found.named(RunState.SWITCHED)), 'host')} restarted and proven"
-    if hurt := found.named(*HURT):
-        text = f"manual action needed on {', '.join(hurt)}: not back, or it does not answer, see above; {done}"
+    if unrecovered := found.named(*UNRECOVERED):
+        text = f"manual action needed on {', '.join(unrecovered)}: not back, or it does not answer, see above; {done}"
         return ExitCode.MANUAL_ACTION, coded("RW0618", f"{text}; next: repair it, then rackwright resume")
     if found.held:
         return stopped(found.named(*WELL)), coded(
-            "RW0610", f"stopped: {found.held}; {done}; next: rackwright resume to go on"
+            "RW0610", f"stopped: {found.held}; {done}; next: rackwright resume to continue"
         )
     if found.failed:
         text = f"stopped and held: {', '.join(found.failed)} failed, see above; {done}"
@@ -245,8 +245,8 @@ def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[Exi
     return ExitCode.DONE, f"done: {done}"
 
 
-def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) -> tuple[ExitCode, str]:
-    """Exit status and sentence of draining hosts from its record. left: rackwright's words to take them in again."""
+def end_of_drain(hosts: Sequence[str], status: int, found: Result, undrain: str) -> tuple[ExitCode, str]:
+    """Exit status and sentence of draining hosts from its record. undrain: rackwright's words to take them in again."""
     bad = [host for host in hosts if found.states.get(host) != RunState.DONE]
     names = ", ".join(hosts)
     if bad and set(bad) <= {*found.named(RunState.BUSY)}:
@@ -255,10 +255,10 @@ def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) ->
         return stopped(found.named(RunState.DONE)), coded("RW0626", f"{text}; next: {again}")
     if bad or status != ExitCode.DONE:
         text = f"{', '.join(bad) or names} could not be drained wholly, see above; runs skip a host that has its mark"
-        return stopped(found.named(RunState.DONE)), coded("RW0620", f"{text}; next: rackwright resume, or {left}")
+        return stopped(found.named(RunState.DONE)), coded("RW0620", f"{text}; next: rackwright resume, or {undrain}")
     return (
         ExitCode.DONE,
-        f"done: {names}: drained and stopped, and runs leave it aside; to take it into service again: {left}",
+        f"done: {names}: drained and stopped, and runs skip it; to take it into service again: {undrain}",
     )
 
 

@@ -89,6 +89,6 @@ def failures_in(events: Iterable[Mapping[str, Any]]) -> list[Failure]:
 
 
 def _failure(event: Mapping[str, Any]) -> Failure:
-    known = event.get("cause") in set(Cause)
-    cause = Cause(event["cause"]) if known else Cause.OTHER
+    is_listed = event.get("cause") in set(Cause)
+    cause = Cause(event["cause"]) if is_listed else Cause.OTHER
     return Failure(str(event["host"]), cause, str(event.get("check", "")), event["wave"])

@@ -56,13 +56,13 @@ def append(path: Path, kind: str, **fields: Any) -> None:
 
     A line that a crash has cut is ended first, so that it takes no other with it. Raises OSError.
     """
-    told = {key: printable_values(value) for key, value in fields.items() if value is not None}
-    line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "kind": kind, **told})
+    values = {key: printable_values(value) for key, value in fields.items() if value is not None}
+    row = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "kind": kind, **values})
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         size = os.fstat(file).st_size
         torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-        text = b"\n" * torn + f"{line}\n".encode()
+        text = b"\n" * torn + f"{row}\n".encode()
         if os.write(file, text) < len(text):
             raise OSError(f"only a part of the event {kind} could be written")
     finally:
@@ -88,12 +88,12 @@ def order_of(run: str) -> tuple[str, int]:
 
 def chosen_record(root: Path, name: str) -> Path:
     """Return the record of a run by its name, or the newest for `last`. Raises RackwrightError."""
-    known = records(root)
-    found = known[-1:] if name == "last" else [path for path in known if path.stem == name]
+    paths = records(root)
+    found = paths[-1:] if name == "last" else [path for path in paths if path.stem == name]
     if not found:
         elsewhere = f"; what its hosts keep of a run: rackwright resume -i {name}" if Path(name).is_file() else ""
-        ways = "rackwright runs" if known else "rackwright rollout INVENTORY, or pyinfra INVENTORY deploy.py"
-        why = "" if known else ": no run has left a record there yet"
+        ways = "rackwright runs" if paths else "rackwright rollout INVENTORY, or pyinfra INVENTORY deploy.py"
+        why = "" if paths else ": no run has left a record there yet"
         raise RackwrightError(f"{folder_of(root)} has no run {name}{why}; next: {ways}{elsewhere}", code="RW0603")
     return found[0]
 
@@ -172,9 +172,9 @@ def read_record(path: Path) -> list[Event]:
 
 
 def _events(lines: Iterable[str]) -> Iterable[Event]:
-    for line in lines:
+    for row in lines:
         try:
-            event = json.loads(line)
+            event = json.loads(row)
         except ValueError:
             continue
         if isinstance(event, dict) and "kind" in event:

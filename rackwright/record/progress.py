@@ -42,9 +42,9 @@ class Progress:
     part: float | None = None
 
 
-def parse_line(line: str) -> Progress | None:
+def parse_line(output_line: str) -> Progress | None:
     """Return what a job's line says of how far it is; None when it is about something else."""
-    text = line.strip()
+    text = output_line.strip()
     if found := _BYTES.search(text):
         done, unit, total, whole = found.groups()
         return Progress(DOWNLOADING, _part(float(done) * _UNITS[unit], float(total) * _UNITS[whole]))
@@ -65,13 +65,13 @@ class Meter:
         self.last: Progress | None = None
         self.when = 0.0
 
-    def progress_fields(self, line: str, now: float) -> Mapping[str, Any] | None:
+    def progress_fields(self, output_line: str, now: float) -> Mapping[str, Any] | None:
         """Return the fields of the event for a line, or None. now: seconds of a clock that never runs backwards."""
-        found = parse_line(line)
+        found = parse_line(output_line)
         if found is None or not self._is_news(found, now):
             return None
         self.last, self.when = found, now
-        return {"phase": found.phase, "part": found.part, "text": line.strip()[:200]}
+        return {"phase": found.phase, "part": found.part, "text": output_line.strip()[:200]}
 
     def _is_news(self, found: Progress, now: float) -> bool:
         if self.last is None or found.phase != self.last.phase:
@@ -102,8 +102,8 @@ class Calm:
         return True
 
 
-def _repeated(line: str) -> str | None:
+def _repeated(output_line: str) -> str | None:
     """Return the phase of which a line says only how far it is; None for news, as a stall is, or a try that begins."""
-    found = parse_line(line)
-    again = found is not None and (found.part is not None or line.strip().startswith(_HOW_FAR))
+    found = parse_line(output_line)
+    again = found is not None and (found.part is not None or output_line.strip().startswith(_HOW_FAR))
     return found.phase if found is not None and again else None

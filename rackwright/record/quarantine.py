@@ -87,7 +87,7 @@ def _write(path: Path, hosts: Mapping[str, Quarantined]) -> None:
 
 def after_run(before: List, record: Record, now: str) -> List:
     """Return the list after a run: hosts with a fault of their own come on it, hosts that are well again leave it."""
-    failed = judged(failure for own in record.failures.values() for failure in own).blamed
+    failed = judged(failure for failures in record.failures.values() for failure in failures).blamed
     well = {host for host, entry in before.items() if host not in failed and _is_cured(record, host, entry)}
     new = {
         host: Quarantined(now, reason.check, record.id, reason.cause)
@@ -109,5 +109,7 @@ def update_quarantine(root: Path, record: Record) -> list[str]:
         return []
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
     after = change_quarantine(root, lambda current: after_run(current, record, now))
-    told = [f"{host} is quarantined ({after[host].why}): rollouts leave it aside" for host in after.keys() - before]
-    return sorted(told) + sorted(f"{host} is well again, and no longer quarantined" for host in before.keys() - after)
+    additions = [f"{host} is quarantined ({after[host].why}): rollouts skip it" for host in after.keys() - before]
+    return sorted(additions) + sorted(
+        f"{host} is well again, and no longer quarantined" for host in before.keys() - after
+    )

@@ -12,7 +12,7 @@ from rackwright.messages import counted
 from rackwright.processes import lives
 from rackwright.record.fault import Failure, Judgement, failures_in, judged
 from rackwright.record.journal import Event
-from rackwright.record.states import ENDED_WELL, LEFT_ASIDE, UNTOUCHED, RunState, known
+from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, UNTOUCHED, RunState, state_named
 
 FORWARD, BACKWARD, BY_HAND, TEARDOWN = "rollout", "rolling back", "rollback", "teardown"
 DRAIN, UNDRAIN, REBOOT = "drain", "undrain", "reboot"
@@ -20,7 +20,7 @@ DRAIN, UNDRAIN, REBOOT = "drain", "undrain", "reboot"
 
 SILENT = frozenset({TEARDOWN, DRAIN, UNDRAIN})
 """Purposes whose runs say nothing of a host until that has ended."""
-NOTHING_BEGUN = frozenset({RunState.BUSY, RunState.REFUSED, *LEFT_ASIDE})
+NOTHING_BEGUN = frozenset({RunState.BUSY, RunState.REFUSED, *SKIPPED_HOSTS})
 """States of hosts on which a run that holds them has done nothing."""
 
 
@@ -70,7 +70,9 @@ class Record:
     @property
     def judgement(self) -> Judgement:
         """Return what the failures of its release mean together; those on the way back say nothing of it."""
-        return judged(one for phase, own in self.failures.items() if phase not in (BACKWARD, BY_HAND) for one in own)
+        return judged(
+            one for phase, failures in self.failures.items() if phase not in (BACKWARD, BY_HAND) for one in failures
+        )
 
     @property
     def is_refused(self) -> bool:
@@ -89,17 +91,17 @@ class Record:
         """True as long as it has changed no host, and could not."""
         if self.touched:
             return False
-        left = [state for state in self.states.values() if state not in ENDED_WELL]
+        unfinished = [state for state in self.states.values() if state not in ENDED_WELL]
         silent = not self.states and self.begin.get("purpose") not in SILENT and not (self.end or {}).get("executed")
-        return all(state in NOTHING_BEGUN for state in left) and (bool(left) or silent)
+        return all(state in NOTHING_BEGUN for state in unfinished) and (bool(unfinished) or silent)
 
     @property
     def lives(self) -> bool | None:
         """Return whether it still runs; None when it runs on another machine, where this one cannot see it."""
         if self.end is not None:
             return False
-        known = [lives(process) for process in self.processes]
-        return True if True in known else None if None in known else False
+        verdicts = [lives(process) for process in self.processes]
+        return True if True in verdicts else None if None in verdicts else False
 
     @property
     def outcome(self) -> str:
@@ -107,7 +109,7 @@ class Record:
         if self.end is not None:
             return f"exit {self.end['status']}: {self.end['text']}"
         if self.resumed_by:
-            return f"was cut; went on as {self.resumed_by}"
+            return f"was cut; continued as {self.resumed_by}"
         return {
             True: "still under way",
             None: f"no end yet: ask {self.begin.get('process', {}).get('machine', 'its machine')}",
@@ -125,8 +127,8 @@ class Record:
             return f"{sum(self.cells)} of {counted(len(self.cells), 'cell')} measured"
         by_state = Counter(self.states.values())
         silent = sum(host not in self.states for host in self.hosts)
-        told = [f"{number} {state}" for state, number in by_state.most_common()]
-        return ", ".join([*told, *([f"{silent} not begun"] if silent else [])]) or "no host"
+        parts = [f"{number} {state}" for state, number in by_state.most_common()]
+        return ", ".join([*parts, *([f"{silent} not begun"] if silent else [])]) or "no host"
 
 
 def taken_back(state: RunState) -> RunState:
@@ -207,7 +209,7 @@ class _Fold:
             self.processes.append(event["process"])
 
     def _host(self, event: Event) -> None:
-        host, state = event["host"], known(event["state"])
+        host, state = event["host"], state_named(event["state"])
         if state is None:
             return
         self.phases.setdefault(self.phase, {})[host] = state
@@ -226,7 +228,7 @@ class _Fold:
 
 def failed_hosts(record: Record) -> list[str]:
     """Return the hosts on which something went wrong, those that were taken back afterwards included."""
-    blamed = {failure.host for own in record.failures.values() for failure in own}
+    blamed = {failure.host for failures in record.failures.values() for failure in failures}
     good = ENDED_WELL | UNTOUCHED | {RunState.TAKEN_BACK}
     bad = {host for host, state in record.states.items() if state not in good}
     return [host for host in _named(record) if host in blamed | bad]

@@ -41,16 +41,16 @@ class RunState(StrEnum):
 
 WELL = frozenset({RunState.SWITCHED, RunState.UNCHANGED})
 ENDED_WELL = WELL | {RunState.DONE}
-LEFT_ASIDE = frozenset({RunState.SKIPPED, RunState.QUARANTINED, RunState.DRAINED})
+SKIPPED_HOSTS = frozenset({RunState.SKIPPED, RunState.QUARANTINED, RunState.DRAINED})
 NOT_REACHED = frozenset({RunState.UNREACHABLE, RunState.NOT_STAGED, RunState.NOT_CONVERGED, RunState.BUSY})
 """Something went wrong with them, and it was not their switch."""
-UNTOUCHED = LEFT_ASIDE | {RunState.NOT_SWITCHED}
+UNTOUCHED = SKIPPED_HOSTS | {RunState.NOT_SWITCHED}
 OPEN = frozenset({RunState.UNSEEN, RunState.STAGING, RunState.WAITING, RunState.SWITCHING})
 """Not a last word."""
-HURT = frozenset({RunState.NOTHING_SERVES, RunState.UNKNOWN, RunState.SWITCHING})
+UNRECOVERED = frozenset({RunState.NOTHING_SERVES, RunState.UNKNOWN, RunState.SWITCHING})
 """As last words: it may not serve."""
 
 
-def known(text: str) -> RunState | None:
+def state_named(text: str) -> RunState | None:
     """Return the state of this name; None for one that this version does not have."""
     return RunState(text) if text in set(RunState) else None

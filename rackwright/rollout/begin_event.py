@@ -14,11 +14,11 @@ from rackwright.record.masked_changes import mask
 
 
 def beginning(
-    inventory: Path, root: Path, hosts: Sequence[str], purpose: str, asked: Mapping[str, Any]
+    inventory: Path, root: Path, hosts: Sequence[str], purpose: str, request: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the first event of a record: who, where, what, and what was asked."""
     shown = inventory.resolve().relative_to(root) if inventory.resolve().is_relative_to(root) else inventory
-    resumed = f", resumes {asked['resumes']}" if asked.get("resumes") else ""
+    resumed = f", resumes {request['resumes']}" if request.get("resumes") else ""
     found = {
         "who": f"{getpass.getuser()}@{socket.gethostname()}",
         "what": f"{purpose} {shown}{resumed}",
@@ -26,10 +26,10 @@ def beginning(
         "inventory": str(inventory),
         "hosts": list(hosts),
         "process": this_process(),
-        **asked,
+        **request,
     }
-    if "data" in asked:
-        found["data"] = {key: without_secrets(key, value) for key, value in asked["data"].items()}
+    if "data" in request:
+        found["data"] = {key: without_secrets(key, value) for key, value in request["data"].items()}
     return found
 
 
@@ -41,5 +41,5 @@ def without_secrets(key: str, value: Any) -> Any:
         return [without_secrets(key, below) for below in value]
     if not isinstance(value, str):
         return value
-    told = mask(f"{key}={value}").removeprefix(f"{key}=")
-    return MASK if told.startswith(MASK) else mask(value)
+    masked = mask(f"{key}={value}").removeprefix(f"{key}=")
+    return MASK if masked.startswith(MASK) else mask(value)

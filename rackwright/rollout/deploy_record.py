@@ -27,7 +27,7 @@ from rackwright.record.handover import VARIABLE, received
 from rackwright.record.journal import new_record, note, read_record
 from rackwright.record.quarantine import remarks, update_quarantine
 from rackwright.record.record import Record, record_of
-from rackwright.record.states import ENDED_WELL, LEFT_ASIDE, WELL, RunState
+from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, WELL, RunState
 from rackwright.rollout.begin_event import beginning
 from rackwright.rollout.resuming import AGAIN, checked
 from rackwright.settings.model import EndpointSettings
@@ -41,36 +41,36 @@ def keep_record(
     addresses: where SSH reaches each of its hosts, by name.
     """
     hosts = list(addresses)
-    own = not received().record
-    if own:
+    ours = not received().record
+    if ours:
         try:
             os.environ[VARIABLE] = replace(received(), record=str(new_record(root, deploy.stem))).text
         except RackwrightError as error:
             logger.warning(f"this run leaves no record: {error.__cause__}")
             return
-        asked = {"deploy": str(deploy.absolute()), "data": data, "plain": True, "addresses": addresses}
-        note("begin", **beginning(inventory.absolute(), root, hosts, deploy.stem, asked))
+        request = {"deploy": str(deploy.absolute()), "data": data, "plain": True, "addresses": addresses}
+        note("begin", **beginning(inventory.absolute(), root, hosts, deploy.stem, request))
         _tell_quarantine(root, hosts)
     else:
         note("process", process=this_process())
-    click.get_current_context().with_resource(_Ending(Path(received().record), root, own))
+    click.get_current_context().with_resource(_Ending(Path(received().record), root, ours))
 
 
 def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
     """Report the hosts that a rollout would skip: a plain run takes every host it was given."""
     try:
-        told = remarks(root, hosts)
+        warnings = remarks(root, hosts)
     except RackwrightError as error:
-        told = [str(error)]
-    for text in told:
+        warnings = [str(error)]
+    for text in warnings:
         logger.warning(text)
 
 
 class _Ending:
     """Writes what became of each host when pyinfra's command ends, and, for a record of its own, how it ended."""
 
-    def __init__(self, path: Path, root: Path, own: bool) -> None:
-        self.path, self.root, self.own = path, root, own
+    def __init__(self, path: Path, root: Path, ours: bool) -> None:
+        self.path, self.root, self.ours = path, root, ours
 
     def __enter__(self) -> None:
         """Nothing: the record has begun already."""
@@ -84,14 +84,14 @@ class _Ending:
         except (OSError, ValueError, KeyError, RackwrightError) as trouble:
             logger.warning(f"{self.path}: the record of this run has no end: {trouble}")
         finally:
-            if self.own:
+            if self.ours:
                 del os.environ[VARIABLE]
 
     def _end(self, status: int) -> None:
         state = current_state()
-        for host, word in last_words(state, self._said()):
-            note("host", host=host, state=word)
-        if self.own:
+        for host, last_state in last_words(state, self._states()):
+            note("host", host=host, state=last_state)
+        if self.ours:
             executed = has_executed(state)
             text = sentence(self._record(), status, executed)
             note("end", status=status, text=text, executed=executed or None)
@@ -99,15 +99,15 @@ class _Ending:
             # A run that deploy.py or a template ended has no inventory yet.
             hosts = state.inventory if status == 0 else ()
             reached = urls(host for host in hosts if record.states.get(host.name) in WELL)
-            for line in closing_lines(record, text, reached):
-                click.echo(line)
+            for message in closing_lines(record, text, reached):
+                click.echo(message)
             for text in update_quarantine(self.root, self._record()):
                 logger.warning(text)
 
     def _record(self) -> Record:
         return record_of(self.path.stem, read_record(self.path))
 
-    def _said(self) -> Mapping[str, str]:
+    def _states(self) -> Mapping[str, str]:
         """Each host's state in the phase that runs now."""
         phases = list(self._record().phases.values())
         return phases[-1] if phases else {}
@@ -166,7 +166,7 @@ def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:
     """Return the code and the words; without a code, nothing remains to do."""
     if status == ExitCode.INTERRUPTED:
         return "RW0822", f"stopped from outside, {record.counts()}"
-    well = ENDED_WELL | LEFT_ASIDE
+    well = ENDED_WELL | SKIPPED_HOSTS
     bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in well]
     if bad:
         return "RW0823", f"failed on {', '.join(bad)}"

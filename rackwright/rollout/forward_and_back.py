@@ -28,7 +28,7 @@ def roll_out(
     status = run.pyinfra(deploy, run.hosts, data, **order)
     forward = phase(run, FORWARD)
     before = releases_before(forward, earlier or {}) if forward.judgement.is_the_releases else {}
-    leaving = of_all(before, run.mates)
+    leaving = of_all(before, run.peers)
     backward = take_back(run, leaving)
     return end_of_rollout(str(run.inventory), run.hosts, status, forward, backward, leaving, earlier or {})
 
@@ -39,13 +39,13 @@ def releases_before(forward: Result, earlier: Releases) -> Releases:
     return {**earlier, **{host: forward.before[host] for host in with_it if forward.before.get(host)}}
 
 
-def of_all(releases: Releases, mates: Mapping[str, tuple[str, ...]]) -> Releases:
+def of_all(releases: Releases, peers: Mapping[str, tuple[str, ...]]) -> Releases:
     """Return the same with all hosts that serve together with one of these: they follow their head in any case.
 
-    mates: by host, all that serve its endpoint.
+    peers: by host, all that serve its endpoint.
     """
-    heads = {host: mates[host][0] for host in releases if host in mates}
-    more = {mate: dict(releases.get(head, releases[host])) for host, head in heads.items() for mate in mates[host]}
+    heads = {host: peers[host][0] for host in releases if host in peers}
+    more = {peer: dict(releases.get(head, releases[host])) for host, head in heads.items() for peer in peers[host]}
     return {**more, **releases}
 
 
@@ -63,5 +63,5 @@ def take_back(run: Run, releases: Releases) -> Result | None:
 def roll_back(run: Run, releases: Releases, hosts: Sequence[str]) -> int:
     """Run the rollback on hosts; `*` among the releases stands for any host or endpoint."""
     with as_file(files("rackwright.operations.deploys") / "rollback.py") as deploy:
-        asked = {host: dict(endpoints) for host, endpoints in releases.items()}
-        return run.pyinfra(deploy, hosts, {"rollout.bake": 0, "rollout.wave": "100%"}, releases=asked)
+        wanted = {host: dict(endpoints) for host, endpoints in releases.items()}
+        return run.pyinfra(deploy, hosts, {"rollout.bake": 0, "rollout.wave": "100%"}, releases=wanted)

@@ -26,10 +26,10 @@ Say = Callable[[str], None]
 
 def merged(all_hooks: Iterable[Hooks]) -> Hooks:
     """Return the hooks of a run from those of its hosts: equal ones once, in inventory order."""
-    known = list(all_hooks)
+    hooks = list(all_hooks)
 
     def distinct(event: str) -> tuple[Hook, ...]:
-        return tuple(dict.fromkeys(hook for own in known for hook in getattr(own, event)))
+        return tuple(dict.fromkeys(hook for one in hooks for hook in getattr(one, event)))
 
     return Hooks(**{event: distinct(event) for event in Hooks.model_fields})
 
@@ -40,11 +40,11 @@ def run_hooks(hooks: Hooks, event: str, record: Path, root: Path, say: Say, **mo
     more: what the event is about: `host`, `wave`, `hosts`, `state`, `text`, `status`.
     Returns why a hook with a veto stops the run; empty when none does.
     """
-    own: Sequence[Hook] = getattr(hooks, event)
-    if not own:
+    hooks_of: Sequence[Hook] = getattr(hooks, event)
+    if not hooks_of:
         return ""
     payload = json.dumps(payload_of(event, record.stem, read_record(record), str(record), more))
-    vetoes = [why for hook in own if (why := _run(hook, event, payload, record, root, say)) and hook.veto]
+    vetoes = [why for hook in hooks_of if (why := _run(hook, event, payload, record, root, say)) and hook.veto]
     return "; ".join(vetoes)
 
 
@@ -52,9 +52,9 @@ def payload_of(event: str, run: str, events: Iterable[Event], path: str, more: M
     """Return the input of a hook; docs/how-to/hooks.md describes it."""
     record = record_of(run, events)
     begin = record.begin
-    told = {key: begin.get(key) for key in ("time", "who", "what", "purpose", "inventory")}
+    facts = {key: begin.get(key) for key in ("time", "who", "what", "purpose", "inventory")}
     states = {host: record.states.get(host) for host in record.hosts}
-    return {"version": 1, "event": event, "run": {"id": run, **told, "record": path}, "states": states, **more}
+    return {"version": 1, "event": event, "run": {"id": run, **facts, "record": path}, "states": states, **more}
 
 
 def _run(hook: Hook, event: str, payload: str, record: Path, root: Path, say: Say) -> str:
@@ -62,8 +62,8 @@ def _run(hook: Hook, event: str, payload: str, record: Path, root: Path, say: Sa
     name = f"{event} hook {hook.command[0]}"
     status, output = _ended(hook, payload, root)
     output = without_secrets(output)
-    for line in output.splitlines():
-        say(printable(f"{name}: {line}", "\t"))
+    for text in output.splitlines():
+        say(printable(f"{name}: {text}", "\t"))
     wrong = "" if status == 0 else f"{name} {status if isinstance(status, str) else f'ended with {status}'}"
     if wrong:
         say(wrong)

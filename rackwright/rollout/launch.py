@@ -55,27 +55,27 @@ class Run:
     hosts: tuple[str, ...]
     record: Path
     hooks: Hooks = field(default_factory=Hooks)
-    mates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    peers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By host, all that serve its endpoint together: nothing is done to some of them alone."""
     in_waves: bool = True
     """False: as a plain deploy, without waves and bakes."""
     view: bool = False
     """True: the terminal shows where each host stands, instead of what pyinfra prints."""
 
-    def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **asked: Any) -> int:
+    def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **fields: Any) -> int:
         """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing.
 
-        asked: what its handover contains in addition to the record.
+        fields: what its handover contains in addition to the record.
         """
         words = [*module("pyinfra"), read_by_pyinfra(self.inventory), str(deploy), "-y"]
-        words += [word for name in hosts for word in ("--limit", name)]
+        words += [argument for name in hosts for argument in ("--limit", name)]
         words += data_words(data)
         handover = Handover(
             record=str(self.record),
             inventory=str(self.inventory),
             in_waves=self.in_waves,
             parent=os.getpid(),
-            **asked,
+            **fields,
         )
         try:
             return follow(words, self.root, handover.environment, self.record, self.view)
@@ -142,42 +142,42 @@ def read_by_pyinfra(inventory: Path) -> str:
 
 
 def begin(
-    inventory: str, root: Path, hosts: Sequence[InventoryHost], purpose: str, view: bool = False, **asked: Any
+    inventory: str, root: Path, hosts: Sequence[InventoryHost], purpose: str, view: bool = False, **options: Any
 ) -> Run:
     """Open the record of a run. Raises RackwrightError when none can be written.
 
     hosts: those that it is for, in inventory order; their hooks are the run's.
     view: show where each host stands, instead of what pyinfra prints, where this is a terminal.
-    asked: whatever `rackwright resume` needs in order to continue: `deploy`, `data`, options of the verb.
+    options: whatever `rackwright resume` needs in order to continue: `deploy`, `data`, options of the verb.
     """
     if purpose != TEARDOWN:
         refuse_broken_locks()
     path = Path(inventory).expanduser().absolute()
     if data := data_given():
-        asked = {"data": data, **asked}
+        options = {"data": data, **options}
     names = [host.name for host in hosts]
-    hooks = hooks_for(hosts, asked.get("data", {}))
+    hooks = hooks_for(hosts, options.get("data", {}))
     run = Run(
         path,
         root,
         tuple(names),
-        new_record(root, "resume" if asked.get("resumes") else purpose),
+        new_record(root, "resume" if options.get("resumes") else purpose),
         hooks,
         mates_of(hosts),
         view=view and is_terminal(),
     )
     addresses = {host.name: host.address for host in hosts}
-    run.note("begin", **beginning(path, root, names, purpose, {"addresses": addresses, **asked}))
+    run.note("begin", **beginning(path, root, names, purpose, {"addresses": addresses, **options}))
     return run
 
 
 def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
     """Return the hooks of a run: its hosts', or those that `--data` sets in their place. Raises RackwrightError."""
-    asked = nested(data).get("rollout", {})
-    if "hooks" not in asked:
+    overrides = nested(data).get("rollout", {})
+    if "hooks" not in overrides:
         return merged(host.settings.rollout.hooks for host in hosts)
     try:
-        return Hooks.model_validate(asked["hooks"])
+        return Hooks.model_validate(overrides["hooks"])
     except ValidationError as error:
         raise RackwrightError(
             f"--data rollout.hooks: {error.errors()[0]['msg']}; nothing was done", code="RW0806"

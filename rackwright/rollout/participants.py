@@ -24,7 +24,7 @@ class Participants:
     quarantined: Mapping[str, Quarantined] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     drained: Mapping[str, Drained] = field(default_factory=dict)
-    bereft: Mapping[str, str] = field(default_factory=dict)
+    incomplete: Mapping[str, str] = field(default_factory=dict)
     """Hosts that serve together with one of these, and why: without it they serve nothing."""
 
     @property
@@ -35,17 +35,19 @@ class Participants:
             f"{host} is skipped: {mark}; next: rackwright undrain INVENTORY --limit {host}"
             for host, mark in self.drained.items()
         ]
-        bereft = [f"{host} is skipped: {why}" for host, why in self.bereft.items()]
-        return drained + [f"{host} is skipped: {entry}" for host, entry in self.quarantined.items()] + skipped + bereft
+        incomplete = [f"{host} is skipped: {why}" for host, why in self.incomplete.items()]
+        return (
+            drained + [f"{host} is skipped: {entry}" for host, entry in self.quarantined.items()] + skipped + incomplete
+        )
 
     @property
     def events(self) -> list[dict[str, str]]:
         """The same for the record."""
-        aside = [(host, RunState.QUARANTINED, str(entry)) for host, entry in self.quarantined.items()]
-        aside += [(host, RunState.DRAINED, str(mark)) for host, mark in self.drained.items()]
+        skipped_by_mark = [(host, RunState.QUARANTINED, str(entry)) for host, entry in self.quarantined.items()]
+        skipped_by_mark += [(host, RunState.DRAINED, str(mark)) for host, mark in self.drained.items()]
         away = [(host, RunState.SKIPPED, "it cannot be reached") for host in self.skipped]
-        away += [(host, RunState.SKIPPED, why) for host, why in self.bereft.items()]
-        return [{"host": host, "state": state, "text": text} for host, state, text in aside + away]
+        away += [(host, RunState.SKIPPED, why) for host, why in self.incomplete.items()]
+        return [{"host": host, "state": state, "text": text} for host, state, text in skipped_by_mark + away]
 
 
 def choose_participants(
@@ -56,50 +58,50 @@ def choose_participants(
     quorum: str | None = None,
     of: int | None = None,
     drained: Mapping[str, Drained] | None = None,
-    mates: Mapping[str, tuple[str, ...]] | None = None,
+    peers: Mapping[str, tuple[str, ...]] | None = None,
     probe: Offline = offline,
 ) -> Participants:
     """Find the hosts that take part.
 
     quorum: hosts that may be unreachable, as a number or in percent `of` so many; None: no host is asked beforehand.
-    mates: by host, all that serve its endpoint together; they take part together, or none of them does.
+    peers: by host, all that serve its endpoint together; they take part together, or none of them does.
     Raises RackwrightError when more are unreachable, or when no host remains.
     """
-    rest = {host: mark for host, mark in (drained or {}).items() if host in hosts}
-    aside = {host: quarantine[host] for host in hosts if host in quarantine and host not in rest}
-    present = [host for host in hosts if host not in aside and host not in rest]
-    if not present and rest:
-        told = "\n".join(f"{host} is {mark}" for host, mark in rest.items())
-        others = f"; quarantined: {', '.join(aside)}" if aside else ""
+    resting = {host: mark for host, mark in (drained or {}).items() if host in hosts}
+    quarantined = {host: quarantine[host] for host in hosts if host in quarantine and host not in resting}
+    present = [host for host in hosts if host not in quarantined and host not in resting]
+    if not present and resting:
+        marks = "\n".join(f"{host} is {mark}" for host, mark in resting.items())
+        others = f"; quarantined: {', '.join(quarantined)}" if quarantined else ""
         raise RackwrightError(
-            f"every chosen host is drained{others}; nothing was done\n{told}\n"
-            f"next: rackwright undrain {inventory}{''.join(f' --limit {host}' for host in rest)}",
+            f"every chosen host is drained{others}; nothing was done\n{marks}\n"
+            f"next: rackwright undrain {inventory}{''.join(f' --limit {host}' for host in resting)}",
             code="RW0840",
         )
     if not present:
         raise RackwrightError(
-            f"every chosen host is quarantined: {', '.join(aside)}; nothing was done; "
+            f"every chosen host is quarantined: {', '.join(quarantined)}; nothing was done; "
             f"next: rackwright quarantine {inventory}",
             code="RW0807",
         )
     away = probe(inventory, present, root) if quorum is not None else []
     _refuse_too_many(away, len(present), quorum or "0", of or len(hosts))
-    bereft = dict(_bereft(_without(present, away), {*aside, *rest, *away}, mates or {}))
-    going = _without(present, [*away, *bereft])
+    incomplete = dict(_incomplete(_without(present, away), {*quarantined, *resting, *away}, peers or {}))
+    going = _without(present, [*away, *incomplete])
     if not going:
         raise RackwrightError(
             "every host is skipped, or serves together with one that is; nothing was done\n"
-            + "\n".join(f"{host}: {why}" for host, why in bereft.items()),
+            + "\n".join(f"{host}: {why}" for host, why in incomplete.items()),
             code="RW0846",
         )
-    return Participants(tuple(going), aside, tuple(away), rest, bereft)
+    return Participants(tuple(going), quarantined, tuple(away), resting, incomplete)
 
 
-def _bereft(
-    hosts: Iterable[str], aside: Collection[str], mates: Mapping[str, tuple[str, ...]]
+def _incomplete(
+    hosts: Iterable[str], skipped: Collection[str], peers: Mapping[str, tuple[str, ...]]
 ) -> Iterator[tuple[str, str]]:
     for host in hosts:
-        if missing := [mate for mate in mates.get(host, ()) if mate in aside]:
+        if missing := [peer for peer in peers.get(host, ()) if peer in skipped]:
             verb = "do" if missing[1:] else "does"
             yield host, f"it serves together with {', '.join(missing)}, which {verb} not take part"
 

@@ -49,23 +49,23 @@ def adopt(inventory: str, root: Path, run: str | None, data: Mapping[str, Any], 
     an operator sees what it had, and is asked. Raises RackwrightError when no host has a run, or when it is not for
     this machine to resume it.
     """
-    told = _read_hosts(inventory)
-    found = merged({host: one.slice for host, one in told.items() if one.slice is not None})
+    hosts = _read_hosts(inventory)
+    found = merged({host: one.slice for host, one in hosts.items() if one.slice is not None})
     if not found:
         raise RackwrightError(
-            f"none of the {len(told)} hosts that were read keeps anything of a run; next: rackwright status "
+            f"none of the {len(hosts)} hosts that were read keeps anything of a run; next: rackwright status "
             f"{inventory}, then rackwright rollout {inventory}, which leaves alone what has the change",
             code="RW0861",
         )
     record = _chosen(root, found, run)
     if record.id not in found or not _is_adoptable(root, record.id):
         return record.id
-    refuse_while_held(record.id, told, inventory)
+    refuse_while_held(record.id, hosts, inventory)
     begin, *others = found[record.id]
     events = [at_home(begin, inventory, root), *others]
     confirm_data(begin.get("data", {}), data, asks)
     adopt_record(root, record.id, events)
-    _tell(record, events[0], told)
+    _tell(record, events[0], hosts)
     return record.id
 
 
@@ -91,17 +91,17 @@ def _ask(one: Connected) -> FoundOnHost | None:
 
 def _chosen(root: Path, found: Mapping[str, Sequence[Event]], run: str | None) -> Record:
     """Return the run that is meant, among those of this machine's records and those in the hosts' records."""
-    known = {path.stem: record_of(path.stem, read_record(path)) for path in records(root)}
-    known |= {name: record_of(name, events) for name, events in found.items() if _is_adoptable(root, name)}
-    ordered = [known[name] for name in sorted(known, key=order_of)]
+    runs = {path.stem: record_of(path.stem, read_record(path)) for path in records(root)}
+    runs |= {name: record_of(name, events) for name, events in found.items() if _is_adoptable(root, name)}
+    ordered = [runs[name] for name in sorted(runs, key=order_of)]
     if run is None:
         return chosen(ordered)
-    if run not in known:
+    if run not in runs:
         raise RackwrightError(
             f"neither {folder_of(root)} nor any host knows of a run {run}; the hosts know of {', '.join(found)}",
             code="RW0862",
         )
-    return known[run]
+    return runs[run]
 
 
 def _is_adoptable(root: Path, run: str) -> bool:
@@ -113,9 +113,9 @@ def _is_adoptable(root: Path, run: str) -> bool:
     return "adopted" in record.begin and record.resumed_by is None
 
 
-def refuse_while_held(run: str, told: Mapping[str, FoundOnHost], inventory: str) -> None:
+def refuse_while_held(run: str, hosts: Mapping[str, FoundOnHost], inventory: str) -> None:
     """Refuse a run that still holds a lease: it lives on another machine, or its process here does."""
-    for host, one in told.items():
+    for host, one in hosts.items():
         live = one.lease.live
         if live is not None and live.holder.purpose.endswith(f"run {run}") and not is_gone(live.holder):
             raise RackwrightError(
@@ -128,25 +128,25 @@ def refuse_while_held(run: str, told: Mapping[str, FoundOnHost], inventory: str)
 
 def at_home(begin: Event, inventory: str, root: Path) -> Event:
     """Return the beginning of the run, with this machine's files. The hosts' data decides no path outside the site."""
-    place = Path(inventory).expanduser().absolute()
-    mine = {str(place.resolve().relative_to(root)) if place.resolve().is_relative_to(root) else str(place)}
+    path = Path(inventory).expanduser().absolute()
+    mine = {str(path.resolve().relative_to(root)) if path.resolve().is_relative_to(root) else str(path)}
     if begin["inventory"] not in mine:
         raise RackwrightError(
             f"the run was begun with {begin['inventory']}, not with {inventory}; next: rackwright resume -i "
             f"{begin['inventory']}",
             code="RW0864",
         )
-    return {**begin, "inventory": str(place), **({"deploy": str(_deploy(begin, root))} if "deploy" in begin else {})}
+    return {**begin, "inventory": str(path), **({"deploy": str(_deploy(begin, root))} if "deploy" in begin else {})}
 
 
-def confirm_data(said: Mapping[str, Any], data: Mapping[str, Any], asks: bool) -> None:
+def confirm_data(recorded: Mapping[str, Any], data: Mapping[str, Any], asks: bool) -> None:
     """Return the limits of a run from the hosts' data; any other `--data` is given again, or asked for.
 
     Hooks run on this machine, so they are always given again.
     """
-    new = {key: value for key, value in said.items() if not _is_limit(key, value)}
+    new = {key: value for key, value in recorded.items() if not _is_limit(key, value)}
     doubtful = [key for key, value in new.items() if data.get(key) != value]
-    strange = [key for key in data if key not in said]
+    strange = [key for key in data if key not in recorded]
     if strange or (doubtful and (data or not asks or any(key.partition(".")[0] == "rollout" for key in doubtful))):
         words = " ".join(f"--data {shlex.quote(f'{key}={json.dumps(value)}')}" for key, value in new.items())
         raise RackwrightError(
@@ -171,9 +171,9 @@ def _deploy(begin: Event, root: Path) -> Path:
     return file
 
 
-def _tell(record: Record, begin: Event, told: Mapping[str, FoundOnHost]) -> None:
-    known = f"{len(begin['adopted'])} of its {len(begin['hosts'])} hosts know it ({len(told)} were read)"
-    print(f"rackwright: run {record.id} of {begin['who']}, begun {record.began} UTC: {known}")
+def _tell(record: Record, begin: Event, hosts: Mapping[str, FoundOnHost]) -> None:
+    summary = f"{len(begin['adopted'])} of its {len(begin['hosts'])} hosts know it ({len(hosts)} were read)"
+    print(f"rackwright: run {record.id} of {begin['who']}, begun {record.began} UTC: {summary}")
     for key, value in begin.get("data", {}).items():
         print(f"rackwright: it had --data {key}={json.dumps(value)}")
     print("rackwright: what is rolled out is what the settings of this machine say; compare by rackwright plan")

@@ -19,7 +19,7 @@ class Candidate:
     """A run that could be resumed."""
 
     record: Record
-    left: tuple[str, ...]
+    remaining: tuple[str, ...]
     overtaken: tuple[str, ...] = ()
     """Hosts of these that a later run has worked on."""
 
@@ -65,12 +65,12 @@ def _leaves_something(record: Record) -> bool:
 def _candidate(found: Sequence[Record], at: int, refused: Collection[str]) -> Candidate | None:
     record = effective(found[at], refused)
     try:
-        left = rest_of(record).hosts
+        remaining = rest_of(record).hosts
     except RackwrightError:
         return None
     later = [other for other in found[at + 1 :] if other.id not in refused]
-    overtaken = tuple(host for host in left if any(_overtakes(other, record, host) for other in later))
-    return None if len(overtaken) == len(left) else Candidate(record, left, overtaken)
+    overtaken = tuple(host for host in remaining if any(_overtakes(other, record, host) for other in later))
+    return None if len(overtaken) == len(remaining) else Candidate(record, remaining, overtaken)
 
 
 MAINTENANCE = {DRAIN: (DRAIN, UNDRAIN), UNDRAIN: (DRAIN, UNDRAIN), REBOOT: (REBOOT,)}
@@ -119,7 +119,9 @@ def chosen(found: Sequence[Record]) -> Record:
 
 def _without_drained(possible: list[Candidate]) -> list[Candidate]:
     """Those with more left than hosts that were drained at the time, when there are such: nothing went wrong there."""
-    wanting = [one for one in possible if any(one.record.states.get(host) != RunState.DRAINED for host in one.left)]
+    wanting = [
+        one for one in possible if any(one.record.states.get(host) != RunState.DRAINED for host in one.remaining)
+    ]
     return wanting or possible
 
 
@@ -127,7 +129,7 @@ def _listed(possible: Sequence[Candidate]) -> Iterator[str]:
     yield "it is not clear which run is meant, so nothing was done; next, one of these:"
     for one in possible:
         yield f"  rackwright resume {one.record.id}"
-        yield f"    {one.record.begin['what']}, begun {one.record.began} UTC; left: {_names(one.left)}"
+        yield f"    {one.record.begin['what']}, begun {one.record.began} UTC; left: {_names(one.remaining)}"
         if one.overtaken:
             yield f"    later runs have worked on {_names(one.overtaken)}"
 

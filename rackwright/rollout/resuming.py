@@ -57,47 +57,47 @@ def rest_of(record: Record) -> Rest:
     _refuse_unfit(record)
     purpose = record.begin["purpose"]
     if purpose == BY_HAND:
-        rest = _by_hand(record)
+        remaining = _by_hand(record)
     elif purpose in (TEARDOWN, DRAIN, UNDRAIN):
-        rest = Rest(purpose, tuple(left_hosts(record)))
+        remaining = Rest(purpose, tuple(left_hosts(record)))
     elif purpose == REBOOT:
-        rest = _reboot(record)
+        remaining = _reboot(record)
     elif purpose == FORWARD:
-        rest = _back(record) if rolls_back(record) else _forward(record)
+        remaining = _back(record) if rolls_back(record) else _forward(record)
     else:
-        rest = _plain(record)
-    if not rest.hosts and (hurt := hurt_hosts(record)):
-        raise RackwrightError(f"run {record.id}: {advice(record, hurt)}", code="RW0812")
-    if not rest.hosts:
+        remaining = _plain(record)
+    if not remaining.hosts and (unrecovered := unrecovered_hosts(record)):
+        raise RackwrightError(f"run {record.id}: {advice(record, unrecovered)}", code="RW0812")
+    if not remaining.hosts:
         raise RackwrightError(f"nothing is left of run {record.id}: {record.counts()}", code="RW0805")
-    return rest
+    return remaining
 
 
-def hurt_hosts(record: Record) -> list[str]:
+def unrecovered_hosts(record: Record) -> list[str]:
     """Return hosts that need manual action: rolling back failed, or the run ended without a record of their success."""
     over = record.end is not None and record.end["status"] == ExitCode.MANUAL_ACTION
     back = record.phases.get(BACKWARD, {})
-    own = [host for host, state in record.states.items() if _is_hurt(state, over, host in back)]
-    return own + [host for host in record.begin.get("hurt", ()) if host not in record.states]
+    states = [host for host, state in record.states.items() if _is_unrecovered(state, over, host in back)]
+    return states + [host for host in record.begin.get("hurt", ()) if host not in record.states]
 
 
-def _is_hurt(state: RunState, over: bool, was_to_leave: bool) -> bool:
+def _is_unrecovered(state: RunState, over: bool, was_to_leave: bool) -> bool:
     if state in (RunState.NOTHING_SERVES, RunState.UNKNOWN):
         return True
     not_left = was_to_leave and state not in (RunState.TAKEN_BACK, RunState.UNCHANGED)
     return over and (not_left or state in (RunState.SWITCHING, RunState.AFTERWARDS))
 
 
-def advice(record: Record, hurt: Sequence[str]) -> str:
+def advice(record: Record, unrecovered: Sequence[str]) -> str:
     """Return the next step for hosts that need manual action."""
-    inventory, limits = record.begin["inventory"], "".join(f" --limit {host}" for host in hurt)
+    inventory, limits = record.begin["inventory"], "".join(f" --limit {host}" for host in unrecovered)
     why = (
         "not back from its restart, or not answering"
         if record.begin["purpose"] == REBOOT
         else "rolling back failed there"
     )
     return (
-        f"manual action needed on {', '.join(hurt)}: {why}, and they may serve nothing; next: "
+        f"manual action needed on {', '.join(unrecovered)}: {why}, and they may serve nothing; next: "
         f"rackwright status {inventory}{limits}, then rackwright logs {inventory}{limits}"
     )
 
@@ -163,8 +163,8 @@ def rolls_back(record: Record) -> bool:
 def _plain(record: Record) -> Rest:
     if record.judgement.is_the_releases:
         inventory = record.begin["inventory"]
-        there = hosts_in(record, RunState.SWITCHED)
-        back = f", or rackwright rollback {inventory} --only switched@{record.id}" if there else ""
+        switched = hosts_in(record, RunState.SWITCHED)
+        back = f", or rackwright rollback {inventory} --only switched@{record.id}" if switched else ""
         raise RackwrightError(
             f"run {record.id} found its release at fault, and a resume would push it on; next: {FIX}, then "
             f"pyinfra {inventory} {record.begin['deploy']}{back}",
@@ -201,9 +201,9 @@ def _back(record: Record) -> Rest:
             code="RW0819",
         )
     wanted = record.begin.get("back") or {**_earlier(record), **_before(record, *_WITH_IT)}
-    there = record.phases.get(BACKWARD, {})
-    left: Releases = {host: dict(releases) for host, releases in wanted.items() if there.get(host) not in WELL}
-    return Rest(BACKWARD, tuple(left), left)
+    states = record.phases.get(BACKWARD, {})
+    remaining: Releases = {host: dict(releases) for host, releases in wanted.items() if states.get(host) not in WELL}
+    return Rest(BACKWARD, tuple(remaining), remaining)
 
 
 _WITH_IT = (
@@ -219,9 +219,9 @@ _WITH_IT = (
 def _by_hand(record: Record) -> Rest:
     """Give hosts in the middle of it the release they were going to: `last`, asked again, is one further back."""
     hosts = left_hosts(record)
-    asked = record.begin.get("back", {})
+    wanted = record.begin.get("back", {})
     others = {"*": record.begin.get("to", "last")}
-    found = {host: dict(record.targets.get(host) or asked.get(host) or others) for host in hosts}
+    found = {host: dict(record.targets.get(host) or wanted.get(host) or others) for host in hosts}
     return Rest(BY_HAND, tuple(hosts), found)
 
 
@@ -262,13 +262,13 @@ def checked(record: Record, text: str) -> str:
     try:
         rest_of(record)
     except RackwrightError as error:
-        own = error.text.partition("next: ")[2]
-        return f"{sentence}{NEXT}{own}" if own else f"{sentence}; nothing is left to do"
+        step_of_error = error.text.partition("next: ")[2]
+        return f"{sentence}{NEXT}{step_of_error}" if step_of_error else f"{sentence}; nothing is left to do"
     return f"{sentence}{NEXT}{_UNNAMED.sub(lambda hit: _named(hit[0], record.id), step)}"
 
 
-def _named(word: str, run: str) -> str:
-    return run if word == "last" else f"{word} {run}"
+def _named(name: str, run: str) -> str:
+    return run if name == "last" else f"{name} {run}"
 
 
 def shown_outcome(record: Record, overtaken: bool = False) -> str:
@@ -278,5 +278,5 @@ def shown_outcome(record: Record, overtaken: bool = False) -> str:
     if not found or RESUME not in step:
         return text
     if record.resumed_by:
-        return f"{sentence}; went on as {record.resumed_by}"
+        return f"{sentence}; continued as {record.resumed_by}"
     return f"{sentence}; later runs took over its hosts" if overtaken else checked(record, text)

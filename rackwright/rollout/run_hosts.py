@@ -61,20 +61,20 @@ def domains_of(groups: Sequence[str], rack: str | None) -> tuple[str, ...]:
     return (*(groups or ("all",)), *([f"rack:{rack}"] if rack else []))
 
 
-def serves(seen: HostReading) -> bool:
+def serves(reading: HostReading) -> bool:
     """Return True if any endpoint of the host serves now."""
-    return any(endpoint.serving for endpoint in seen[ENDPOINT].endpoints.values())
+    return any(endpoint.serving for endpoint in reading[ENDPOINT].endpoints.values())
 
 
-def shape_of(settings: HostSettings, seen: HostReading) -> str:
+def shape_of(settings: HostSettings, reading: HostReading) -> str:
     """Equal for hosts that prove something for each other: what runs, by digest and options, and the GPUs' model."""
-    releases = wanted_releases(settings, seen)
-    told = [
-        [*_spec_values(release), len(binding_of(settings.all_endpoints[name], seen, settings).gpus)]
+    releases = wanted_releases(settings, reading)
+    values = [
+        [*_spec_values(release), len(binding_of(settings.all_endpoints[name], reading, settings).gpus)]
         for name, release in releases.items()
         if isinstance(release, Release)
     ]
-    text = json.dumps([told, sorted({gpu.name for gpu in seen[GPUS].gpus})])
+    text = json.dumps([values, sorted({gpu.name for gpu in reading[GPUS].gpus})])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -103,9 +103,9 @@ def in_rollout() -> bool:
 
 def node_of(member: RunHost, shape: str, takes_capacity: bool) -> Node:
     """Return the node of a host that must switch."""
-    own = FIRST if member.settings.rollout.canary else 0
+    usual = FIRST if member.settings.rollout.canary else 0
     cut = was_cut(member.name)
-    rank = LAST if member.name in received().last else FIRST if cut else own
+    rank = LAST if member.name in received().last else FIRST if cut else usual
     return Node(member.name, member.order, takes_capacity, shape, member.domains, rank, cut)
 
 
@@ -121,9 +121,9 @@ def outcome_of(error: BaseException, served: bool) -> Outcome:
     """
     chain = list(_chain(error))
     found = dict.fromkeys(reason for one in chain if isinstance(one, StepFailedError) for reason in one.reasons)
-    known = tuple(reason for reason in found if reason.cause is not Cause.OTHER)
+    named = tuple(reason for reason in found if reason.cause is not Cause.OTHER)
     lost = any(isinstance(one, _NOT_SERVING) for one in chain)
-    return Outcome(known or tuple(found) or (_UNKNOWN,), serves=served and not lost)
+    return Outcome(named or tuple(found) or (_UNKNOWN,), serves=served and not lost)
 
 
 _UNKNOWN = Reason(Cause.OTHER, "the switch")
@@ -152,10 +152,10 @@ def still_serving(endpoint: str, spec_hash: str, health_url: str) -> Question:
     """Return the cheap row of a bake: the unit runs, was not restarted, runs this release, and answers /health."""
 
     def judge(answer: Answer) -> Verdict:
-        seen, *more = answer.body.strip().splitlines() or [""]
-        if seen == f"active 0 {spec_hash} 200":
-            return Verdict(True, f"unit, restarts, release, health: {seen}")
-        return Verdict(False, why_not_serving(seen, more, spec_hash))
+        status, *more = answer.body.strip().splitlines() or [""]
+        if status == f"active 0 {spec_hash} 200":
+            return Verdict(True, f"unit, restarts, release, health: {status}")
+        return Verdict(False, why_not_serving(status, more, spec_hash))
 
     home = endpoint_dir(endpoint)
     words = {"unit": unit_name(endpoint), "container": container_name(endpoint), "url": f"{health_url}/health"}
@@ -163,15 +163,15 @@ def still_serving(endpoint: str, spec_hash: str, health_url: str) -> Question:
     return Question("still serving", script, judge, timeout=90)
 
 
-def why_not_serving(seen: str, more: Sequence[str], wanted: str) -> str:
-    """Return the fault of an endpoint that was proven a moment ago. seen, more: what still_serving.sh prints."""
-    words = seen.split()
-    if len(words) != len(["state", "restarts", "release", "health"]) or seen.startswith("stranger"):
-        return seen
+def why_not_serving(status: str, more: Sequence[str], wanted: str) -> str:
+    """Return the fault of an endpoint that was proven a moment ago. status, more: what still_serving.sh prints."""
+    words = status.split()
+    if len(words) != len(["state", "restarts", "release", "health"]) or status.startswith("stranger"):
+        return status
     state, restarts, runs, health = words
-    told = dict(line.split(" ", 1) for line in more if " " in line)
-    after = f" after {told['after']} s" if "after" in told else ""
-    cause = f"; its last error: {told['error']}" if "error" in told else ""
+    details = dict(text.split(" ", 1) for text in more if " " in text)
+    after = f" after {details['after']} s" if "after" in details else ""
+    cause = f"; its last error: {details['error']}" if "error" in details else ""
     if state == "active" and restarts == "1":
         return f"the engine died and systemd restarted it once{after}{cause}"
     if state == "active" and restarts not in ("0", "-"):
@@ -205,25 +205,25 @@ def baking(seconds: int, checks: Mapping[str, BakeCheck]) -> Callable[[Bake], di
     def bake(task: Bake) -> dict[str, Outcome]:
         note("bake", wave=task.wave, seconds=seconds, hosts=list(task.hosts))
         logger.info(f"--> Wave {task.wave} is done: watching {', '.join(task.hosts) or 'no host'} for {seconds} s")
-        told = time.monotonic()
-        deadline, last = told + seconds, seconds <= 0
+        reported = time.monotonic()
+        deadline, last = reported + seconds, seconds <= 0
         while not last:
             sleep(min(WATCH_SECONDS, max(0.0, deadline - time.monotonic())))
             last = time.monotonic() >= deadline
             failed = _failed_of(task.hosts, checks, last)
             if failed:
                 return failed
-            told = _count_down(task, deadline, told)
+            reported = _count_down(task, deadline, reported)
         return {}
 
     return bake
 
 
-def _count_down(task: Bake, deadline: float, told: float) -> float:
+def _count_down(task: Bake, deadline: float, reported: float) -> float:
     """Print every half minute how long a wave is still watched; returns the time of the last message."""
     now = time.monotonic()
-    if now - told < SELDOM or deadline - now < 1:
-        return told
+    if now - reported < SELDOM or deadline - now < 1:
+        return reported
     logger.info(f"    Wave {task.wave}: {round(deadline - now)} s more")
     return now
 

@@ -91,7 +91,7 @@ class TurnQueue:
     failures: list[Failure] = field(default_factory=list)
     baked: int = 0
     baking: bool = False
-    told: bool = False
+    reported: bool = False
     on_wave: Callable[[Begin], str] | None = None
     """Called before a wave begins; returns why it must not, or nothing."""
     on_end: Callable[[str, Outcome], None] | None = None
@@ -112,9 +112,9 @@ class TurnQueue:
 
     def pass_through(self, name: str) -> bool:
         """Work on the queue until host `name` has had its turn; returns whether its switch went well."""
-        own = self.entries[name]
+        entry = self.entries[name]
         self._tell_waves()
-        while (task := self._take_next(own)) is not None:
+        while (task := self._take_next(entry)) is not None:
             if isinstance(task, Begin):
                 self._begin(task)
             elif isinstance(task, Bake):
@@ -126,12 +126,12 @@ class TurnQueue:
                     outcome = task.work()
                 self._finish(task, outcome)
                 self._tell_ends({task.node.name: outcome})
-        return own.turn is Turn.DONE
+        return entry.turn is Turn.DONE
 
     def _tell_waves(self) -> None:
         """Report once, when all hosts are in the queue, which follows which, and how many may be down where."""
         with self.changed:
-            first, self.told = not self.told, True
+            first, self.reported = not self.reported, True
         if first:
             note("waves", **waves_event(self._nodes(), self.limits))
 
@@ -149,9 +149,9 @@ class TurnQueue:
                 self.begun, self.beginning, self.held = task.wave, False, why
                 self.changed.notify_all()
 
-    def _take_next(self, own: Entry) -> Entry | Bake | Begin | None:
+    def _take_next(self, entry: Entry) -> Entry | Bake | Begin | None:
         with self.changed:
-            while self._wanted(own):
+            while self._wanted(entry):
                 if self.held or not judged(self.failures, self.limits.budget).goes_on:
                     self._stop_the_rest()
                 elif (task := self._task()) is not None:
@@ -186,8 +186,8 @@ class TurnQueue:
         names = [node.name for node in in_order(self._nodes()) if self._wave_of(node.name) == wave]
         return Begin(wave, tuple(names))
 
-    def _wanted(self, own: Entry) -> bool:
-        return own.turn in (Turn.WAITING, Turn.RUNNING)
+    def _wanted(self, entry: Entry) -> bool:
+        return entry.turn in (Turn.WAITING, Turn.RUNNING)
 
     def _under_way(self) -> bool:
         return self.baking or self.beginning or any(entry.turn is Turn.RUNNING for entry in self.entries.values())

@@ -129,7 +129,7 @@ def _trust_too(trust: ssl.SSLContext, authority: Path) -> None:
     try:
         if authority.is_file():
             return trust.load_verify_locations(authority)
-        why = "it is no file"
+        why = "it is not a file"
     except OSError as error:
         why = getattr(error, "reason", None) or error.strerror or str(error)
     raise SourceError(

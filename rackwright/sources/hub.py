@@ -43,8 +43,8 @@ def model_at_revision(client: Client, hub: str, source: ModelSource, token: Secr
 
 def commit_at_revision(client: Client, hub: str, source: ModelSource, token: Secret | None) -> str:
     """Return the commit that a model's revision is now. `hub`: its address. Raises SourceError with what to do."""
-    asked = f"{_base(hub, source)}/revision/{quote(source.revision, safe='')}"
-    commit = shaped(Revision, _answer(client, asked, source, _login(token)).json(), host_of(hub)).sha
+    url = f"{_base(hub, source)}/revision/{quote(source.revision, safe='')}"
+    commit = shaped(Revision, _answer(client, url, source, _login(token)).json(), host_of(hub)).sha
     if not COMMIT.match(commit):
         raise SourceError(
             f"{hub} names no commit for {source.repository} at {source.revision}; is it a model hub?", code="RW0906"

@@ -112,7 +112,7 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
     if not os.path.lexists(path):
         return Lock()
     if not path.is_file():
-        raise SettingsError(f"{path} is not a lock file: it is no file; next: ls -l {path}", code="RW0916")
+        raise SettingsError(f"{path} is not a lock file: not a regular file; next: ls -l {path}", code="RW0916")
     try:
         document = _Document.model_validate(_plain_values(path))
         if document.version != 1:
@@ -137,16 +137,16 @@ def _plain_values(path: Path) -> Any:
     return loader.construct_document(node) if node is not None else None
 
 
-def _refuse_twice(node: yaml.Node | None, above: tuple[str, ...], seen: set[int]) -> None:
-    if not isinstance(node, yaml.MappingNode) or id(node) in seen:
+def _refuse_twice(node: yaml.Node | None, above: tuple[str, ...], visited: set[int]) -> None:
+    if not isinstance(node, yaml.MappingNode) or id(node) in visited:
         return
-    seen.add(id(node))
+    visited.add(id(node))
     names = [str(key.value) for key, _ in node.value]
     counts = Counter(names)
     for name, (key, value) in zip(names, node.value, strict=True):
         if counts[name] > 1:
             raise ValueError(f"{_dotted(*above, name)}, line {key.start_mark.line + 1}: comes twice")
-        _refuse_twice(value, (*above, name), seen)
+        _refuse_twice(value, (*above, name), visited)
 
 
 def _wrong(document: _Document) -> Iterator[str]:
@@ -175,11 +175,11 @@ def _dotted(*keys: object) -> str:
 
 def _short(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return "; ".join(f"{_dotted(*row['loc'])}: {_asked(row)}" for row in error.errors()[:3])
+        return "; ".join(f"{_dotted(*row['loc'])}: {_problem(row)}" for row in error.errors()[:3])
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _asked(row: ErrorDetails) -> str:
+def _problem(row: ErrorDetails) -> str:
     return "unknown key" if row["type"] == "extra_forbidden" else row["msg"]
 
 
@@ -191,11 +191,11 @@ def write_lock(root: Path, lock: Lock, name: str = FILE) -> Path:
         "models": {name: _plain(model) for name, model in sorted(lock.models.items())},
     }
     path = root / name
-    place = path.resolve()  # a link to a shared lock file stays one
-    new = place.with_name(f"{place.name}.new")
+    target = path.resolve()  # a link to a shared lock file stays one
+    new = target.with_name(f"{target.name}.new")
     with writing(path):
         new.write_text(HEAD + yaml.safe_dump(document, sort_keys=False, width=1000))
-        new.replace(place)
+        new.replace(target)
     return path
 
 
@@ -211,7 +211,7 @@ def pinned(settings: HostSettings, lock: Lock) -> HostSettings:
     # The overlays are plain values, as in the files; each gets the pins of the endpoint that it makes.
     made = settings.all_endpoints
     first = {name: made.get(name) or made[f"{name}-0"] for name in settings.endpoints}  # replicas are numbered
-    overlays = {name: {**own, **_plain_pins(first[name], lock)} for name, own in settings.endpoints.items()}
+    overlays = {name: {**overlay, **_plain_pins(first[name], lock)} for name, overlay in settings.endpoints.items()}
     return settings.model_copy(update={"endpoints": overlays})
 
 
@@ -266,14 +266,16 @@ def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
     problems: list[str] = []
     for host, lock in locks:
         for name, digest in lock.images.items():
-            first, known = images.setdefault(name, (host, digest))
-            problems += [f"{name} is {known} on {first} and {digest} on {host}"] if known != digest else []
+            first, first_digest = images.setdefault(name, (host, digest))
+            problems += (
+                [f"{name} is {first_digest} on {first} and {digest} on {host}"] if first_digest != digest else []
+            )
         for name, model in lock.models.items():
-            first, there = models.setdefault(name, (host, model))
-            differ = there.commit != model.commit
-            problems += [f"{name} is {there.commit} on {first} and {model.commit} on {host}"] if differ else []
-            problems += [] if differ else _other_bytes(name, (first, there), (host, model))
-            models[name] = (first, LockedModel(commit=there.commit, files={**there.files, **model.files}))
+            first, first_model = models.setdefault(name, (host, model))
+            differ = first_model.commit != model.commit
+            problems += [f"{name} is {first_model.commit} on {first} and {model.commit} on {host}"] if differ else []
+            problems += [] if differ else _other_bytes(name, (first, first_model), (host, model))
+            models[name] = (first, LockedModel(commit=first_model.commit, files={**first_model.files, **model.files}))
     if problems:
         text = "\n".join(f"  {problem}" for problem in problems)
         raise SettingsError(
@@ -286,8 +288,8 @@ def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
 
 def _other_bytes(name: str, one: tuple[str, LockedModel], other: tuple[str, LockedModel]) -> list[str]:
     """Return the files of one commit of which two hosts have different bytes, as sentences."""
-    (first, known), (host, model) = one, other
-    files = ((path, known.files[path], pin) for path, pin in model.files.items() if path in known.files)
+    (first, mine_model), (host, model) = one, other
+    files = ((path, mine_model.files[path], pin) for path, pin in model.files.items() if path in mine_model.files)
     return [
         f"{name}: {path} has {_bytes(mine)} on {first} and {_bytes(theirs)} on {host}"
         for path, mine, theirs in files

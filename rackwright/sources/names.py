@@ -77,7 +77,7 @@ class Names:
 
     def _images(self, settings: HostSettings, reading: HostReading) -> list[Name]:
         endpoints = settings.all_endpoints.values()
-        images = dict.fromkeys(own.image for own in endpoints if not digest_of(own, reading))
+        images = dict.fromkeys(endpoint.image for endpoint in endpoints if not digest_of(endpoint, reading))
         ways = {image: _way(settings, settings.registry, registry_of(image)) for image in images}
         return [Name(ways[image], image, partial(self._digest, settings, image)) for image in images]
 
@@ -101,10 +101,10 @@ class Names:
         with server:
             if name.key not in self._answers:
                 with waiting(lambda: f"{host_of(name.way.server) or name.way.server} to say what {name.text} is"):
-                    self._answers[name.key] = self._lost.get(name.way) or self._asked(name.way, name.ask)
+                    self._answers[name.key] = self._lost.get(name.way) or self._attempt(name.way, name.ask)
             return self._answers[name.key]
 
-    def _asked(self, way: object, ask: Callable[[], str]) -> Answer:
+    def _attempt(self, way: object, ask: Callable[[], str]) -> Answer:
         try:
             return ask()
         except UnreachableError as error:

@@ -34,23 +34,23 @@ def digest_of_tag(client: Client, reference: str, registry: Registry) -> str:
     """Return the digest that a reference's tag names: the index's, if any. Raises SourceError with what to do."""
     name = registry_of(reference)
     key = registry.key if name == registry.host else None
-    answer = _asked(client, reference, None)
+    answer = _manifest(client, reference, None)
     if answer.status in (401, 403) and key:
-        answer = _asked(client, reference, Secret(f"Basic {_basic(registry.user, key)}"))
+        answer = _manifest(client, reference, Secret(f"Basic {_basic(registry.user, key)}"))
     if answer.status != 200:
         raise _refused(reference, answer.status, bool(key))
     shaped(Manifest, answer.json(), name)
     found = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
-    said = answer.headers.get("docker-content-digest", found)
-    if said != found:
+    stated = answer.headers.get("docker-content-digest", found)
+    if stated != found:
         raise SourceError(
-            f"{reference}: {name} says {said}, and what it sent is {found}: something on the way changed it",
+            f"{reference}: {name} says {stated}, and what it sent is {found}: something on the way changed it",
             code="RW0908",
         )
     return found
 
 
-def _asked(client: Client, reference: str, login: Secret | None) -> HttpAnswer:
+def _manifest(client: Client, reference: str, login: Secret | None) -> HttpAnswer:
     url, accept = _url(reference), {"Accept": KINDS}
     first = client.get(url, accept)
     challenges = _challenges(first.headers.get("www-authenticate", ""))

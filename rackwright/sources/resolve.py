@@ -26,25 +26,25 @@ class Resolver:
     def lock(self, settings: HostSettings) -> Lock:
         """Return the lock of one host. Raises SourceError when a server cannot be asked, or refuses."""
         client = Client(settings)
-        asked = [endpoint.image for endpoint in settings.all_endpoints.values() if endpoint.image_digest is None]
-        images = {image: self._digest(client, image, settings) for image in asked}
+        unpinned = [endpoint.image for endpoint in settings.all_endpoints.values() if endpoint.image_digest is None]
+        images = {image: self._digest(client, image, settings) for image in unpinned}
         models = {name_of(source): self._model(client, source, settings) for source in sources_of(settings)}
         return Lock(images, models)
 
     def _digest(self, client: Client, image: str, settings: HostSettings) -> str:
-        asked = (image, settings.registry, *_way(settings))
-        if asked not in self.digests:
+        key = (image, settings.registry, *_way(settings))
+        if key not in self.digests:
             with waiting(lambda: f"{registry_of(image)} to say what {image} is"):
-                self.digests[asked] = digest_of_tag(client, image, settings.registry)
-        return self.digests[asked]
+                self.digests[key] = digest_of_tag(client, image, settings.registry)
+        return self.digests[key]
 
     def _model(self, client: Client, source: ModelSource, settings: HostSettings) -> LockedModel:
         hub = settings.mirrors.hub
-        asked = (source, hub, settings.models.hub_token, *_way(settings))
-        if asked not in self.models:
+        key = (source, hub, settings.models.hub_token, *_way(settings))
+        if key not in self.models:
             with waiting(lambda: f"{host_of(hub)} to list the files of {name_of(source)}"):
-                self.models[asked] = model_at_revision(client, hub, source, settings.models.hub_token)
-        return self.models[asked]
+                self.models[key] = model_at_revision(client, hub, source, settings.models.hub_token)
+        return self.models[key]
 
 
 def _way(settings: HostSettings) -> tuple[object, ...]:

@@ -35,23 +35,24 @@ FACTS = ("mappings", "negates", "picky", "lenient")
 def write(engine: str, versions: Sequence[str], cache: Path, into: Path) -> Iterator[str]:
     """Write the files of these versions, oldest first, and say a line of each."""
     before: Json | None = None
-    own: Json = {}
+    written: Json = {}
     for version in sorted(versions, key=lambda one: parse_version(one) or ()):
         read, line_of = READERS[engine]
-        line = _bounded(line_of(read(sources(engine, version, cache)), version))
-        made = line if before is None else difference(before, line)
+        release_line = _bounded(line_of(read(sources(engine, version, cache)), version))
+        made = release_line if before is None else difference(before, release_line)
         if before is not None and not set(made) - {"base", "versions"}:
-            own["versions"] += [version]
-            line["versions"] = before["versions"]
+            written["versions"] += [version]
+            release_line["versions"] = before["versions"]
         else:
-            own = made
-        _save(into / engine, own)
-        before = line
-        yield f"{version}: {sum(map(len, line['sections'].values()))} options in {len(line['sections'])} sections"
+            written = made
+        _save(into / engine, written)
+        before = release_line
+        sections = release_line["sections"]
+        yield f"{version}: {sum(map(len, sections.values()))} options in {len(sections)} sections"
 
 
-def _bounded(line: Json) -> Json:
-    root = next(iter(line["sections"].values()))
+def _bounded(release_line: Json) -> Json:
+    root = next(iter(release_line["sections"].values()))
     root.update(
         {
             key: {**root[key], **{bound: limit for bound, limit in BOUNDS[key].items() if bound not in root[key]}}
@@ -60,14 +61,14 @@ def _bounded(line: Json) -> Json:
         }
     )
     root.update({key: {**root[key], "given": True} for key in ("model", "model-path") if key in root})
-    return line
+    return release_line
 
 
 def difference(old: Json, new: Json) -> Json:
     """Return a version's difference to the one before it. A file that moved is ignored: the first origin stays."""
     then, now = old["sections"], new["sections"]
     added = {
-        name: {key: told for key, told in keys.items() if _said(then.get(name, {}).get(key)) != _said(told)}
+        name: {key: entry for key, entry in keys.items() if _content(then.get(name, {}).get(key)) != _content(entry)}
         for name, keys in now.items()
     }
     gone = {name: [key for key in keys if key not in now.get(name, {})] for name, keys in then.items()}
@@ -81,11 +82,11 @@ def difference(old: Json, new: Json) -> Json:
     return {key: value for key, value in found.items() if value or key in FACTS}
 
 
-def _said(told: Any) -> Any:
-    return {key: value for key, value in told.items() if key != "in"} if isinstance(told, dict) else told
+def _content(entry: Any) -> Any:
+    return {key: value for key, value in entry.items() if key != "in"} if isinstance(entry, dict) else entry
 
 
-def _save(folder: Path, line: Json) -> None:
+def _save(folder: Path, release_line: Json) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     text = "# Made by scripts/engine-data from the version's own source: `in` is the file that says it.\n"
-    (folder / f"{line['versions'][0]}.yaml").write_text(text + as_file(line), encoding="utf-8")
+    (folder / f"{release_line['versions'][0]}.yaml").write_text(text + as_file(release_line), encoding="utf-8")

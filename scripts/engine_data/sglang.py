@@ -91,12 +91,12 @@ def _annotated(
     helped = args or any(isinstance(part, ast.Constant | ast.JoinedStr | ast.BinOp) for part in parts[1:])
     if not helped or tree.literal(words.get("no_cli")) is True:
         return
-    own = tree.literal(words.get("cli_name"))
+    stated = tree.literal(words.get("cli_name"))
     aliases = tree.literal(words.get("aliases"))
-    flags = [own if isinstance(own, str) else f"--{name.replace('_', '-')}"]
+    flags = [stated if isinstance(stated, str) else f"--{name.replace('_', '-')}"]
     flags += aliases if isinstance(aliases, list) else []
-    told = _kind(tree, parts[0], words) | _choices(tree, words.get("choices")) | _default(tree, default)
-    yield from _keyed(flags, {**told, "in": file})
+    entry = _kind(tree, parts[0], words) | _choices(tree, words.get("choices")) | _default(tree, default)
+    yield from _keyed(flags, {**entry, "in": file})
 
 
 def _kind(tree: Tree, annotation: ast.expr, words: dict[str, ast.expr]) -> Json:
@@ -126,8 +126,8 @@ def _added(tree: Tree) -> Iterator[tuple[str, Json]]:
     for call in (call for scope in scopes for call in calls(scope, "add_argument")):
         flags = [arg.value for arg in call.args if isinstance(arg, ast.Constant)]
         words = dict(keywords(call))
-        told = _argument(words) | _choices(tree, words.get("choices"), local) | _default(tree, words.get("default"))
-        yield from _keyed([str(flag) for flag in flags], {**told, "in": file})
+        entry = _argument(words) | _choices(tree, words.get("choices"), local) | _default(tree, words.get("default"))
+        yield from _keyed([str(flag) for flag in flags], {**entry, "in": file})
 
 
 def _argument(words: dict[str, ast.expr]) -> Json:
@@ -187,11 +187,11 @@ def _default(tree: Tree, node: ast.expr | None) -> Json:
     return {"default": value} if plain else {}
 
 
-def _keyed(flags: list[str], told: Json) -> Iterator[tuple[str, Json]]:
+def _keyed(flags: list[str], entry: Json) -> Iterator[tuple[str, Json]]:
     """Yield the option by its longest long name, which stays the same over the versions."""
     long = [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
     if not long or set(long) & LEFT_OUT:
         return
     name = max(long, key=len)
     others = [flag for flag in flags if flag != f"--{name}"]
-    yield name, {**told, **({"names": others} if others else {})}
+    yield name, {**entry, **({"names": others} if others else {})}

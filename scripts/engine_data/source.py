@@ -51,9 +51,9 @@ def archive(engine: str, version: str) -> tuple[str, str]:
 
 
 def _links(engine: str) -> list[str]:
-    asked = [sys.executable, "-m", "pip", "index", "versions", "-vv", engine]
-    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    return [url for found in LINK.findall(said) for url in found if url]
+    command = [sys.executable, "-m", "pip", "index", "versions", "-vv", engine]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return [url for found in LINK.findall(output) for url in found if url]
 
 
 def _name(url: str) -> str:

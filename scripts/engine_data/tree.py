@@ -56,8 +56,8 @@ class Tree:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self.classes:
             return self.literal(dict(fields(self.classes[node.value.id][1])).get(node.attr, (None, None))[1])
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            left, right = self.literal(node.left), self.literal(node.right)
-            return left + right if isinstance(left, list) and isinstance(right, list) else UNKNOWN
+            first, right = self.literal(node.left), self.literal(node.right)
+            return first + right if isinstance(first, list) and isinstance(right, list) else UNKNOWN
         if isinstance(node, ast.List | ast.Set | ast.Tuple):
             return self._items(node)
         try:
@@ -103,7 +103,7 @@ def calls(node: ast.AST, name: str) -> list[ast.Call]:
 
 def keywords(call: ast.Call) -> Mapping[str, ast.expr]:
     """Arguments of a call that are given by name."""
-    return {word.arg: word.value for word in call.keywords if word.arg}
+    return {argument.arg: argument.value for argument in call.keywords if argument.arg}
 
 
 def members(node: ast.expr) -> list[ast.expr]:

@@ -87,7 +87,7 @@ def read_source(tree: Path) -> Classes:
     """
     path = tree if tree.suffix == ".html" else tree / SOURCE
     if not path.is_file():
-        raise SettingsError(f"{path}: there is no such file; next: give the root of a TensorRT-LLM source tree")
+        raise SettingsError(f"{path}: no such file; next: give the root of a TensorRT-LLM source tree")
     text = path.read_text(encoding="utf-8")
     try:
         body = ast.parse(source_of_page(text) if path == tree else text).body
@@ -159,8 +159,8 @@ def _decoding(source: Classes) -> str:
         return "discriminated"
     eagle = source.classes.get("EagleDecodingConfig")
     methods = [item for item in eagle.body if isinstance(item, ast.FunctionDef)] if eagle else []
-    own = any(item.name == "__init__" and "setattr(" in ast.unparse(item) for item in methods)
-    return "attributes" if own else "typed"
+    sets_attributes = any(item.name == "__init__" and "setattr(" in ast.unparse(item) for item in methods)
+    return "attributes" if sets_attributes else "typed"
 
 
 def _section(source: Classes, name: str) -> Json:
@@ -185,19 +185,19 @@ def _keys(source: Classes, name: str, item: ast.AnnAssign) -> Json:
     )
     if skipped:
         return {}
-    told = _type(source, item.annotation)
+    entry = _type(source, item.annotation)
     names, details = [name], item.value
     if isinstance(details, ast.Call):
-        told |= _details(source, details)
+        entry |= _details(source, details)
         names = _names(name, details)
     elif details is not None:
-        told |= _default(source, details)
-    return dict.fromkeys(names, told)
+        entry |= _default(source, details)
+    return dict.fromkeys(names, entry)
 
 
 def _details(source: Classes, call: ast.Call) -> Json:
     """Default and bounds of a `Field(...)`."""
-    words = {word.arg: word.value for word in call.keywords if word.arg}
+    words = {argument.arg: argument.value for argument in call.keywords if argument.arg}
     default = words.get("default", call.args[0] if call.args else None)
     found = _default(source, default) if default is not None else {}
     bounds = {bound: words[bound] for bound in BOUND_NAMES if bound in words}
@@ -237,20 +237,20 @@ def _names(name: str, call: ast.Call) -> list[str]:
 
 
 def _said_names(name: str, call: ast.Call) -> list[str]:
-    for word in call.keywords:
-        if word.arg in ("alias", "validation_alias") and isinstance(word.value, ast.Constant):
-            return [str(word.value.value)]
-        if word.arg == "validation_alias" and isinstance(word.value, ast.Call):
-            return [str(arg.value) for arg in word.value.args if isinstance(arg, ast.Constant)]
+    for argument in call.keywords:
+        if argument.arg in ("alias", "validation_alias") and isinstance(argument.value, ast.Constant):
+            return [str(argument.value.value)]
+        if argument.arg == "validation_alias" and isinstance(argument.value, ast.Call):
+            return [str(arg.value) for arg in argument.value.args if isinstance(arg, ast.Constant)]
     return [name]
 
 
 def _type(source: Classes, node: ast.expr) -> Json:
     """Type, allowed values and bounds of an annotation."""
     members = [member for member in _members(node) if not _is_none(member)]
-    told = _plain_type(source, members[0]) if len(members) == 1 else _several(source, members)
-    optional = len(members) < len(_members(node)) and told["type"] != "any"
-    return {**told, "type": f"{told['type']}?"} if optional else told
+    entry = _plain_type(source, members[0]) if len(members) == 1 else _several(source, members)
+    optional = len(members) < len(_members(node)) and entry["type"] != "any"
+    return {**entry, "type": f"{entry['type']}?"} if optional else entry
 
 
 def _members(node: ast.expr) -> list[ast.expr]:
@@ -341,11 +341,11 @@ def _union(source: Classes, node: ast.expr) -> Json:
     assert isinstance(node, ast.Subscript)
     assert isinstance(node.slice, ast.Tuple)
     tag = next(
-        str(word.value.value)
+        str(argument.value.value)
         for call in node.slice.elts[1:]
         if isinstance(call, ast.Call)
-        for word in call.keywords
-        if word.arg == "discriminator" and isinstance(word.value, ast.Constant)
+        for argument in call.keywords
+        if argument.arg == "discriminator" and isinstance(argument.value, ast.Constant)
     )
     names = [_name(member) for member in _members(node.slice.elts[0])]
     return {"tag": tag, "kinds": {_tag(source, name, tag): name for name in names}}
@@ -358,41 +358,41 @@ def _tag(source: Classes, name: str, tag: str) -> str:
     raise SettingsError(f"class {name} has no {tag} of its own, so its kind is not known")
 
 
-def difference(line: Json, base: str) -> Json:
+def difference(release_line: Json, base: str) -> Json:
     """Return a line as it differs from another line of the data: what it adds or changes, and what is gone.
 
     What validators bound, and what the command line gives, is not seen in the fields: the other line's word counts.
     """
     old: Json = merged_file("tensorrt-llm", base)["sections"]
     new: Json = {
-        name: {key: _as_before(old.get(name, {}).get(key), told) for key, told in keys.items()}
-        for name, keys in line["sections"].items()
+        name: {key: _as_before(old.get(name, {}).get(key), entry) for key, entry in keys.items()}
+        for name, keys in release_line["sections"].items()
     }
     added = {
-        name: {key: told for key, told in keys.items() if old.get(name, {}).get(key) != told}
+        name: {key: entry for key, entry in keys.items() if old.get(name, {}).get(key) != entry}
         for name, keys in new.items()
     }
     gone = {name: [key for key in keys if key not in new[name]] for name, keys in old.items() if name in new}
     return {
         "base": base,
-        **{key: value for key, value in line.items() if key != "sections"},
+        **{key: value for key, value in release_line.items() if key != "sections"},
         "add": {name: keys for name, keys in added.items() if keys},
         "remove": {name: keys for name, keys in gone.items() if keys},
     }
 
 
-def _as_before(old: object, told: Any) -> Any:
+def _as_before(old: object, entry: Any) -> Any:
     """Return a key with the bounds that it had, where its fields show none."""
-    if not isinstance(old, dict) or not isinstance(told, dict) or old.get("type") != told.get("type"):
-        return told
-    kept = {name: old[name] for name in (*BOUND_NAMES, "given") if name in old and not set(BOUND_NAMES) & set(told)}
-    return {**told, **kept}
+    if not isinstance(old, dict) or not isinstance(entry, dict) or old.get("type") != entry.get("type"):
+        return entry
+    bounds = {name: old[name] for name in (*BOUND_NAMES, "given") if name in old and not set(BOUND_NAMES) & set(entry)}
+    return {**entry, **bounds}
 
 
-def as_file(line: Json) -> str:
+def as_file(release_line: Json) -> str:
     """Return a line's data as the text of its file, one key a line."""
     parts: list[str] = []
-    for name, value in line.items():
+    for name, value in release_line.items():
         if name in ("sections", "add"):
             parts.append(f"{name}:\n" + "".join(_section_text(section, keys) for section, keys in value.items()))
         elif value != {}:
@@ -401,7 +401,7 @@ def as_file(line: Json) -> str:
 
 
 def _section_text(name: str, keys: Json) -> str:
-    lines = [f"    {_entry_text(key, told, flow=True)}" for key, told in keys.items()]
+    lines = [f"    {_entry_text(key, entry, flow=True)}" for key, entry in keys.items()]
     return f"  {name}:{'' if lines else ' {}'}\n" + "".join(lines)
 
 

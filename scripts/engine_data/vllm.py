@@ -117,10 +117,10 @@ def _strict(tree: Tree, name: str) -> bool:
 def _frontend(source: Source) -> Json:
     """Each field of FrontendArgs and of its bases is an option."""
     return {
-        _flag(name): {**told, **_flagged(source, name), "in": file}
+        _flag(name): {**entry, **_flagged(source, name), "in": file}
         for file, node in _bases(source.tree, "FrontendArgs")
         for name, (annotation, default) in fields(node)
-        for told in [_described(source, name, annotation, default)]
+        for entry in [_described(source, name, annotation, default)]
         if _flag(name) not in LEFT_OUT
     }
 
@@ -155,8 +155,8 @@ def _added(source: Source) -> Json:
             long = [flag[2:] for flag in flags if flag.startswith("--")]
             if long and long[0] not in LEFT_OUT:
                 others = [flag for flag in flags if flag != f"--{long[0]}"]
-                told = _argument(source, classes, _spelled_out(call, renamed), file, long[0])
-                found[long[0]] = {**told, **({"names": others} if others else {})}
+                entry = _argument(source, classes, _spelled_out(call, renamed), file, long[0])
+                found[long[0]] = {**entry, **({"names": others} if others else {})}
     return found
 
 
@@ -187,10 +187,10 @@ def _field_kwargs_of(scope: ast.AST) -> Iterator[tuple[str, ast.Subscript]]:
 def _spelled_out(call: ast.Call, renamed: dict[str, ast.Subscript]) -> ast.Call:
     """Return a call with `**moe_backend_kwargs` as `**kernel_kwargs["moe_backend"]`."""
     words = [
-        ast.keyword(None, renamed[ast.unparse(word.value)])
-        if word.arg is None and ast.unparse(word.value) in renamed
-        else word
-        for word in call.keywords
+        ast.keyword(None, renamed[ast.unparse(argument.value)])
+        if argument.arg is None and ast.unparse(argument.value) in renamed
+        else argument
+        for argument in call.keywords
     ]
     return ast.Call(call.func, call.args, words)
 
@@ -224,11 +224,11 @@ def _class(node: ast.Subscript, classes: dict[str, str]) -> bool:
 
 def _own_default(source: Source, call: ast.Call) -> Json:
     """Return the default next to `**kwargs["name"]`, where the parser has another one than the class."""
-    for word in call.keywords:
-        if word.arg is None and isinstance(word.value, ast.Dict):
-            pairs = zip(word.value.keys, word.value.values, strict=True)
-            own = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "default"]
-            return _default(source, own[0]) if own else {}
+    for argument in call.keywords:
+        if argument.arg is None and isinstance(argument.value, ast.Dict):
+            pairs = zip(argument.value.keys, argument.value.values, strict=True)
+            stated = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "default"]
+            return _default(source, stated[0]) if stated else {}
     return {}
 
 
@@ -262,20 +262,22 @@ def _section(source: Source, name: str) -> Iterator[tuple[str, Json]]:
     for file, node in _bases(source.tree, name):
         for found, (annotation, default) in fields(node):
             if not found.startswith("_") and found not in FILLED and "ClassVar" not in ast.unparse(annotation):
-                told = _snaked(node, found, _described(source, found, annotation, default, nested=True))
-                yield found, {**told, "in": file}
+                entry = _snaked(node, found, _described(source, found, annotation, default, nested=True))
+                yield found, {**entry, "in": file}
 
 
 def _described(source: Source, name: str, annotation: ast.expr, default: ast.expr | None, nested: bool = False) -> Json:
     """Type, values, default and bounds of a field."""
-    told = _folded(source, name, _type(source, name, annotation, nested))
+    entry = _folded(source, name, _type(source, name, annotation, nested))
     if isinstance(default, ast.Call) and type_name(default.func) in ("Field", "field"):
         words = keywords(default)
         given = words.get("default", default.args[0] if default.args else None)
         limits = {bound: source.tree.literal(words[bound]) for bound in BOUNDS if bound in words}
         limits = {bound: value for bound, value in limits.items() if isinstance(value, int | float)}
-        return told | _default(source, given) | (limits if told["type"].rstrip("?") in ("int", "float", "size") else {})
-    return told | _default(source, default)
+        return (
+            entry | _default(source, given) | (limits if entry["type"].rstrip("?") in ("int", "float", "size") else {})
+        )
+    return entry | _default(source, default)
 
 
 def _folded(source: Source, name: str, facts: Json) -> Json:

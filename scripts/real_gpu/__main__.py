@@ -44,7 +44,7 @@ def _run(args: argparse.Namespace) -> int:
     found = story.tell(steps(args.id, args.offline), args.steps, args.id, into, args.offline, _say)
     page = record.write(found, into, differs)
     print(page.read_text())
-    print(f"the record: {page}\nlogs of every step lie beside it")
+    print(f"the record: {page}\nlogs of every step are beside it")
     return 0 if all(one.ok for one in found) else 1
 
 
@@ -61,8 +61,8 @@ def _pack(args: argparse.Namespace) -> int:
     return 0
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)
+def _say(message: str) -> None:
+    print(message, flush=True)
 
 
 if __name__ == "__main__":

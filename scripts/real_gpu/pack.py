@@ -55,7 +55,7 @@ def pack(into: Path, cache: Path, say: Callable[[str], None], bench: bool = True
     say("compressing the machine's root")
     names = [f"base/{Path(layer).name}" for layer in layers]
     # The bare base's packages are for the hosts; those of the machine are installed.
-    leave = [*(f"{name}/{place}" for name in names for place in LEFT_OUT), f"{names[0]}/var/cache/apt"]
+    leave = [*(f"{name}/{path}" for name in names for path in LEFT_OUT), f"{names[0]}/var/cache/apt"]
     archive(cache, [*names, "encodings"], work / "machine.tar.xz.", leave)
     archive(work, ["site", "code"], work / "code.tar.xz.", [])
     return spread(sorted(work.glob("*.tar.xz.*")), into)
@@ -64,33 +64,43 @@ def pack(into: Path, cache: Path, say: Callable[[str], None], bench: bool = True
 def install(site: Path) -> None:
     """Install the product's packages for Debian 12's Python, with Rackwright's metadata; its code travels apart."""
     uv = Path(sys.executable).parent / "uv"
-    known = (uv, "pip", "install", "--quiet", "--python-version", "3.11", "--target", site)
+    install_command = (uv, "pip", "install", "--quiet", "--python-version", "3.11", "--target", site)
     packages = (ROOT, ROOT / "packages/bench", ROOT / "packages/lab")
-    run(*known, "--constraint", ROOT / "requirements/dev.txt", *packages, timeout=900)
+    run(*install_command, "--constraint", ROOT / "requirements/dev.txt", *packages, timeout=900)
     for name in ("rackwright", "rackwright_bench", "rackwright_engines", "rackwright_lab"):
         shutil.rmtree(site / name)
 
 
-def wheels(place: Path) -> None:
+def wheels(folder: Path) -> None:
     """Download what `rackwright bench` installs for aiperf, for Debian 12's Python."""
-    known = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "--python-version", "3.11")
+    options = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "--python-version", "3.11")
     run(
-        sys.executable, "-m", "pip", "download", "--quiet", *known, "--dest", place, "--requirement", LOCK, timeout=1800
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        *options,
+        "--dest",
+        folder,
+        "--requirement",
+        LOCK,
+        timeout=1800,
     )
 
 
-def code(place: Path) -> None:
+def code(folder: Path) -> None:
     """Write the project as it is committed."""
-    place.mkdir()
+    folder.mkdir()
     tree = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
-    subprocess.run(["tar", "-xf", "-", "-C", place], input=tree, check=True)
+    subprocess.run(["tar", "-xf", "-", "-C", folder], input=tree, check=True)
 
 
 def archive(folder: Path, names: list[str], prefix: Path, leave: list[str]) -> None:
     """Compress some names below a folder into pieces prefix000, prefix001, ..."""
-    told = {"EXCLUDE": " ".join(f"--exclude=./{name}" for name in leave), "PIECE": PIECE}
-    told["NAMES"] = " ".join(f"./{name}" for name in names)
-    run("sh", "-c", COMPRESS, "-", folder, prefix, env=told, timeout=3600)
+    environment = {"EXCLUDE": " ".join(f"--exclude=./{name}" for name in leave), "PIECE": PIECE}
+    environment["NAMES"] = " ".join(f"./{name}" for name in names)
+    run("sh", "-c", COMPRESS, "-", folder, prefix, env=environment, timeout=3600)
 
 
 def spread(pieces: list[Path], into: Path) -> list[Path]:

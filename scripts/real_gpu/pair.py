@@ -109,10 +109,10 @@ def _chat(name: str) -> Step:
     return Step(name, rackwright("chat", INVENTORY, "--", QUESTION), says="Paris")
 
 
-def _on_each(lab: str, name: str, line: str, seconds: int = 100, says: str = "") -> Iterator[Step]:
+def _on_each(lab: str, name: str, command: str, seconds: int = 100, says: str = "") -> Iterator[Step]:
     for number in (1, 2):
-        yield Step(f"{name} host {number}", _ssh(lab, number, line), seconds=seconds, says=says)
+        yield Step(f"{name} host {number}", _ssh(lab, number, command), seconds=seconds, says=says)
 
 
-def _ssh(lab: str, number: int, line: str) -> tuple[str, ...]:
-    return rackwright("lab", "ssh", "--id", lab, f"{lab}-bare{number}", line)
+def _ssh(lab: str, number: int, command: str) -> tuple[str, ...]:
+    return rackwright("lab", "ssh", "--id", lab, f"{lab}-bare{number}", command)

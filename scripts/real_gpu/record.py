@@ -66,12 +66,12 @@ def versions() -> dict[str, str]:
         "vllm": VERSION,
         "torch": TORCH,
         "kernel": platform.release(),
-        "gpu": _said(*smi),
-        "machine": f"{platform.machine()}, {_said('nproc')} cores",
+        "gpu": _output(*smi),
+        "machine": f"{platform.machine()}, {_output('nproc')} cores",
     }
 
 
-def _said(*words: str) -> str:
+def _output(*words: str) -> str:
     path = "/usr/local/nvidia/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     environment = {"PATH": path, "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}
     try:
@@ -86,15 +86,15 @@ def _said(*words: str) -> str:
 
 def write(found: Sequence[Done], into: Path, differs: Sequence[str] = DIFFERS) -> Path:
     """Write record.json and record.md, over what they said of the same steps; returns the page."""
-    told = record(found, differs)
-    place = into / "record.json"
-    before = json.loads(place.read_text())["steps"] if place.exists() else []
-    new = [step["name"] for step in told["steps"]]
-    told["hardware"] = hardware(into)
-    told["steps"] = [*(step for step in before if step["name"] not in new), *told["steps"]]
-    place.write_text(json.dumps(told, indent=1) + "\n")
+    document = record(found, differs)
+    path = into / "record.json"
+    before = json.loads(path.read_text())["steps"] if path.exists() else []
+    new = [step["name"] for step in document["steps"]]
+    document["hardware"] = hardware(into)
+    document["steps"] = [*(step for step in before if step["name"] not in new), *document["steps"]]
+    path.write_text(json.dumps(document, indent=1) + "\n")
     target = into / "record.md"
-    target.write_text(as_page(told))
+    target.write_text(as_page(document))
     return target
 
 
@@ -104,16 +104,16 @@ def hardware(into: Path) -> dict[str, Any] | None:
     return values(found[-1].read_text()) if found else None
 
 
-def as_page(told: dict[str, Any]) -> str:
+def as_page(document: dict[str, Any]) -> str:
     """Return the record as Markdown."""
-    lines = [f"# A deploy on a real GPU, {told['at']}", ""]
-    lines += [f"- {name}: {value}" for name, value in told["versions"].items()]
+    lines = [f"# A deploy on a real GPU, {document['at']}", ""]
+    lines += [f"- {name}: {value}" for name, value in document["versions"].items()]
     lines += ["", "| step | | seconds |", "|---|---|---|"]
-    lines += [f"| {one['name']} | {'ok' if one['ok'] else 'NOT OK'} | {one['seconds']} |" for one in told["steps"]]
-    for one in told["steps"]:
+    lines += [f"| {one['name']} | {'ok' if one['ok'] else 'NOT OK'} | {one['seconds']} |" for one in document["steps"]]
+    for one in document["steps"]:
         if one["rows"]:
             lines += ["", f"## {one['name']}: what the gate said", "", *(f"- {row}" for row in one["rows"])]
-    lines += ["", "## What was not as in production", "", *(f"- {line}" for line in told["differs"])]
-    if told.get("hardware"):
-        lines += ["", page(told["hardware"])]
+    lines += ["", "## What was not as in production", "", *(f"- {difference}" for difference in document["differs"])]
+    if document.get("hardware"):
+        lines += ["", page(document["hardware"])]
     return "\n".join(lines) + "\n"

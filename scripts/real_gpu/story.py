@@ -82,7 +82,7 @@ def lab_up(lab: str, hosts: int, offline: bool) -> Step:
 
 def data(**settings: object) -> tuple[str, ...]:
     """Return settings for one run, as --data has them."""
-    return tuple(word for key, value in settings.items() for word in ("--data", f"{key}={json.dumps(value)}"))
+    return tuple(argument for key, value in settings.items() for argument in ("--data", f"{key}={json.dumps(value)}"))
 
 
 def revision(name: str) -> dict[str, object]:
@@ -113,8 +113,8 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
     yield Step("hardware record", rackwright("report", "--hardware"), says=HARDWARE)
     bench = ("bench", INVENTORY, "--limit", name, "-y")
     yield Step("bench", rackwright(*bench), seconds=400, says="3 of 3 cells have figures")
-    own = (sys.executable, "-P", "-m", "bench.engines_own", INVENTORY, "--limit", name)
-    yield Step("bench beside vLLM's own", own, seconds=500, says="tokens a second")
+    engines_bench = (sys.executable, "-P", "-m", "bench.engines_own", INVENTORY, "--limit", name)
+    yield Step("bench beside vLLM's own", engines_bench, seconds=500, says="tokens a second")
     both = ("--compare", "baseline,ngram", "--suite", SUITE, "--rounds", "5", "--timeout", "720")
     yield Step("drafting on and off", rackwright(*bench, *both), seconds=900, says="against baseline")
     yield Step("chat after the comparison", rackwright("chat", INVENTORY, "--", QUESTION), says="Paris")
@@ -132,9 +132,9 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
 
 def environment(lab: str, into: Path, offline: bool) -> dict[str, str]:
     """Return what the commands run with."""
-    own = {"RACKWRIGHT_LAB_ID": lab, "RACKWRIGHT_RUNS": str(into / "runs"), "PYINFRA_PROGRESS": "off"}
+    lab_variables = {"RACKWRIGHT_LAB_ID": lab, "RACKWRIGHT_RUNS": str(into / "runs"), "PYINFRA_PROGRESS": "off"}
     packed = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ROOT.parent / WHEELS)} if offline else {}
-    return {**os.environ, **own, **packed, "COLUMNS": "160"}
+    return {**os.environ, **lab_variables, **packed, "COLUMNS": "160"}
 
 
 def run(step: Step, lab: str, into: Path, offline: bool) -> Done:
@@ -166,5 +166,5 @@ def tell(
         found.append(done)
         say(f"   {'ok' if done.ok else 'NOT OK'}: status {done.status}, {done.took:.0f} s")
         if not done.ok:
-            say("\n".join(f"   | {line}" for line in done.output.splitlines()[-25:]))
+            say("\n".join(f"   | {row}" for row in done.output.splitlines()[-25:]))
     return found

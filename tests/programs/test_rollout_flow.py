@@ -104,4 +104,4 @@ def test_what_is_left_of_a_run_that_was_cut(site: Path, purpose: str, asked: dic
     assert orders == [{"first": [HOSTS[1]], "last": []}] * 2
     status, output = started(site, "rackwright", "resume", name, "-y")
     assert (status, f"was resumed as {records(site)[-1].stem} already" in output) == (1, True), output
-    assert "was cut; went on as" in started(site, "rackwright", "runs")[1]
+    assert "was cut; continued as" in started(site, "rackwright", "runs")[1]

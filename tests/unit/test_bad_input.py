@@ -128,15 +128,15 @@ VALUES = {
     "2020-01-01: 2": "2020-01-01: a key must be text",
     "<<: {7: 2}": "7: a key must be text",
     '? "a\\nb"\n: 2': r"'a\nb': unknown key",
-    "port: !!float '_'": "port: not valid YAML: is written as a number, and is none; put text in quotes",
-    "port: !!int '-'": "port: not valid YAML: is written as a number, and is none; put text in quotes",
+    "port: !!float '_'": "port: not valid YAML: is written as a number, which it is not; put text in quotes",
+    "port: !!int '-'": "port: not valid YAML: is written as a number, which it is not; put text in quotes",
     "port: !!int 'x'": "port: not valid YAML: is written as a number",
-    "harmony: !!bool 'x'": "harmony: not valid YAML: is written as a switch (true or false), and is none",
-    "image: !!timestamp 'x'": "image: not valid YAML: is written as a date, and is none",
-    "image: 9999-99-99": "image: not valid YAML: is written as a date, and is none",
-    "arguments: [a, 9999-99-99]": "arguments[1]: not valid YAML: is written as a date, and is none",
-    "engine: {x: {y: 9999-99-99}}": "engine.x.y: not valid YAML: is written as a date, and is none",
-    "engine: {9999-99-99: 1}": "engine.9999-99-99: not valid YAML: is written as a date, and is none",
+    "harmony: !!bool 'x'": "harmony: not valid YAML: is written as a switch (true or false), which it is not",
+    "image: !!timestamp 'x'": "image: not valid YAML: is written as a date, which it is not",
+    "image: 9999-99-99": "image: not valid YAML: is written as a date, which it is not",
+    "arguments: [a, 9999-99-99]": "arguments[1]: not valid YAML: is written as a date, which it is not",
+    "engine: {x: {y: 9999-99-99}}": "engine.x.y: not valid YAML: is written as a date, which it is not",
+    "engine: {9999-99-99: 1}": "engine.9999-99-99: not valid YAML: is written as a date, which it is not",
     "image: !other x": "image: not valid YAML: could not determine a constructor",
     "image: '\0'": "not valid YAML: the character U+0000 is not allowed",
     'engine: {"a\\nb": 1}': r"engine.'a\nb': ",
@@ -197,7 +197,7 @@ def laid_down(place: Path, what: str) -> None:
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        ("a link to nothing", "is a link to nowhere.yml, and there is no such file"),
+        ("a link to nothing", "is a link to nowhere.yml, which does not exist"),
         ("a pipe", "is not a file"),
         ("a folder", "is a folder: name it rack, or put its lines into one file"),
         ("Latin-1", "is not UTF-8"),
@@ -387,7 +387,7 @@ def test_what_an_editor_leaves_behind_is_no_traceback(site: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "what", "told"),
     [
-        ("rack/own.yml", "a link to nothing", "is a link to nowhere.yml, and there is no such file"),
+        ("rack/own.yml", "a link to nothing", "is a link to nowhere.yml, which does not exist"),
         ("rack/own.yml", "a pipe", "is not a file"),
         ("rack/own.yml", "a folder", "is a folder: name it own, or put its lines into one file"),
         ("rack/deep/own.yml", "a pipe", "is not a file"),
@@ -404,7 +404,7 @@ def test_the_same_within_the_folder_of_a_group(site: Path, place: str, what: str
 @pytest.mark.parametrize("kind", ["group_vars", "host_vars"])
 @pytest.mark.parametrize(
     ("what", "told"),
-    [("a link to nothing", "is a link to nowhere.yml"), ("a pipe", "is no folder"), ("Latin-1", "is no folder")],
+    [("a link to nothing", "is a link to nowhere.yml"), ("a pipe", "is not a folder"), ("Latin-1", "is not a folder")],
 )
 def test_group_vars_that_are_no_folder_are_named(site: Path, kind: str, what: str, told: str) -> None:
     if (site / kind).exists():

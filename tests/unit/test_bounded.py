@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from rackwright.loading.ansible import bounded, jinja
-from rackwright.loading.ansible.bounded import ProgramEnd, asked
+from rackwright.loading.ansible.bounded import ProgramEnd, run_bounded
 from rackwright.loading.ansible.jinja import HostJinja, evaluated
 from rackwright.settings.secret import Secret
 
 
 def python(text: str, seconds: float = 20, **more: Any) -> ProgramEnd:
-    return asked([sys.executable, "-c", text], seconds, **more)
+    return run_bounded([sys.executable, "-c", text], seconds, **more)
 
 
 def test_a_program_that_ends_is_heard() -> None:

@@ -18,7 +18,7 @@ from rackwright.concerns.teardown.removal import unknown_kinds
 from rackwright.plan.change import Owned
 from rackwright.record.journal import Event
 from rackwright.record.record import record_of
-from rackwright.record.states import known
+from rackwright.record.states import state_named
 from rackwright.refusals import sections
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +80,7 @@ def test_no_code_of_a_refusal_is_gone() -> None:
 
 
 def test_every_state_is_read() -> None:
-    assert [state for state in of_kind("state") if known(state) is None] == []
+    assert [state for state in of_kind("state") if state_named(state) is None] == []
 
 
 def test_every_kind_of_belonging_is_taken_away_by_a_teardown() -> None:

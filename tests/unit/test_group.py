@@ -119,13 +119,13 @@ def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
     ("change", "own", "hosts", "says"),
     [
         ({}, {}, 3, "RW0230: group_vars/pair.yml:2: hosts: 2 hosts serve one endpoint together, and h3 is left over"),
-        ({"hosts: 2": "hosts: [h1, h9]"}, {}, 2, "h9 is no host of this inventory"),
+        ({"hosts: 2": "hosts: [h1, h9]"}, {}, 2, "h9 is not a host of this inventory"),
         ({"hosts: 2": "hosts: [h1, h2]"}, {}, 3, "h3 has this list and is not in it"),
         ({"hosts: 2": "hosts: [h1, h1]"}, {}, 2, "names a host twice"),
         ({"hosts: 2": "hosts: 0"}, {}, 2, "must be a number of hosts"),
         ({}, {"h2": "port: 8001\n"}, 2, "port of llm differs between them"),
         ({}, {"h2": "hardware: {gpu_models: [GB10]}\n"}, 2, "hardware.gpu_models differs between them"),
-        ({}, {"h2": TWO}, 2, "serve one endpoint together, and h2 serves second besides"),
+        ({}, {"h2": TWO}, 2, "serve one endpoint together, and h2 also serves second"),
         ({}, {"h2": "fabric_address: 10.9.0.1\n"}, 2, "RW0231"),
         ({}, {"h2": "fabric_address: 127.0.0.1\n"}, 2, "must be an address that the other hosts reach"),
         ({}, {"h2": "ssh_hostname: no-such-host.invalid\n"}, 2, "h2 resolves to no IPv4 address"),
@@ -372,13 +372,13 @@ def test_hosts_of_a_group_count_as_one_that_is_down(site: Path) -> None:
 
 def test_hosts_of_a_group_take_part_together_or_not_at_all(site: Path) -> None:
     mates = mates_of(loaded(site))
-    chosen = partial(choose_participants, Path("i.py"), root=Path(), mates=mates)
+    chosen = partial(choose_participants, Path("i.py"), root=Path(), peers=mates)
     found = chosen(["h1", "h2", "h3"], quarantine={}, drained={"h2": Drained("a", "b", "c")})
     assert found.hosts == ("h3",)
     assert texts.SKIPPED.format(host="h1", why="it serves together with h2, which does not take part") in found.reasons
     assert {"h1", "h2"} == {event["host"] for event in found.events}
     away = chosen(["h1", "h2", "h3"], quarantine={}, quorum="1", probe=lambda *_: ["h1"])
-    assert (away.hosts, away.skipped, [*away.bereft]) == (("h3",), ("h1",), ["h2"])
+    assert (away.hosts, away.skipped, [*away.incomplete]) == (("h3",), ("h1",), ["h2"])
     with pytest.raises(RackwrightError, match="RW0846"):
         chosen(["h1", "h2"], quarantine={}, quorum="1", probe=lambda *_: ["h1"])
 

@@ -157,7 +157,7 @@ class Closed(Names):
         super().__init__()
         self.error = error
 
-    def _asked(self, *_: object) -> SourceError:
+    def _attempt(self, *_: object) -> SourceError:
         return self.error
 
 

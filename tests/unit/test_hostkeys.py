@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.adapter.ssh.client import line_to
-from rackwright.adapter.ssh.hostkeys import HostKey, accept, known, offered, without
+from rackwright.adapter.ssh.hostkeys import HostKey, accept, offered, trusted, without
 from rackwright.cli.rebuild import _compared, _new_keys
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
@@ -53,13 +53,13 @@ def test_only_this_hosts_lines_are_replaced(tmp_path: Path) -> None:
     ]
     file.write_text("\n".join([*kept, line("a", OLD), line(hashed, OLD), line("a,b,c", OLD)]) + "\n")
     file.chmod(0o640)
-    assert known(place(file)) == [of(OLD)] * 3
+    assert trusted(place(file)) == [of(OLD)] * 3
     assert accept(place(file), [of(NEW)], "today") == file
     after = file.read_text().splitlines()
     assert [one for one in after if not one.startswith("# before")] == [*kept, line("b,c", OLD), line("a", NEW)]
     assert line("a", OLD) in [one.partition(" of today: ")[2] for one in after if one.startswith("# before")]
-    assert known(place(file)) == [of(NEW)]
-    assert known(place(file, entry="b")) == [of(OTHER), of(OLD)]
+    assert trusted(place(file)) == [of(NEW)]
+    assert trusted(place(file, entry="b")) == [of(OTHER), of(OLD)]
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert [path.name for path in tmp_path.iterdir()] == ["known_hosts"]
 
@@ -82,7 +82,7 @@ def test_every_file_that_names_the_host_is_changed_and_links_stay_links(tmp_path
     second.write_text(f"{line('a', OLD)}\n{line('b')}\n")
     accept(place(link, second), [of(NEW)], "today")
     assert link.is_symlink()
-    assert known(place(link, second)) == [of(NEW)]
+    assert trusted(place(link, second)) == [of(NEW)]
     assert line("b") in second.read_text()
 
 
@@ -152,7 +152,7 @@ def test_a_new_key_is_accepted_only_as_the_user_says(server: int, tmp_path: Path
     assert _new_keys(entry, at, of(NEW).fingerprint, yes=True) == [of(NEW)]
     with pytest.raises(RackwrightError, match="only with --fingerprint"):
         _new_keys(entry, at, None, yes=True)
-    with pytest.raises(RackwrightError, match="somebody else may answer"):
+    with pytest.raises(RackwrightError, match="another machine may answer"):
         _new_keys(entry, at, of(OLD).fingerprint, yes=True)
     accept(at, [of(NEW)], "today")
     assert _new_keys(entry, at, None, yes=True) == []

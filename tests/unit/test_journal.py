@@ -167,7 +167,7 @@ def test_a_run_without_an_end_says_how_to_go_on_text() -> None:
     assert outcome(process=begun) == "still under way"
     assert outcome(event("process", process=begun)) == "still under way"
     assert outcome(process=away) == "no end yet: ask elsewhere"
-    assert outcome(event("resumed", by="r2")) == "was cut; went on as r2"
+    assert outcome(event("resumed", by="r2")) == "was cut; continued as r2"
     assert outcome(event("end", status=3, text="stopped"), process=begun) == "exit 3: stopped"
 
 

@@ -195,7 +195,7 @@ def test_a_known_kind_is_asked_for_first(tmp_path: Path) -> None:
     made: list[Any] = []
     trust = Trust(HostKeyPlace("gpu01", 22, "gpu01", (str(tmp_path / "known_hosts"),)), False)
     types = ("ssh-ed25519", "rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
-    assert _ordered(types, trust.place.names.kinds)[:2] == ("rsa-sha2-512", "rsa-sha2-256")
+    assert _ordered(types, trust.target.names.kinds)[:2] == ("rsa-sha2-512", "rsa-sha2-256")
     line = SimpleNamespace(settimeout=lambda _: None, close=lambda: None)
     made.append(trust.transport(line))
     assert isinstance(made[0], BoundedTransport)

@@ -250,7 +250,7 @@ def test_once_it_is_resumed_a_run_says_so_and_sends_nobody_back(status: int | No
     said = "stopped from outside: hosts finish what they have begun; next: rackwright resume"
     end = [event("end", status=status, text=said)] if status else []
     first = run(switching("h1"), *end, event("resumed", by="r2"))
-    assert shown_outcome(first).endswith("; went on as r2")
+    assert shown_outcome(first).endswith("; continued as r2")
     assert "resume" not in shown_outcome(first)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.adapter.ssh.open_files import A_HOST, BESIDES, UNLIMITED, allow_open_files, room_for
+from rackwright.adapter.ssh.open_files import A_HOST, OTHERS, UNLIMITED, allow_open_files, room_for
 from rackwright.messages import RackwrightError
 
 LIMITS = st.integers(64, 10**6)
@@ -17,7 +17,7 @@ LIMITS = st.integers(64, 10**6)
 @given(soft=LIMITS, more=st.integers(0, 10**6), hosts=st.integers(1, 5000))
 def test_there_is_room_for_all_or_nothing_is_connected(soft: int, more: int, hosts: int) -> None:
     hard = soft + more
-    if hard < hosts * A_HOST + BESIDES:
+    if hard < hosts * A_HOST + OTHERS:
         with pytest.raises(RackwrightError, match=f"connections to {hosts} hosts .* ulimit -Hn"):
             room_for(soft, hard, hosts)
     else:

@@ -21,8 +21,8 @@ def glance() -> HostStatus:
 
 def with_spec(seen: HostStatus, **changed: Any) -> HostStatus:
     own = seen.endpoints["llm"]
-    spec = {**own.seen.spec, **changed}
-    return replace(seen, endpoints={"llm": EndpointStatus(replace(own.seen, spec=spec))})
+    spec = {**own.observed.spec, **changed}
+    return replace(seen, endpoints={"llm": EndpointStatus(replace(own.observed, spec=spec))})
 
 
 def back(own: HostSettings, peers: dict[str, HostStatus]) -> list[str]:
@@ -48,7 +48,7 @@ def test_other_options_than_the_groups_are_held_with_their_names() -> None:
 def test_a_group_in_the_middle_of_a_rollout_has_no_one_release() -> None:
     seen = glance()
     [text] = back(settings(), {"a": seen, "b": with_spec(seen, serving="0123456789ab"), "c": seen})
-    release = seen.endpoints["llm"].seen.proven
+    release = seen.endpoints["llm"].observed.proven
     assert f"2 different releases (a, c: {release}; b: {release})" in text
 
 
@@ -57,7 +57,7 @@ def test_peers_that_do_not_serve_what_they_have_proven_do_not_count() -> None:
     own = seen.endpoints["llm"]
     changes: tuple[dict[str, Any], ...] = ({"health": 503}, {"active": "failed"}, {"proven": "0123456789ab"})
     for changed in changes:
-        other = replace(seen, endpoints={"llm": replace(own, seen=replace(own.seen, **changed))})
+        other = replace(seen, endpoints={"llm": replace(own, observed=replace(own.observed, **changed))})
         assert place_of("llm", {"a": other}) == EndpointOfPeers()
     assert back(settings(engine={"max_batch_size": 77}), {}) == []
     assert lock_of(settings().all_endpoints, {"llm": EndpointOfPeers()}) == Lock()
@@ -65,10 +65,10 @@ def test_peers_that_do_not_serve_what_they_have_proven_do_not_count() -> None:
 
 def test_who_serves_with_it_counts_though_it_waits_for_the_host_that_comes_back() -> None:
     seen = glance()
-    own = replace(seen.endpoints["llm"].seen, active="activating", health=None, running=None)
+    own = replace(seen.endpoints["llm"].observed, active="activating", health=None, running=None)
     waits = replace(seen, endpoints={"llm": EndpointStatus(own)})
     assert place_of("llm", {"a": waits}).served == ()
-    [group] = place_of("llm", {"a": waits}, mates=("a", "b")).served
+    [group] = place_of("llm", {"a": waits}, together=("a", "b")).served
     assert group.hosts == ("a",)
     unproven = replace(seen, endpoints={"llm": EndpointStatus(replace(own, current="0123456789ab"))})
-    assert place_of("llm", {"a": unproven}, mates=("a", "b")).served == ()
+    assert place_of("llm", {"a": unproven}, together=("a", "b")).served == ()

@@ -23,7 +23,7 @@ def pictures() -> dict[str, Any]:
 
 
 def test_the_live_view_is_what_the_screen_draws_today(pictures: dict[str, Any]) -> None:
-    drawn = pictures["live_view"](read_record(pictures["kept"]()))
+    drawn = pictures["live_view"](read_record(pictures["stored_record"]()))
     assert pictures["LIVE"].read_text() == drawn, "next: python scripts/pictures.py"
 
 
@@ -34,14 +34,14 @@ def test_the_report_was_photographed_as_it_is_today(pictures: dict[str, Any]) ->
 
 
 def test_the_record_is_of_a_rollout_that_went_well(pictures: dict[str, Any]) -> None:
-    timeline = timeline_of(read_record(pictures["kept"]()))
+    timeline = timeline_of(read_record(pictures["stored_record"]()))
     assert timeline.status == 0
     assert len(timeline.waves) == 3
     assert {str(host.state) for host in timeline.hosts.values()} == {"switched"}
 
 
 def test_a_record_is_kept_without_its_machine(pictures: dict[str, Any]) -> None:
-    text = pictures["kept"]().read_text()
+    text = pictures["stored_record"]().read_text()
     assert set(re.findall(r'"who": "([^"]*)"', text)) == {pictures["WHO"]}
     assert not re.search(r'"(?:process|deploy|data|inventory)": ', text)
 

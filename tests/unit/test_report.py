@@ -76,7 +76,7 @@ def test_bars_lie_within_the_run() -> None:
     for host in timeline.hosts.values():
         found = bars(timeline, host)
         assert [bar.phase for bar in found if bar.phase != "waiting"][:3] == ["downloading", "draining", "loading"]
-        assert all(bar.left >= 0 and bar.left + bar.width <= 100.1 for bar in found)
+        assert all(bar.offset >= 0 and bar.offset + bar.width <= 100.1 for bar in found)
     assert [mark.name for mark in wave_marks(timeline)] == ["canaries", "wave 1", "wave 2"]
     assert ticks(timeline)[0] == (0.0, "0 s")
     assert len(ticks(timeline)) <= 9
@@ -101,7 +101,7 @@ def test_labels_of_waves_do_not_overlap(count: int, wave: int) -> None:
         own = [mark for mark in marks if mark.lane == lane]
         for first, then in pairwise(own):
             # 7 of a track's 700 pixels a character.
-            assert first.left + len(first.name) <= then.left, (first, then)
+            assert first.offset + len(first.name) <= then.offset, (first, then)
     read = Reader(page(timeline_of(made_up(count, wave)), "r"))
     labels = [attributes for _, attributes in read.tags if attributes.get("class") == "wave"]
     assert len(labels) == sum(mark.lane is not None for mark in marks) > 1

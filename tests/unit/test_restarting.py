@@ -63,5 +63,5 @@ def test_nobody_is_waited_for_when_the_time_is_over(monkeypatch: pytest.MonkeyPa
 def test_the_text_says_why_it_waits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     waited(monkeypatch, {"b1": AWAY, "b2": Reply(("after no",))}, {"b1": Reply(("after no",))})
     said = capsys.readouterr().out
-    assert "b1 was told to restart, and is not back: cannot be reached: connection refused; waiting" in said
+    assert "b1 got the order to restart, and is not back: cannot be reached: connection refused; waiting" in said
     assert "b2" not in said

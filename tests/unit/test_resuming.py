@@ -12,7 +12,7 @@ from rackwright.processes import this_process
 from rackwright.record.cause import Cause
 from rackwright.record.journal import Event
 from rackwright.record.record import Record, record_of
-from rackwright.rollout.resuming import Rest, hurt_hosts, rest_of
+from rackwright.rollout.resuming import Rest, rest_of, unrecovered_hosts
 from tests import texts
 from tests.refused import refused
 
@@ -168,7 +168,7 @@ def test_where_rolling_back_failed_a_resume_names_the_host_and_what_to_do() -> N
     with refused("RW0812", "on h1: ", "rackwright status /s/i.py --limit h1"):
         rest_of(lost(None))
     served = lost(OLD)
-    assert hurt_hosts(served) == ["h1"]
+    assert unrecovered_hosts(served) == ["h1"]
     assert rest_of(served) == Rest("rolling back", ("h1",), {"h1": OLD})
 
 

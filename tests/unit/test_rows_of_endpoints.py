@@ -55,7 +55,7 @@ def two(said: bool = True) -> list[Event]:
 def test_no_endpoints_answer_takes_the_place_of_anothers(said: bool) -> None:
     (host,) = timeline_of(two(said)).hosts.values()
     assert {key: row.figure for key, row in host.rows.items()} == {("eagle", DRAFTS): 1.0, ("plain", DRAFTS): 4.0}
-    assert host.said == f"proved: plain: {DRAFTS}: {PLAIN['seen']}"
+    assert host.message == f"proved: plain: {DRAFTS}: {PLAIN['seen']}"
 
 
 def test_the_report_shows_both() -> None:

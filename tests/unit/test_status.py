@@ -74,7 +74,7 @@ def test_an_endpoint_as_it_was_left_has_not_moved() -> None:
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
-        ({"enabled": False}, "does not start at boot any more"),
+        ({"enabled": False}, "no longer starts at boot"),
         ({"unit": None}, "its unit is gone"),
         ({"needs_reload": True}, "systemd has not read it again"),
         ({"unit_same": False}, "its unit is not its release's"),
@@ -241,7 +241,7 @@ def test_boot_units_that_were_disabled_are_drift_text() -> None:
     disabled = replace(reading[ENDPOINT], boot_enabled=False)
     found = said(HostReading({**reading.by_concern, RECORD.name: owned, ENDPOINT.name: disabled}))
     assert [(one.verdict, one.text) for one in found] == [
-        ("moved", "the endpoints do not start at boot any more: rackwright-boot.service is not enabled")
+        ("moved", "the endpoints no longer start at boot: rackwright-boot.service is not enabled")
     ]
     assert said(HostReading({**reading.by_concern, RECORD.name: reading[RECORD] - boot, ENDPOINT.name: disabled})) == []
 
@@ -359,7 +359,7 @@ def test_health_in_one_word(changed: dict[str, str], health: str) -> None:
         ({"files": ""}, "were changed"),
         ({"unit": "other"}, "its unit is not its release's"),
         ({"unit": ""}, "its unit is gone"),
-        ({"UnitFileState": "disabled"}, "does not start at boot"),
+        ({"UnitFileState": "disabled"}, "no longer starts at boot"),
         ({"running": "0123456789ab c d"}, "release 0123456789ab runs"),
         ({"proven": "0123456789ab"}, "release 0123456789ab is the proven one"),
         ({"health": "503"}, "/health answers 503"),

@@ -69,9 +69,9 @@ def test_where_a_host_stands_while_it_switches() -> None:
         add_event(timeline, event(*args, **fields))
         return host.state, host.phase
 
-    assert (host.state, host.phase, host.said) == (WAITING, WAITING, "for its turn: canaries")
+    assert (host.state, host.phase, host.message) == (WAITING, WAITING, "for its turn: canaries")
     assert after(2, "host", host="h1", state="switching") == (RunState.SWITCHING, PROVING)
-    assert "turn" not in host.said
+    assert "turn" not in host.message
     assert after(3, "job", **job, state="began") == (RunState.SWITCHING, DRAINING), "its hook may run now"
     assert after(4, "progress", host="h1", job="switch-llm", phase=DRAINING, text="draining: 1") == (
         RunState.SWITCHING,
@@ -86,9 +86,9 @@ def test_where_a_host_stands_while_it_switches() -> None:
     assert after(8, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s")[1] == ROLLING_BACK
     add_event(timeline, event(9, "row", host="h1", row="a chat answer", mark="proved"))
     assert (host.phase, host.rows) == (ROLLING_BACK, {})
-    assert host.said.startswith("proved: a chat answer")
+    assert host.message.startswith("proved: a chat answer")
     assert after(10, "host", host="h1", state="rolled back", text="why\nmore") == ("rolled back", "")
-    assert (host.took, host.said, host.errors) == (8, "why", ["why\nmore"])
+    assert (host.took, host.message, host.errors) == (8, "why", ["why\nmore"])
     assert timeline.hosts["h2"].state == WAITING
     assert timeline.wave == 1
 

@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         plan = BenchPlan(suite, Path(args.suite).stem, prompts, args.tokenizer or "")
         name = endpoint_of(entry, args.endpoint)
         work = compared_work(args, plan, entry, name, root, limits) if args.compare else plain_work(plan, name, limits)
-        if not args.yes and not agreed(work.asked.replace(HOST, f"{entry.name} {name}")):
+        if not args.yes and not agreed(work.question.replace(HOST, f"{entry.name} {name}")):
             print("nothing was done", file=sys.stderr)
             return ExitCode.ERROR
         return begun(args, entry, work, root, [(rule, earlier.get(rule.run)) for rule in rules])
@@ -126,7 +126,7 @@ def limits_of(args: argparse.Namespace) -> Limits:
 class Work:
     """What is to be measured on a connected host."""
 
-    asked: str
+    question: str
     """The question before it is begun; HOST in it stands for host and endpoint."""
     begin: Mapping[str, str]
     """What the record's first event says of it."""
@@ -143,8 +143,8 @@ def plain_work(plan: BenchPlan, name: str, limits: Limits) -> Work:
         return measure(plan, Measuree(one, name, endpoint), python, record, say, limits)
 
     rounds = f", at most {counted(limits.most, 'round')} of it" if limits.most > 1 else ""
-    asked = f"This sends {plan.in_words()}{rounds}, to {HOST}, beside what its clients send."
-    return Work(asked, {"endpoint": name}, len(plan.cells), carry_out)
+    question = f"This sends {plan.in_words()}{rounds}, to {HOST}, beside what its clients send."
+    return Work(question, {"endpoint": name}, len(plan.cells), carry_out)
 
 
 def compared_work(
@@ -163,8 +163,8 @@ def compared_work(
         refuse_forced(f"{entry.name} {name}, {one}", settings.all_endpoints[name].environment)
 
     def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
-        place = TrialEndpoint(one, name, declared.steps, say)
-        work = Comparison(plan, place, variants, python, record, say, {})
+        endpoint = TrialEndpoint(one, name, declared.steps, say)
+        work = Comparison(plan, endpoint, variants, python, record, say, {})
         try:
             work.carry_out(limits)
         finally:
@@ -172,14 +172,18 @@ def compared_work(
                 text = verdict(other, names[0], shares)
                 append(record, "verdict", text=text, variant=other, against=names[0])
                 say(text)
-        return {called(cell, one): pooled(rounds) for one, own in work.found.items() for cell, rounds in own.items()}
+        return {
+            called(cell, one): pooled(rounds)
+            for one, rounds_of in work.found.items()
+            for cell, rounds in rounds_of.items()
+        }
 
     cost = estimated(plan, names, limits.most, switch_time(records(root)))
-    asked = (
+    question = (
         f"This takes {HOST} out of service, and switches it to each variant and back, in {cost}. What serves now "
         "serves again at the end, whatever happens."
     )
-    return Work(asked, {"endpoint": name, "compare": args.compare}, len(plan.cells) * len(names), carry_out)
+    return Work(question, {"endpoint": name, "compare": args.compare}, len(plan.cells) * len(names), carry_out)
 
 
 def begun(
@@ -192,8 +196,8 @@ def begun(
     """Measure with a record open, end it and judge it; returns the exit status."""
     python = ready_python(say)
     record = new_record(root, BENCH)
-    asked = {"suite": args.suite, **work.begin}
-    append(record, "begin", **beginning(Path(args.inventory).absolute(), root, [entry.name], BENCH, asked))
+    options = {"suite": args.suite, **work.begin}
+    append(record, "begin", **beginning(Path(args.inventory).absolute(), root, [entry.name], BENCH, options))
     status, text = ExitCode.ERROR, "stopped from outside: the cells that were measured stay"
     try:
         with connected([entry]) as (one,):
@@ -264,14 +268,14 @@ def unlike(one: Bench, other: Bench) -> list[str]:
     return [f"not the same in both: {', '.join(named)}"] if named else []
 
 
-def endpoint_of(entry: InventoryHost, asked: str | None) -> str:
+def endpoint_of(entry: InventoryHost, wanted: str | None) -> str:
     """Return the endpoint that is meant. Raises SettingsError with the names of all endpoints."""
-    known = list(entry.settings.all_endpoints)
-    if asked in known or (asked is None and len(known) == 1):
-        return asked or known[0]
-    hint = nearest(asked, known) if asked else ""
-    told = f"has no endpoint {asked}{hint}" if asked else "has several endpoints"
-    raise SettingsError(f"{entry.name} {told}; next: --endpoint {'|'.join(known)}", code="RW1020")
+    names = list(entry.settings.all_endpoints)
+    if wanted in names or (wanted is None and len(names) == 1):
+        return wanted or names[0]
+    hint = nearest(wanted, names) if wanted else ""
+    problem = f"has no endpoint {wanted}{hint}" if wanted else "has several endpoints"
+    raise SettingsError(f"{entry.name} {problem}; next: --endpoint {'|'.join(names)}", code="RW1020")
 
 
 def say(text: str) -> None:

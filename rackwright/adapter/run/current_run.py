@@ -72,19 +72,19 @@ def has_executed(state: State) -> bool:
     return state.current_stage >= StateStage.Execute
 
 
-def last_words(state: State, said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield what is still to report of hosts. said: what their switch has reported of them."""
+def last_words(state: State, reported: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what is still to report of hosts. reported: what their switch has reported of them."""
     if not state.initialised:
         return
     finished = state.current_stage == StateStage.Disconnect
     for host in state.inventory:
-        if state.is_host_in_limit(host) and (word := _last_word(host, said.get(host.name), finished)):
-            yield host.name, word
+        if state.is_host_in_limit(host) and (last := _last_word(host, reported.get(host.name), finished)):
+            yield host.name, last
 
 
-def _last_word(host: Host, said: str | None, finished: bool) -> str | None:
+def _last_word(host: Host, reported: str | None, finished: bool) -> str | None:
     if host in host.state.failed_hosts:
         if host not in host.state.activated_hosts:
             return RunState.UNREACHABLE
-        return RunState.NOT_STAGED if said is None else RunState.NOT_CONVERGED if said in ENDED_WELL else None
-    return RunState.DONE if said is None and finished else None
+        return RunState.NOT_STAGED if reported is None else RunState.NOT_CONVERGED if reported in ENDED_WELL else None
+    return RunState.DONE if reported is None and finished else None

@@ -53,7 +53,7 @@ class _Noted:
 class _Deploy:
     """What the deploy file of a run declares, by host."""
 
-    known: dict[str, Declared] = field(default_factory=dict)
+    by_host: dict[str, Declared] = field(default_factory=dict)
     """All of it, from before the run."""
     noted: dict[str, _Noted] = field(default_factory=dict)
     declares_only: bool = False
@@ -90,8 +90,8 @@ def say_settings(section: str, arguments: Mapping[str, Any]) -> None:
     """Note what a call says of its own settings. section: its section; empty for keys of the top level."""
     if arguments:
         _learn(current_host)
-        said = _of(current_host.state, current_host.name).arguments
-        said.update({section: {**said.get(section, {}), **arguments}} if section else arguments)
+        arguments_of = _of(current_host.state, current_host.name).arguments
+        arguments_of.update({section: {**arguments_of.get(section, {}), **arguments}} if section else arguments)
 
 
 def implies(caller: str, step: str) -> bool:
@@ -110,7 +110,7 @@ def _learn(host: Host) -> None:
     """
     deploy = host.state.current_deploy_filename
     run = part_of(host.state, _Deploy)
-    if host.name in run.known or run.declares_only or not deploy:
+    if host.name in run.by_host or run.declares_only or not deploy:
         return
     real = host.state.inventory.get_host(host.name)
     root = Path(deploy).resolve().parent
@@ -120,7 +120,7 @@ def _learn(host: Host) -> None:
     if "endpoint" in found[host.name] and not settings.all_endpoints and (root / "group_vars").is_dir():
         raise SettingsError(f"{deploy}: {PLAIN}", code="RW1317")
     _refuse_wrong(Path(deploy), found, {host.name: settings})
-    run.known[host.name] = found[host.name]
+    run.by_host[host.name] = found[host.name]
 
 
 def is_declaring(host: Host) -> bool:
@@ -130,18 +130,18 @@ def is_declaring(host: Host) -> bool:
 
 def declared_of(host: Host) -> Declared:
     """Return what deploy.py declares for a host of this run: all of it, also while it is still being called."""
-    return part_of(host.state, _Deploy).known.get(host.name) or _noted_so_far(host)
+    return part_of(host.state, _Deploy).by_host.get(host.name) or _noted_so_far(host)
 
 
 def steps_known(host: Host) -> tuple[str, ...]:
     """Return the steps of a host, when all are known before the first runs; none in a foreign deploy."""
-    found = part_of(host.state, _Deploy).known.get(host.name)
+    found = part_of(host.state, _Deploy).by_host.get(host.name)
     return found.steps if found else ()
 
 
 def remember(declared: Mapping[str, Declared]) -> None:
     """Keep what the deploy file of the current run declares."""
-    part_of(current_state(), _Deploy).known.update(declared)
+    part_of(current_state(), _Deploy).by_host.update(declared)
 
 
 def _noted_so_far(host: Host) -> Declared:
@@ -200,7 +200,8 @@ def says_something(file: Path) -> bool:
     except (SyntaxError, ValueError, OSError):
         return True
     return any(
-        _name(call) in WITH_SETTINGS and any(word.arg not in (None, "wait") for word in call.keywords) for call in calls
+        _name(call) in WITH_SETTINGS and any(keyword.arg not in (None, "wait") for keyword in call.keywords)
+        for call in calls
     )
 
 
@@ -209,20 +210,20 @@ def _name(call: ast.Call) -> str:
 
 
 def overlay_arguments(
-    entry: InventoryHost, declared: Declared, deploy: Path, known: Known | None = None
+    entry: InventoryHost, declared: Declared, deploy: Path, checked: Known | None = None
 ) -> InventoryHost:
     """Return a host with its deploy file's arguments applied. Raises InvalidSettingsError with every problem at once.
 
-    known: settings of other hosts that were found right.
+    checked: settings of other hosts that were found right.
     """
-    return overlaid(entry, declared.arguments, Origin(str(deploy)), known)
+    return overlaid(entry, declared.arguments, Origin(str(deploy)), checked)
 
 
 def overlay_all(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared], deploy: Path) -> list[InventoryHost]:
     """Do the same for hosts of one site; a host of which nothing is declared stays unchanged."""
-    known = Known(hosts[0].root) if hosts else None
+    checked = Known(hosts[0].root) if hosts else None
     return [
-        overlay_arguments(entry, declared[entry.name], deploy, known) if entry.name in declared else entry
+        overlay_arguments(entry, declared[entry.name], deploy, checked) if entry.name in declared else entry
         for entry in hosts
     ]
 
@@ -230,16 +231,16 @@ def overlay_all(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]
 def _refuse_wrong(deploy: Path, declared: Mapping[str, Declared], settings: Mapping[str, HostSettings]) -> None:
     wrong: dict[StepProblem, list[str]] = {}
     found: dict[tuple[int, int], list[StepProblem]] = {}
-    for host, own in declared.items():
-        alike = id(own), id(settings[host])  # shared by hosts with equal settings
+    for host, calls in declared.items():
+        alike = id(calls), id(settings[host])  # shared by hosts with equal settings
         if alike not in found:
-            found[alike] = problems_of(own, settings[host])
+            found[alike] = problems_of(calls, settings[host])
         for problem in found[alike]:
             wrong.setdefault(problem, []).append(host)
     if wrong:
-        told = [f"  {coded(*problem)} ({', '.join(hosts)})" for problem, hosts in wrong.items()]
+        problems = [f"  {coded(*problem)} ({', '.join(hosts)})" for problem, hosts in wrong.items()]
         raise SettingsError(
-            "\n".join([f"{deploy}: its steps cannot be carried out; nothing was done:", *told]), code="RW1303"
+            "\n".join([f"{deploy}: its steps cannot be carried out; nothing was done:", *problems]), code="RW1303"
         )
 
 

@@ -33,20 +33,20 @@ def reads_of(deploy: Path) -> frozenset[str] | None:
 
 
 def alike_to(deploy: Path, hosts: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[int, list[str]]]:
-    """Return the hosts that a deploy file cannot tell apart, by name, with the place of the first in `hosts`."""
+    """Return the hosts that a deploy file cannot tell apart, by name, with the index of the first in `hosts`."""
     keys = reads_of(deploy)
     if keys is None:
-        return [(place, [name]) for place, (name, _) in enumerate(hosts)]
+        return [(index, [name]) for index, (name, _) in enumerate(hosts)]
     found: dict[str, list[tuple[Any, int, list[str]]]] = {}
-    for place, (name, data) in enumerate(hosts):
+    for index, (name, data) in enumerate(hosts):
         values = [(key, key in data, data.get(key)) for key in sorted(keys)]
         bucket = found.setdefault(repr(values), [])  # which values with other secrets have too: they are masks in it
-        names = next((names for seen, _, names in bucket if seen == values), None)
+        names = next((names for other, _, names in bucket if other == values), None)
         if names is None:
-            bucket.append((values, place, [name]))
+            bucket.append((values, index, [name]))
         else:
             names.append(name)
-    return sorted((place, names) for bucket in found.values() for _, place, names in bucket)
+    return sorted((index, names) for bucket in found.values() for _, index, names in bucket)
 
 
 class _Sources:
@@ -92,7 +92,7 @@ def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
             if inner not in body:
                 yield from _run_nodes(inner)
     elif isinstance(node, ast.Call):
-        for argument in [*node.args, *(word.value for word in node.keywords)]:
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             yield from _run_nodes(argument)
 
 

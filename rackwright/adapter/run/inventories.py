@@ -149,13 +149,13 @@ def limited(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str
 
 def refuse_half_groups(hosts: Sequence[InventoryHost], chosen: Iterable[str]) -> None:
     """Raise SettingsError, with the right --limit, when a run would touch some hosts of an endpoint and not others."""
-    told = [
+    problems = [
         f"{', '.join(group.hosts)} serve endpoint {group.endpoint} together, and {', '.join(missing)} is not chosen; "
         f"next, the same command with {' '.join(f'--limit {host}' for host in group.hosts)}"
         for group, missing in left_out(hosts, chosen).items()
     ]
-    if told:
-        raise SettingsError("\n".join([*told, "nothing was done"]), code="RW1330")
+    if problems:
+        raise SettingsError("\n".join([*problems, "nothing was done"]), code="RW1330")
 
 
 def _matches(entry: InventoryHost, pattern: str) -> bool:
@@ -164,11 +164,11 @@ def _matches(entry: InventoryHost, pattern: str) -> bool:
 
 def tell(lines: Iterable[str]) -> None:
     """Say what was left out of an inventory, once a command however often it is loaded."""
-    said = _inventories().left_out
-    for line in lines:
-        if line not in said:
-            said.add(line)
-            logger.warning(line)
+    printed = _inventories().left_out
+    for message in lines:
+        if message not in printed:
+            printed.add(message)
+            logger.warning(message)
 
 
 def settings_of(host: Host) -> HostSettings:
@@ -176,34 +176,34 @@ def settings_of(host: Host) -> HostSettings:
 
     Raises SettingsError when they are not valid.
     """
-    known = part_of(host.state, Inventories)
-    if host.name in known.settings:  # by name: `pyinfra.host` is one object for all hosts
-        return known.settings[host.name]
-    lock = known.locks.get(host.name, Lock())
+    inventories = part_of(host.state, Inventories)
+    if host.name in inventories.settings:  # by name: `pyinfra.host` is one object for all hosts
+        return inventories.settings[host.name]
+    lock = inventories.locks.get(host.name, Lock())
     if isinstance(lock, SettingsError):
         raise lock
     found = pinned(_loaded_settings(host), lock)
     if not is_declaring(host):
-        known.settings[host.name] = found
+        inventories.settings[host.name] = found
     return found
 
 
 def groups_of(host: Host) -> tuple[str, ...]:
     """Return the groups that an inventory itself lists for a host; pyinfra adds some of its own."""
-    known = part_of(host.state, Inventories).entry(host.name)
-    return known.groups if known else ()
+    entry = part_of(host.state, Inventories).entry(host.name)
+    return entry.groups if entry else ()
 
 
 def _loaded_settings(host: Host) -> HostSettings:
     """Return what `check` sees; for a host of a foreign inventory, what its deploy file says, and defaults."""
-    known = part_of(host.state, Inventories).entry(host.name)
-    if known:
-        return known.settings
+    entry = part_of(host.state, Inventories).entry(host.name)
+    if entry:
+        return entry.settings
     if any(host.name in names for names in _inventories().refused.values()):
         raise SettingsError(f"{host.name}: the settings are not valid; next: rackwright check INVENTORY", code="RW1325")
     deploy = Path(host.state.current_deploy_filename or "deploy.py")
-    said = declared_of(host).arguments
-    return standalone(host.name, said, Origin(str(deploy)), deploy.resolve().parent).settings
+    values = declared_of(host).arguments
+    return standalone(host.name, values, Origin(str(deploy)), deploy.resolve().parent).settings
 
 
 def _inventories() -> Inventories:

@@ -75,14 +75,14 @@ def _no_match(option: str, pattern: str, names: Sequence[str]) -> str:
 @contextmanager
 def given(data: Mapping[str, Any]) -> Iterator[None]:
     """Let `--data` of a command that does not run pyinfra count for the inventories that it loads."""
-    known = part_of(current_state(), Inventories)
-    before = dict(known.data)
-    known.data.update(data)
+    inventories = part_of(current_state(), Inventories)
+    before = dict(inventories.data)
+    inventories.data.update(data)
     try:
         yield
     finally:
-        known.data.clear()
-        known.data.update(before)
+        inventories.data.clear()
+        inventories.data.update(before)
 
 
 def data_given() -> dict[str, Any]:
@@ -94,7 +94,7 @@ def data_given() -> dict[str, Any]:
 def data_words(data: Mapping[str, Any]) -> list[str]:
     """Return the arguments for a process that loads the inventory again; `data` wins over what was typed."""
     given_too = {**data_given(), **data}
-    return [word for key, value in given_too.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    return [argument for key, value in given_too.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
 
 
 def current() -> Options | None:
@@ -111,7 +111,7 @@ def current() -> Options | None:
         yes=bool(typed["yes"]),
         no_wait=bool(typed["no_wait"]),
         connects=tuple(typed["operations"]) != ("debug-inventory",),
-        deploy=next((word for word in typed["operations"][:1] if word.endswith(".py")), None),
+        deploy=next((argument for argument in typed["operations"][:1] if argument.endswith(".py")), None),
     )
 
 
@@ -157,7 +157,7 @@ def _data(typed: Mapping[str, Any]) -> dict[str, Any]:
     # Imported here, since it patches the whole process for gevent: right in pyinfra's own command, wrong in ours.
     from pyinfra_cli.util import parse_cli_arg  # noqa: PLC0415
 
-    values = {key: parse_cli_arg(value) for key, value in (word.split("=", 1) for word in typed["data"] or ())}
+    values = {key: parse_cli_arg(value) for key, value in (pair.split("=", 1) for pair in typed["data"] or ())}
     for key in ("ssh_user", "ssh_key", "ssh_port"):
         if typed.get(key):
             values[key] = typed[key]

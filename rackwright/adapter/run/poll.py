@@ -55,11 +55,11 @@ class Reply:
 def poll(
     entries: Sequence[InventoryHost],
     script: Callable[[InventoryHost], str],
-    meanwhile: Callable[[], object] = lambda: None,
+    while_waiting: Callable[[], object] = lambda: None,
 ) -> dict[str, Reply]:
     """Run each host's script, as root; replies by host name, one for every host.
 
-    meanwhile: what this machine has to do while it waits for theirs.
+    while_waiting: what this machine has to do while it waits for theirs.
     """
     if not entries:
         return {}
@@ -76,7 +76,7 @@ def poll(
     scripts = {entry.name: script(entry) for entry in entries}
     replies, threads = _side_by_side(names, lambda name: _ask(inventory.get_host(name), scripts[name]))
     with waiting(lambda: listed([name for name, reply in replies.items() if not reply.done()], len(names))):
-        meanwhile()
+        while_waiting()
         found = {name: reply.result() for name, reply in replies.items()}
     for thread in threads:
         # One that ends after gevent has patched says so aloud.
@@ -205,5 +205,5 @@ def _lines(output: bytes) -> list[str]:
 def _why(errors: Sequence[str], output: Sequence[str]) -> str:
     from rackwright.remote.sudo_errors import why_refused  # noqa: PLC0415 - only for what goes wrong
 
-    said = [line for line in errors if line]
-    return why_refused(errors, output) or f"could not be read: {said[-1] if said else 'it printed nothing'}"
+    printed = [text for text in errors if text]
+    return why_refused(errors, output) or f"could not be read: {printed[-1] if printed else 'it printed nothing'}"

@@ -44,9 +44,9 @@ def offline(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
 
 def main() -> None:
     """Print the names of the hosts that can be reached, as JSON."""
-    asked = json.load(sys.stdin)
-    with given(asked["data"]):
-        entries = [entry for entry in hosts_named(sys.argv[1], asked["hosts"]) if entry.name in asked["hosts"]]
+    request = json.load(sys.stdin)
+    with given(request["data"]):
+        entries = [entry for entry in hosts_named(sys.argv[1], request["hosts"]) if entry.name in request["hosts"]]
         print(json.dumps(reachable(entries)))
 
 

@@ -95,17 +95,19 @@ class PatientClient(SSHClient):
         if outer is not None:
             self._connect_hop(hostname, {**arguments, **outer.arguments})
             return
-        own = Checking(arguments.get(f"{_OURS}strict_host_key_checking"), arguments.get(f"{_OURS}known_hosts_file"))
-        with checked_by(own):
+        checking = Checking(
+            arguments.get(f"{_OURS}strict_host_key_checking"), arguments.get(f"{_OURS}known_hosts_file")
+        )
+        with checked_by(checking):
             patiently(lambda: self._connect(hostname, arguments))
 
     def _connect(self, hostname: str, arguments: Mapping[str, Any]) -> None:
         question = _question(hostname, arguments)
-        said = _said(question)
-        if said.options:
+        answer = _answer(question)
+        if answer.options:
             from rackwright.adapter.ssh.logins import adapted  # noqa: PLC0415 - few machines configure ssh
 
-            arguments = {**arguments, **adapted(said, question, arguments)}
+            arguments = {**arguments, **adapted(answer, question, arguments)}
         try:
             super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
         except SSHException as error:
@@ -121,7 +123,7 @@ class PatientClient(SSHClient):
             if isinstance(error, SSHException) and "banner" not in str(error):
                 raise
             why = str(error) or type(error).__name__
-            raise HopRefusedError(f"jump host {hostname} lets nobody in for now ({why}); its MaxStartups?") from error
+            raise HopRefusedError(f"jump host {hostname} refuses logins for now ({why}); its MaxStartups?") from error
 
     def parse_config(
         self,
@@ -131,42 +133,44 @@ class PatientClient(SSHClient):
         strict_host_key_checking: str | None = None,
     ) -> Any:
         """Return what a connection needs, from the host's ssh settings, in the order that pyinfra's client expects."""
-        known: dict[str, Any] = dict(initial_cfg or {})
-        question = _question(hostname, {**known, f"{_OURS}config_file": ssh_config_file})
-        said, checking = _said(question), _OUTER.get() or Checking(strict_host_key_checking, None)
-        place = place_for(question, said, checking.known_hosts)
-        trust = Trust(place, checking.strict == "accept-new", said.is_set("hashknownhosts", "yes"))
-        found = {**known, "port": place.port, "transport_factory": trust.transport}
-        if not said.options:
-            return place.address, found, False, trust, (), 0, None
+        options: dict[str, Any] = dict(initial_cfg or {})
+        question = _question(hostname, {**options, f"{_OURS}config_file": ssh_config_file})
+        answer, checking = _answer(question), _OUTER.get() or Checking(strict_host_key_checking, None)
+        target = place_for(question, answer, checking.known_hosts)
+        trust = Trust(target, checking.strict == "accept-new", answer.is_set("hashknownhosts", "yes"))
+        found = {**options, "port": target.port, "transport_factory": trust.transport}
+        if not answer.options:
+            return target.address, found, False, trust, (), 0, None
         from rackwright.adapter.ssh.logins import agent_of, keys_of  # noqa: PLC0415 - few machines configure ssh
 
-        found |= keys_of(said, question, known)
-        if user := known.get("username") or said.get("user"):
+        found |= keys_of(answer, question, options)
+        if user := options.get("username") or answer.get("user"):
             found["username"] = user
-        if not known.get("sock"):
-            found["sock"] = self._way(question, said, place, found)
-        forwards = said.get("forwardagent", "no") != "no"
-        return place.address, found, forwards, trust, (), int(said.get("serveraliveinterval") or 0), agent_of(said)
+        if not options.get("sock"):
+            found["sock"] = self._way(question, answer, target, found)
+        forwards = answer.get("forwardagent", "no") != "no"
+        return target.address, found, forwards, trust, (), int(answer.get("serveraliveinterval") or 0), agent_of(answer)
 
-    def _way(self, question: SshQuestion, said: SshAnswer, place: HostKeyPlace, known: Mapping[str, Any]) -> Any:
+    def _way(self, question: SshQuestion, answer: SshAnswer, target: HostKeyPlace, options: Mapping[str, Any]) -> Any:
         """Open what leads to the host's sshd: a program, its last jump host, or None for a plain connection."""
         from rackwright.adapter.ssh import jumps  # noqa: PLC0415 - few machines configure ssh
 
-        if said.get("proxycommand"):
-            return jumps.program(said, question, place.address, place.port, known.get("username") or getpass.getuser())
+        if answer.get("proxycommand"):
+            return jumps.program(
+                answer, question, target.address, target.port, options.get("username") or getpass.getuser()
+            )
         way: Any = None
-        chain = jumps.chain_of(said, question)
+        chain = jumps.chain_of(answer, question)
         for hop, following in zip(chain, (*chain[1:], None), strict=False):
             one = PatientClient()
             login = {key: value for key, value in (("username", hop.user), ("port", hop.port), ("sock", way)) if value}
-            file = {f"{_OURS}config_file": question.file, "timeout": known.get("timeout")}
+            file = {f"{_OURS}config_file": question.file, "timeout": options.get("timeout")}
             one.connect(hop.host, **file, **login)
-            at, to = _place(hop.question(question.file)), place
+            at, to = _target(hop.question(question.file)), target
             if following:
-                to = _place(following.question(question.file))
-            way = one.gateway(at.address, at.port, to.address, to.port, timeout=known.get("timeout"))
-        return way or jumps.bound_socket(said, place.address, place.port, known.get("timeout"))
+                to = _target(following.question(question.file))
+            way = one.gateway(at.address, at.port, to.address, to.port, timeout=options.get("timeout"))
+        return way or jumps.bound_socket(answer, target.address, target.port, options.get("timeout"))
 
     def gateway(self, hostname: str, host_port: int, target: str, target_port: int, timeout: Any = None) -> Any:
         """Open the channel from this hop to the next one, or to the host."""
@@ -269,25 +273,25 @@ def _question(hostname: str, arguments: Mapping[str, Any]) -> SshQuestion:
     return SshQuestion(hostname, file or None, user or None, int(port) if port else None)
 
 
-def _place(question: SshQuestion) -> HostKeyPlace:
-    return place_for(question, _said(question), None)
+def _target(question: SshQuestion) -> HostKeyPlace:
+    return place_for(question, _answer(question), None)
 
 
-def _said(question: SshQuestion) -> SshAnswer:
+def _answer(question: SshQuestion) -> SshAnswer:
     """Ask for a host's ssh settings. Raises SSHException for unfit ones: it ends this connection alone."""
     try:
-        said = ask(question)
-        refuse_unfit(question, said)
+        answer = ask(question)
+        refuse_unfit(question, answer)
     except SettingsError as error:
         raise SSHException(error.text) from error
-    return said
+    return answer
 
 
-def line_to(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
+def line_to(data: Mapping[str, Any], target: HostKeyPlace) -> Any:
     """Connect to a host's sshd, through the jump hosts of the SSH configuration, without a login."""
     use_patient_client()
     found: list[Any] = []
-    stated, file = str(data.get("ssh_hostname") or place.address), data.get("ssh_config_file")
+    stated, file = str(data.get("ssh_hostname") or target.address), data.get("ssh_config_file")
 
     def hop() -> None:
         client: Any = PatientClient()
@@ -296,7 +300,7 @@ def line_to(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
 
     with checked_by(checking_of(data)):
         patiently(hop)
-    return found[-1] or socket.create_connection((place.address, place.port), timeout=SECONDS)
+    return found[-1] or socket.create_connection((target.address, target.port), timeout=SECONDS)
 
 
 def _no_keys(_: Any) -> HostKeys:

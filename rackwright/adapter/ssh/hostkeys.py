@@ -40,32 +40,32 @@ def _of(key: paramiko.PKey) -> HostKey:
 # -- offered
 
 
-def offered(name: str, place: HostKeyPlace, line: Callable[[], Any]) -> list[HostKey]:
+def offered(name: str, target: HostKeyPlace, connect: Callable[[], Any]) -> list[HostKey]:
     """Return the keys that the host shows, none of them trusted. Raises RackwrightError when it shows none.
 
-    line: makes a connection to its sshd, through its jump hosts.
+    connect: makes a connection to its sshd, through its jump hosts.
     """
     found: list[HostKey] = []
     for kind in KINDS:
         try:
-            found.append(_shown(line(), kind))
+            found.append(_shown(connect(), kind))
         except paramiko.SSHException:
             continue  # it has no key of this kind
         except (OSError, EOFError, PyinfraError) as error:
             raise RackwrightError(
-                f"{name}: sshd at {place.address} port {place.port} does not answer: {error or type(error).__name__}; "
-                "nothing was changed; next: wait until it has booted",
+                f"{name}: sshd at {target.address} port {target.port} does not answer: "
+                f"{error or type(error).__name__}; nothing was changed; next: wait until it has booted",
                 code="RW1318",
             ) from error
     if not found:
         raise RackwrightError(
-            f"{name}: sshd at {place.address} port {place.port} shows no key; nothing was changed", code="RW1319"
+            f"{name}: sshd at {target.address} port {target.port} shows no key; nothing was changed", code="RW1319"
         )
     return found
 
 
-def _shown(line: Any, kind: str) -> HostKey:
-    transport = paramiko.Transport(line)
+def _shown(connection: Any, kind: str) -> HostKey:
+    transport = paramiko.Transport(connection)
     try:
         transport.get_security_options().key_types = (kind,)
         transport.start_client(timeout=SECONDS)
@@ -77,16 +77,16 @@ def _shown(line: Any, kind: str) -> HostKey:
 # -- known
 
 
-def known(place: HostKeyPlace) -> list[HostKey]:
+def trusted(target: HostKeyPlace) -> list[HostKey]:
     """Return the keys that the files have of a host, hashed names included."""
-    lines = [line for file in place.files for line in _text(_path(file)).split("\n") if _names(line, place.entry)]
-    entries = [entry for line in lines if (entry := _parsed(line)) is not None]
+    lines = [row for file in target.files for row in _text(_path(file)).split("\n") if _names(row, target.entry)]
+    entries = [entry for row in lines if (entry := _parsed(row)) is not None]
     return [_of(entry.key) for entry in entries if entry.key is not None]
 
 
-def _parsed(line: str) -> HostKeyEntry | None:
+def _parsed(row: str) -> HostKeyEntry | None:
     try:
-        return HostKeyEntry.from_line(line)
+        return HostKeyEntry.from_line(row)
     except paramiko.hostkeys.InvalidHostKey:
         return None
 
@@ -103,9 +103,9 @@ def _path(file: str) -> Path:
     return Path(file).expanduser().resolve()
 
 
-def _names(line: str, entry: str) -> bool:
+def _names(row: str, entry: str) -> bool:
     """Return whether a line is about a host by its name. Patterns, authorities and revocations are the user's own."""
-    words = line.split()
+    words = row.split()
     if len(words) < 3 or words[0].startswith(("#", "@")):
         return False
     return any(_is(name, entry) for name in words[0].split(","))
@@ -123,30 +123,30 @@ def _is(name: str, entry: str) -> bool:
 def without(text: str, entry: str, when: str) -> str:
     """Return a known_hosts text with a host's lines as comments. Other hosts of the same line keep theirs."""
     found: list[str] = []
-    for line in text.removesuffix("\n").split("\n") if text else ():
-        if not _names(line, entry):
-            found.append(line)
+    for row in text.removesuffix("\n").split("\n") if text else ():
+        if not _names(row, entry):
+            found.append(row)
             continue
-        names, rest = line.split(None, 1)
+        names, remaining = row.split(None, 1)
         others = [name for name in names.split(",") if not _is(name, entry)]
-        found += [f"# before the rebuild of {when}: {line}", *([f"{','.join(others)} {rest}"] if others else [])]
-    return "".join(f"{line}\n" for line in found)
+        found += [f"# before the rebuild of {when}: {row}", *([f"{','.join(others)} {remaining}"] if others else [])]
+    return "".join(f"{row}\n" for row in found)
 
 
-def accept(place: HostKeyPlace, keys: Sequence[HostKey], when: str) -> Path:
+def accept(target: HostKeyPlace, keys: Sequence[HostKey], when: str) -> Path:
     """Put a host's new keys in place of its old ones, in every file that has any; returns the file that has them now.
 
     when: word for the comments that keep the old lines. Raises RackwrightError when a file cannot be written.
     """
-    lines = "".join(f"{place.entry} {key.kind} {key.text}\n" for key in keys)
-    if not place.files:
-        raise RackwrightError(f"{place.entry}: no file keeps its key: UserKnownHostsFile is none", code="RW1320")
-    first, *others = dict.fromkeys(_path(file) for file in place.files)
+    lines = "".join(f"{target.entry} {key.kind} {key.text}\n" for key in keys)
+    if not target.files:
+        raise RackwrightError(f"{target.entry}: no file keeps its key (UserKnownHostsFile none)", code="RW1320")
+    first, *others = dict.fromkeys(_path(file) for file in target.files)
     try:
         for path in others:
-            if any(_names(line, place.entry) for line in _text(path).split("\n")):
-                _rewrite(path, place.entry, when, "")
-        _rewrite(first, place.entry, when, lines)
+            if any(_names(row, target.entry) for row in _text(path).split("\n")):
+                _rewrite(path, target.entry, when, "")
+        _rewrite(first, target.entry, when, lines)
     except OSError as error:
         raise RackwrightError(
             f"{error.filename or first}: the new key cannot be written: {error}", code="RW1320"

@@ -42,29 +42,29 @@ def chain_of(answer: SshAnswer, question: SshQuestion) -> list[Hop]:
 
 def hops(text: str) -> list[Hop]:
     """Return the jump hosts of a ProxyJump, in connection order. Raises SSHException for an invalid value."""
-    return [_hop(word.strip()) for word in text.split(",") if word.strip()]
+    return [_hop(hop.strip()) for hop in text.split(",") if hop.strip()]
 
 
-def _hop(word: str) -> Hop:
-    user, _, place = word.removeprefix("ssh://").rstrip("/").rpartition("@")
-    if place.count(":") > 1 and not place.startswith("["):
-        return Hop(place, user or None, None)
-    found = PLACE.fullmatch(place)
+def _hop(text: str) -> Hop:
+    user, _, address = text.removeprefix("ssh://").rstrip("/").rpartition("@")
+    if address.count(":") > 1 and not address.startswith("["):
+        return Hop(address, user or None, None)
+    found = PLACE.fullmatch(address)
     if not found:
-        raise SSHException(f"ProxyJump {word}: it names no jump host")
+        raise SSHException(f"ProxyJump {text}: it names no jump host")
     return Hop(found[1] or found[2], user or None, int(found[3]) if found[3] else None)
 
 
-def program(said: SshAnswer, question: SshQuestion, address: str, port: int, user: str) -> Any:
+def program(answer: SshAnswer, question: SshQuestion, address: str, port: int, user: str) -> Any:
     """Start the ProxyCommand by the user's shell with its tokens filled in, as ssh starts it."""
     tokens = {"%%": "%", "%h": address, "%n": question.host, "%p": str(port), "%r": user}
-    command = re.sub("%.", lambda found: tokens.get(found[0], found[0]), said.get("proxycommand"))
+    command = re.sub("%.", lambda found: tokens.get(found[0], found[0]), answer.get("proxycommand"))
     return ProxyCommand(shlex.join([os.environ.get("SHELL") or SHELL, "-c", f"exec {command}"]))
 
 
-def bound_socket(said: SshAnswer, address: str, port: int, timeout: float | None) -> socket.socket | None:
+def bound_socket(answer: SshAnswer, address: str, port: int, timeout: float | None) -> socket.socket | None:
     """Connect as AddressFamily and BindAddress require; return None where neither is set. Raises OSError."""
-    family, source = FAMILIES.get(said.get("addressfamily"), socket.AF_UNSPEC), said.get("bindaddress")
+    family, source = FAMILIES.get(answer.get("addressfamily"), socket.AF_UNSPEC), answer.get("bindaddress")
     if family == socket.AF_UNSPEC and not source:
         return None
     return _first(socket.getaddrinfo(address, port, family, socket.SOCK_STREAM), source, timeout)
@@ -74,15 +74,15 @@ def _first(found: Sequence[Any], source: str, timeout: float | None) -> socket.s
     """Connect to the first address that answers. Raises the last one's OSError."""
     error: OSError | None = None
     for family, kind, protocol, _, at in found:
-        line = socket.socket(family, kind, protocol)
+        connection = socket.socket(family, kind, protocol)
         try:
-            line.settimeout(timeout)
+            connection.settimeout(timeout)
             if source:
-                line.bind((source, 0))
-            line.connect(at)
+                connection.bind((source, 0))
+            connection.connect(at)
         except OSError as caught:
-            line.close()
+            connection.close()
             error = caught
         else:
-            return line
+            return connection
     raise error or OSError("it has no address")

@@ -135,9 +135,9 @@ def read_within_limits(
 
 
 def _shown(print_output: bool, prefix: str) -> Callable[[str, str], None]:
-    def show(name: str, line: str) -> None:
+    def show(name: str, text: str) -> None:
         if print_output:
-            echo(f"{prefix}{format_text(line, 'red') if name == 'stderr' else line}", err=True)
+            echo(f"{prefix}{format_text(text, 'red') if name == 'stderr' else text}", err=True)
 
     return show
 
@@ -151,9 +151,9 @@ def _read(
 ) -> Exception | None:
     """Return what went wrong, since gevent prints a traceback of what a greenlet raises."""
     try:
-        for line in lines_of(lambda: spent.take(source())):
-            lines.append(OutputLine(name, line))
-            show(name, line)
+        for text in lines_of(lambda: spent.take(source())):
+            lines.append(OutputLine(name, text))
+            show(name, text)
     except (OSError, EOFError) as error:
         return error
     return None

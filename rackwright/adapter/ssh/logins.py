@@ -15,42 +15,42 @@ from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion
 from rackwright.settings.ssh.tokens import expanded
 
 
-def adapted(said: SshAnswer, question: SshQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def adapted(answer: SshAnswer, question: SshQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a connection that ssh's configuration sets in place of pyinfra's defaults."""
     found: dict[str, Any] = {}
-    if said.every("identityfile") or said.is_set("identitiesonly", "yes"):
+    if answer.every("identityfile") or answer.is_set("identitiesonly", "yes"):
         found["look_for_keys"] = False  # the usual files count only where no other is set
-    only = said.is_set("identitiesonly", "yes") and arguments.get("pkey") is None and _loaded(said, question)
-    if only or said.every("identityagent") == ["none"]:
+    only = answer.is_set("identitiesonly", "yes") and arguments.get("pkey") is None and _loaded(answer, question)
+    if only or answer.every("identityagent") == ["none"]:
         found["allow_agent"] = False
-    if said.get("connecttimeout"):
-        found["timeout"] = int(said.get("connecttimeout"))
+    if answer.get("connecttimeout"):
+        found["timeout"] = int(answer.get("connecttimeout"))
     return found
 
 
-def agent_of(said: SshAnswer) -> str | None:
+def agent_of(answer: SshAnswer) -> str | None:
     """Return the socket of IdentityAgent; None for the usual one."""
-    stated = said.get("identityagent")
+    stated = answer.get("identityagent")
     if stated.startswith("$"):
         return os.environ.get(stated[1:].strip("{}"))
     return str(Path(stated).expanduser()) if stated and stated != "SSH_AUTH_SOCK" else None
 
 
-def keys_of(said: SshAnswer, question: SshQuestion, known: Mapping[str, Any]) -> dict[str, Any]:
+def keys_of(answer: SshAnswer, question: SshQuestion, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of IdentityFile, unless the settings have one: the first that opens as a key, others by file."""
-    files = identities(said, question)
-    if known.get("pkey") is not None or not files:
+    files = identities(answer, question)
+    if options.get("pkey") is not None or not files:
         return {}
-    certificates = [expanded(word, said, question) for word in said.every("certificatefile")]
+    certificates = [expanded(path, answer, question) for path in answer.every("certificatefile")]
     for file in files:
         if (key := _key(file, next(iter(certificates), None))) is not None:
             return {"pkey": key, "key_filename": [other for other in files if other != file]}
     return {"key_filename": files}
 
 
-def identities(said: SshAnswer, question: SshQuestion) -> list[str]:
+def identities(answer: SshAnswer, question: SshQuestion) -> list[str]:
     """Return the identity files that exist."""
-    named = [expanded(word, said, question) for word in said.every("identityfile") if word.lower() != "none"]
+    named = [expanded(path, answer, question) for path in answer.every("identityfile") if path.lower() != "none"]
     return [file for file in named if Path(file).is_file()]
 
 
@@ -62,5 +62,5 @@ def _key(file: str, certificate: str | None) -> PKey | None:
         return None
 
 
-def _loaded(said: SshAnswer, question: SshQuestion) -> bool:
-    return any(_key(file, None) is not None for file in identities(said, question))
+def _loaded(answer: SshAnswer, question: SshQuestion) -> bool:
+    return any(_key(file, None) is not None for file in identities(answer, question))

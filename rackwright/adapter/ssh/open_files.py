@@ -9,7 +9,7 @@ from rackwright.messages import RackwrightError
 UNLIMITED = resource.RLIM_INFINITY
 A_HOST = 2
 """Open files for a host: its connection, or the one to its bastion, and now and then a new one beside it."""
-BESIDES = 200
+OTHERS = 200
 """Open files for all else: modules, logs, pipes to programs, what the shell left open."""
 
 
@@ -18,7 +18,7 @@ def room_for(soft: int, hard: int, hosts: int) -> int:
 
     soft, hard: limits as the kernel has them, in files. Raises RackwrightError when the hard one is too low.
     """
-    wanted = hosts * A_HOST + BESIDES
+    wanted = hosts * A_HOST + OTHERS
     if soft == UNLIMITED or soft >= wanted:
         return soft
     if hard != UNLIMITED and hard < wanted:

@@ -23,45 +23,45 @@ RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 class Trust(MissingHostKeyPolicy):
     """Whether a key that a host shows is its own. paramiko, which knows no key, asks for each."""
 
-    place: HostKeyPlace
+    target: HostKeyPlace
     accepts_new: bool
     is_hashed: bool = False
     """A new name is written hashed, as `HashKnownHosts` asks for."""
 
     def missing_host_key(self, client: Any, hostname: str, key: PKey) -> None:  # noqa: ARG002 - paramiko's own names
         """Raise SSHException for a key that is not known, is another one, or is revoked."""
-        verdict, where = self.place.names.judge(key.get_name(), key.get_base64())
-        entry = self.place.entry
+        verdict, where = self.target.names.judge(key.get_name(), key.get_base64())
+        entry = self.target.entry
         if verdict is KeyVerdict.REVOKED:
             raise SSHException(f"the host key of {entry} is revoked by {where}; next: give the host another key")
         if verdict is KeyVerdict.CHANGED:
-            raise BadHostKeyException(self.place.address, key, key)
+            raise BadHostKeyException(self.target.address, key, key)
         if verdict is KeyVerdict.UNKNOWN and not self.accepts_new:
-            more = "".join(f"; {text}" for text in self.place.names.remarks())
+            more = "".join(f"; {text}" for text in self.target.names.remarks())
             raise SSHException(f"StrictPolicy: No host key for {entry} found in known_hosts{more}")
         if verdict is KeyVerdict.UNKNOWN:
             self._add(key)
 
     def _add(self, key: PKey) -> None:
         """Append the key to the first file; one that ends within a line gets its end first."""
-        if not self.place.files:
+        if not self.target.files:
             return
-        path = Path(self.place.files[0]).expanduser()
-        name = hashed(self.place.entry, os.urandom(20)) if self.is_hashed else self.place.entry
+        path = Path(self.target.files[0]).expanduser()
+        name = hashed(self.target.entry, os.urandom(20)) if self.is_hashed else self.target.entry
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with path.open("ab+") as file:
                 within = path.is_file() and file.tell() and _last_byte(file) != b"\n"
                 file.write(f"{chr(10) if within else ''}{name} {key.get_name()} {key.get_base64()}\n".encode())
         except OSError as error:
-            raise SSHException(f"the new host key of {self.place.entry} cannot be written: {error}") from error
-        logger.warning("Added host key for %s to %s", self.place.entry, path)
+            raise SSHException(f"the new host key of {self.target.entry} cannot be written: {error}") from error
+        logger.warning("Added host key for %s to %s", self.target.entry, path)
 
     def transport(self, *args: Any, **arguments: Any) -> BoundedTransport:
         """Make a transport that asks the host first for keys of the kinds that are known."""
         made = BoundedTransport(*args, **arguments)
         options = made.get_security_options()
-        options.key_types = _ordered(options.key_types, self.place.names.kinds)
+        options.key_types = _ordered(options.key_types, self.target.names.kinds)
         return made
 
 

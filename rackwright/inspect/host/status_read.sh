@@ -85,7 +85,7 @@ every_service() { # paths, and what follows them; prints the drop-ins for all se
   done
 }
 
-others() { # what the settings do not have, or not any more, and is there all the same
+others() { # on the host, and not, or no longer, in the settings
   for own in "$home"/*/; do
     own=${own%/} && name=${own##*/}
     case "

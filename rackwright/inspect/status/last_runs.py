@@ -9,12 +9,12 @@ from pathlib import Path
 from rackwright.inspect.status.rows import ago
 from rackwright.record.journal import SECOND, read_record, records
 from rackwright.record.record import Record, record_of
-from rackwright.record.states import LEFT_ASIDE, RunState
+from rackwright.record.states import SKIPPED_HOSTS, RunState
 
 MOST = 30
 """Records to look into, the newest first: a host that is in none of them has not been worked on for long."""
 
-LEFT_ALONE = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.BUSY, RunState.UNREACHABLE, RunState.UNSEEN}
+LEFT_ALONE = SKIPPED_HOSTS | {RunState.NOT_SWITCHED, RunState.BUSY, RunState.UNREACHABLE, RunState.UNSEEN}
 """States of a host that a run has let be."""
 
 
@@ -29,10 +29,10 @@ def last_runs(root: Path, hosts: Collection[str], now: datetime) -> dict[str, st
     for path in records(root)[: -MOST - 1 : -1]:
         if len(found) == len(hosts):
             break
-        told = record_of(path.stem, read_record(path))
-        purpose = told.begin.get("purpose") or told.begin.get("what", "run")
-        for host, state in told.states.items():
-            if host in hosts and host not in found and has_worked_on(told, host):
+        run = record_of(path.stem, read_record(path))
+        purpose = run.begin.get("purpose") or run.begin.get("what", "run")
+        for host, state in run.states.items():
+            if host in hosts and host not in found and has_worked_on(run, host):
                 found[host] = f"{purpose} {ago(begun(path.stem, now), now)}: {state}"
     return found
 

@@ -27,26 +27,26 @@ def all_rows(
     settings: Mapping[str, HostSettings], replies: Mapping[str, Reply], root: Path, now: datetime
 ) -> list[StatusRow]:
     """Return the rows of all hosts; hosts with equal settings share what is computed from them. root: the site's."""
-    made = {id(own): Asked(own) for own in settings.values()}
+    made = {id(one): Asked(one) for one in settings.values()}
     runs = last_runs(root, settings.keys(), now)
-    aside = {host: f"since {entry.since}, {entry.why}" for host, entry in load_quarantine(root).items()}
+    quarantined = {host: f"since {entry.since}, {entry.why}" for host, entry in load_quarantine(root).items()}
     return [
-        replace(row, last_run=runs.get(host, ""), quarantine=aside.get(host, ""))
-        for host, own in settings.items()
-        for row in rows_on(host, made[id(own)], replies[host], now)
+        replace(row, last_run=runs.get(host, ""), quarantine=quarantined.get(host, ""))
+        for host, one in settings.items()
+        for row in rows_on(host, made[id(one)], replies[host], now)
     ]
 
 
-def as_json(rows: Sequence[StatusRow], left: Sequence[str]) -> str:
-    """Return the same for programs. left: sentences on hosts that have left the inventory."""
-    return json.dumps({**values_of(rows), "left_behind": left}, indent=1)
+def as_json(rows: Sequence[StatusRow], left_behind: Sequence[str]) -> str:
+    """Return the same for programs. left_behind: sentences on hosts that have left the inventory."""
+    return json.dumps({**values_of(rows), "left_behind": left_behind}, indent=1)
 
 
 def table(
-    rows: Sequence[StatusRow], left: Sequence[str], settings: Iterable[HostSettings], columns: Sequence[str] = ()
+    rows: Sequence[StatusRow], left_behind: Sequence[str], settings: Iterable[HostSettings], columns: Sequence[str] = ()
 ) -> str:
     """For people. columns: their names; none for all that say something."""
-    return paragraph("\n".join([render(rows, shown_width(), columns), *ignored_of(settings), *left]))
+    return paragraph("\n".join([render(rows, shown_width(), columns), *ignored_of(settings), *left_behind]))
 
 
 def ignored_of(hosts: Iterable[HostSettings]) -> list[str]:
@@ -60,11 +60,11 @@ def ignored_of(hosts: Iterable[HostSettings]) -> list[str]:
     return sorted(found)
 
 
-def rows_on(name: str, asked: Asked, reply: Reply, now: datetime) -> list[StatusRow]:
+def rows_on(name: str, wanted: Asked, reply: Reply, now: datetime) -> list[StatusRow]:
     """Return the rows of one host, or one that says why nothing is known."""
     if reply.trouble:
         return [unknown_row(name, reply.trouble)]
     try:
-        return rows_of(name, asked, parse(reply.lines), now)
+        return rows_of(name, wanted, parse(reply.lines), now)
     except ReadingError as error:
         return [unknown_row(name, str(error))]

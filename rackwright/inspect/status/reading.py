@@ -38,7 +38,7 @@ Located = tuple[str, str]
 class EndpointStatus:
     """One endpoint on the host."""
 
-    seen: SeenEndpoint
+    observed: SeenEndpoint
     """`unit` is only there, or not: its text is compared on the host, which `unit_same` says."""
     active_since: int = 0
     """Seconds of the host's own clock since its start; 0 when it is not active."""
@@ -141,10 +141,10 @@ ROW = re.compile(r"([A-Za-z_]+)[ =](.*)")
 def _blocks(lines: Iterable[str]) -> list[list[Row]]:
     """Return the host's own rows, then those of each endpoint, its name first."""
     found: list[list[Row]] = [[]]
-    for line in lines:
-        if line == "end":
+    for text in lines:
+        if text == "end":
             return found
-        row = ROW.fullmatch(line)
+        row = ROW.fullmatch(text)
         key, value = row.groups() if row else ("", "")
         if key == "endpoint":
             found.append([])
@@ -161,45 +161,47 @@ def _values(rows: Iterable[Row]) -> dict[str, list[str]]:
 
 
 def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
-    def word(key: str) -> str:
+    def value(key: str) -> str:
         return values.get(key, [""])[0]
 
-    seen = SeenEndpoint(
+    observed = SeenEndpoint(
         unit="" if "unit" in values else None,
-        active=word("ActiveState"),
-        sub=word("SubState"),
-        result=word("Result"),
-        enabled=word("UnitFileState") == "enabled",
-        needs_reload=word("NeedDaemonReload") == "yes",
-        running=running_of(word("running")),
-        health=int(word("health") or 0) or None,
-        current=word("current") or None,
-        proven=word("proven") or None,
-        spec=readable(_spec(word("spec"))),
-        unit_same=word("unit") == "same",
-        files_whole=word("files") == "whole",
-        binding=binding_in(word("binding")),
-        proven_binding=binding_in(word("bound")),
-        command_edited=_command_edited(word),
-        held=word("held") == "yes",
-        last=last_switch({key: told[0] for key, told in values.items()}),
+        active=value("ActiveState"),
+        sub=value("SubState"),
+        result=value("Result"),
+        enabled=value("UnitFileState") == "enabled",
+        needs_reload=value("NeedDaemonReload") == "yes",
+        running=running_of(value("running")),
+        health=int(value("health") or 0) or None,
+        current=value("current") or None,
+        proven=value("proven") or None,
+        spec=readable(_spec(value("spec"))),
+        unit_same=value("unit") == "same",
+        files_whole=value("files") == "whole",
+        binding=binding_in(value("binding")),
+        proven_binding=binding_in(value("bound")),
+        command_edited=_command_edited(value),
+        held=value("held") == "yes",
+        last=last_switch({key: texts[0] for key, texts in values.items()}),
     )
     return EndpointStatus(
-        seen,
-        active_since=int(word("ActiveEnterTimestampMonotonic") or 0) // 1_000_000 if seen.active == "active" else 0,
-        connections=int(word("connections")) if word("connections") else None,
-        died=printable(word("died"), longest=400),
-        drop_ins=(*foreign_drop_ins(word("DropInPaths")), *values.get("every_service", ())),
-        taken=printable(word("taken")),
+        observed,
+        active_since=int(value("ActiveEnterTimestampMonotonic") or 0) // 1_000_000
+        if observed.active == "active"
+        else 0,
+        connections=int(value("connections")) if value("connections") else None,
+        died=printable(value("died"), longest=400),
+        drop_ins=(*foreign_drop_ins(value("DropInPaths")), *values.get("every_service", ())),
+        taken=printable(value("taken")),
     )
 
 
-def _command_edited(word: Callable[[str], str]) -> str:
+def _command_edited(value: Callable[[str], str]) -> str:
     """Return how what runs was started otherwise than its release says, where that can be judged."""
-    if word("files") != "whole" or word("running").partition(" ")[0] != word("current"):
+    if value("files") != "whole" or value("running").partition(" ")[0] != value("current"):
         return ""
-    started = decode(word("started")).removesuffix("\n").split("\n")
-    return command_edits(exec_words(decode(word("release_unit"))), started)
+    started = decode(value("started")).removesuffix("\n").split("\n")
+    return command_edits(exec_words(decode(value("release_unit"))), started)
 
 
 def _spec(text: str) -> dict[str, Any]:
@@ -210,26 +212,30 @@ def _spec(text: str) -> dict[str, Any]:
 # -- what is to be said of it
 
 
-def drift_of(own: EndpointStatus, host_status: HostStatus, drop_ins: Collection[str] = ()) -> list[str]:
+def drift_of(status: EndpointStatus, host_status: HostStatus, drop_ins: Collection[str] = ()) -> list[str]:
     """Return differences from the last deploy, as sentences; packages, rules and models are `rackwright drift`'s.
 
     drop_ins: those that the settings name.
     """
-    meant = any(is_named(path, drop_ins) for path in own.drop_ins)
-    seen = replace(own.seen, command_edited="") if meant else own.seen
-    found = list(damaged_files(seen, {hash_: seen.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
-    found += out_of_place(seen, rests=host_status.drained is not None)
-    if own.taken:
-        found.append(f"{own.taken}; next: rackwright drift INVENTORY")
+    meant = any(is_named(path, drop_ins) for path in status.drop_ins)
+    observed = replace(status.observed, command_edited="") if meant else status.observed
+    found = list(
+        damaged_files(
+            observed, {hash_: observed.files_whole or hash_ != observed.current for hash_ in _pointers(observed)}
+        )
+    )
+    found += out_of_place(observed, rests=host_status.drained is not None)
+    if status.taken:
+        found.append(f"{status.taken}; next: rackwright drift INVENTORY")
     found += [
         f"{path} is not Rackwright's; next: rackwright drift INVENTORY"
-        for path in own.drop_ins
+        for path in status.drop_ins
         if not is_named(path, drop_ins)
     ]
-    lost = set(seen.binding.gpus if seen.binding else ()) - set(host_status.uuids)
+    lost = set(observed.binding.gpus if observed.binding else ()) - set(host_status.uuids)
     if lost and not _unused(host_status):
         found.append(gone(lost))
-    if host_status.closed is False and not is_loopback(str(seen.spec.get("address", ""))):
+    if host_status.closed is False and not is_loopback(str(observed.spec.get("address", ""))):
         found.append(
             "the rules that keep others out have been changed: the port may be open; next: rackwright firewall show "
             "INVENTORY"
@@ -238,15 +244,15 @@ def drift_of(own: EndpointStatus, host_status: HostStatus, drop_ins: Collection[
         found.append(
             f"the endpoints do not start at boot: {BOOT_UNIT} is not enabled; next: pyinfra INVENTORY deploy.py"
         )
-    if host_status.lacks and seen.spec.get("network") == "bridge":
+    if host_status.lacks and observed.spec.get("network") == "bridge":
         found.append(f"it cannot start again: {gone_chains(host_status.lacks)}; next: pyinfra INVENTORY deploy.py")
-    if seen.spec.get("network") == "bridge":
+    if observed.spec.get("network") == "bridge":
         found += [f"it cannot start again: {text}" for text in host_status.waits]
     return found
 
 
-def _pointers(seen: SeenEndpoint) -> list[str]:
-    return [hash_ for hash_ in (seen.current, seen.proven) if hash_]
+def _pointers(endpoint: SeenEndpoint) -> list[str]:
+    return [hash_ for hash_ in (endpoint.current, endpoint.proven) if hash_]
 
 
 def _unused(host_status: HostStatus) -> bool:
@@ -254,42 +260,42 @@ def _unused(host_status: HostStatus) -> bool:
     return any("?" in uuid for uuid in host_status.uuids)
 
 
-def own_gpus(seen: SeenEndpoint, endpoint: EndpointSettings | None, host_status: HostStatus) -> list[str]:
+def own_gpus(observed: SeenEndpoint, endpoint: EndpointSettings | None, host_status: HostStatus) -> list[str]:
     """Return the model of each GPU of an endpoint that the driver has; a question mark where it is unknown.
 
     endpoint: what the settings say of it, for an endpoint that has no binding; None: they do not have it.
     """
     uuids = host_status.uuids
     models = dict(zip(uuids, host_status.gpus, strict=True)) if len(uuids) == len(host_status.gpus) else {}
-    if seen.binding is not None and seen.binding.gpus:
-        bound = seen.binding.gpus
+    if observed.binding is not None and observed.binding.gpus:
+        bound = observed.binding.gpus
         # A part of a GPU (MIG) has a UUID of its own, which the driver's list of GPUs does not have.
-        there = [one for one in bound if _unused(host_status) or one in uuids or one.startswith("MIG-")]
-        return [models.get(one, "?") for one in there]
+        present = [one for one in bound if _unused(host_status) or one in uuids or one.startswith("MIG-")]
+        return [models.get(one, "?") for one in present]
     if endpoint is None or endpoint.gpus == "all":
         return list(host_status.gpus)
     return [host_status.gpus[index] for index in endpoint.gpus if index < len(host_status.gpus)]
 
 
-def wanted_aim(name: str, asked: Asked, own: EndpointStatus, host_status: HostStatus) -> Aim | None:
+def wanted_aim(name: str, wanted: Asked, status: EndpointStatus, host_status: HostStatus) -> Aim | None:
     """Return what the settings ask for; None when that takes a closer look.
 
     A model's branch or tag counts as the commit that serves.
     """
-    endpoint, seen = asked.endpoints[name], own.seen
+    endpoint, observed = wanted.endpoints[name], status.observed
     digest = endpoint.image_digest or host_status.pins.get(endpoint.image)
-    model, draft = (_located(source, asked.settings, seen.spec) for source in (endpoint.model, endpoint.draft))
-    binding = _binding(endpoint, seen, host_status, asked.settings.group)
+    model, draft = (_located(source, wanted.settings, observed.spec) for source in (endpoint.model, endpoint.draft))
+    binding = _binding(endpoint, observed, host_status, wanted.settings.group)
     if digest is None or model is None or (endpoint.draft and draft is None) or not binding:
         return None
-    return Aim(asked.release(name, digest, model, draft), binding)
+    return Aim(wanted.release(name, digest, model, draft), binding)
 
 
-def is_wanted(aim: Aim, seen: SeenEndpoint) -> bool:
+def is_wanted(aim: Aim, observed: SeenEndpoint) -> bool:
     """Return True if what runs, or would run, serves what the settings ask for."""
-    if seen.running is not None:
-        return serves_the_same(aim, seen)
-    return seen.spec.get("serving") == aim.release.spec.serving_hash and seen.binding == aim.binding
+    if observed.running is not None:
+        return serves_the_same(aim, observed)
+    return observed.spec.get("serving") == aim.release.spec.serving_hash and observed.binding == aim.binding
 
 
 def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[str, Any]) -> Located | None:
@@ -301,8 +307,8 @@ def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[s
 
 
 def _binding(
-    endpoint: EndpointSettings, seen: SeenEndpoint, host_status: HostStatus, group: Group | None
+    endpoint: EndpointSettings, observed: SeenEndpoint, host_status: HostStatus, group: Group | None
 ) -> Binding | None:
     if _unused(host_status) or not host_status.uuids:
-        return seen.binding
+        return observed.binding
     return bound_to(endpoint, dict(enumerate(host_status.uuids)), group)

@@ -71,80 +71,85 @@ class StatusRow:
         return None if self.moved is None else bool(self.moved)
 
 
-def rows_of(host: str, asked: Asked, host_status: HostStatus, now: datetime) -> list[StatusRow]:
+def rows_of(host: str, wanted: Asked, host_status: HostStatus, now: datetime) -> list[StatusRow]:
     """Return a row for each endpoint that is wanted or present. `now`: this machine's time with its zone."""
     lock = ""
     if host_status.lease.live:
         lock = whose(host_status.lease, now)
     return [
-        _row(host, name, asked, host_status, lock) for name in dict.fromkeys((*asked.endpoints, *host_status.endpoints))
+        _row(host, name, wanted, host_status, lock)
+        for name in dict.fromkeys((*wanted.endpoints, *host_status.endpoints))
     ]
 
 
-def _row(host: str, name: str, asked: Asked, host_status: HostStatus, lock: str) -> StatusRow:
-    own = host_status.endpoints.get(name, EndpointStatus(SeenEndpoint()))
-    seen = own.seen
-    release = seen.running_hash or seen.current
-    aim = wanted_aim(name, asked, own, host_status) if release and name in asked.endpoints else None
-    gpus = own_gpus(seen, asked.endpoints.get(name), host_status)
+def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str) -> StatusRow:
+    endpoint = host_status.endpoints.get(name, EndpointStatus(SeenEndpoint()))
+    observed = endpoint.observed
+    release = observed.running_hash or observed.current
+    aim = wanted_aim(name, wanted, endpoint, host_status) if release and name in wanted.endpoints else None
+    gpus = own_gpus(observed, wanted.endpoints.get(name), host_status)
     return StatusRow(
         host=host,
         endpoint=name,
         release=release,
-        proven=seen.proven is not None and seen.proven == release,
-        wanted=is_wanted(aim, seen) if aim else None if name in asked.endpoints else False,
-        adopts=aim.release.hash if aim and is_deferred(aim, seen) else None,
-        up_seconds=host_status.uptime - own.active_since if own.active_since else None,
-        health="drained" if host_status.drained and _rests(seen) else _health(seen),
+        proven=observed.proven is not None and observed.proven == release,
+        wanted=is_wanted(aim, observed) if aim else None if name in wanted.endpoints else False,
+        adopts=aim.release.hash if aim and is_deferred(aim, observed) else None,
+        up_seconds=host_status.uptime - endpoint.active_since if endpoint.active_since else None,
+        health="drained" if host_status.drained and _rests(observed) else _health(observed),
         gpus=len(gpus),
         gpu_model=", ".join(sorted(set(gpus) - {UNKNOWN}) or sorted(set(host_status.gpus))),
-        connections=own.connections,
-        moved=tuple(drift_of(own, host_status, asked.settings.releases.drop_ins)) if release else None,
+        connections=endpoint.connections,
+        moved=tuple(drift_of(endpoint, host_status, wanted.settings.releases.drop_ins)) if release else None,
         lock=lock,
         drained=str(host_status.drained or ""),
-        note=_note(seen) or _died(own) or _repaired(host_status),
-        head=group.head.host if (group := asked.settings.group) and group.endpoint == name else "",
+        note=_note(observed) or _died(endpoint) or _repaired(host_status),
+        head=group.head.host if (group := wanted.settings.group) and group.endpoint == name else "",
     )
 
 
-def _rests(seen: SeenEndpoint) -> bool:
-    return seen.active in ("inactive", "failed")
+def _rests(endpoint: SeenEndpoint) -> bool:
+    return endpoint.active in ("inactive", "failed")
 
 
-def _health(seen: SeenEndpoint) -> str:
-    if seen.held:
+def _health(endpoint: SeenEndpoint) -> str:
+    if endpoint.held:
         return "held back"
-    if seen.current is None:
-        return "stopped" if _was_cut(seen) else "absent"
-    if seen.loading:
+    if endpoint.current is None:
+        return "stopped" if _was_cut(endpoint) else "absent"
+    if endpoint.loading:
         return "loading"
-    if seen.active == "failed":
+    if endpoint.active == "failed":
         return "failed"
-    if seen.active != "active":
+    if endpoint.active != "active":
         return "stopped"
-    return "serving" if seen.health == 200 else "sick"
+    return "serving" if endpoint.health == 200 else "sick"
 
 
-def _was_cut(seen: SeenEndpoint) -> bool:
-    return seen.last is not None and seen.last.outcome == CUT
+def _was_cut(endpoint: SeenEndpoint) -> bool:
+    return endpoint.last is not None and endpoint.last.outcome == CUT
 
 
-def _note(seen: SeenEndpoint) -> str:
+def _note(endpoint: SeenEndpoint) -> str:
     """Return why it does not serve what was tried last, when the switch that tried it was cut."""
-    if seen.held:
+    if endpoint.held:
         return (
             "what it would start was never proven, and could not be put back at boot; next: pyinfra INVENTORY deploy.py"
         )
-    if seen.last is None or not _was_cut(seen):
+    if endpoint.last is None or not _was_cut(endpoint):
         return ""
     now = (
-        f"release {seen.current} was put back" if seen.current else "nothing was ever proven here, so it stays stopped"
+        f"release {endpoint.current} was put back"
+        if endpoint.current
+        else "nothing was ever proven here, so it stays stopped"
     )
-    return f"the switch to release {seen.last.release} was cut at {seen.last.time}: {seen.last.reason}; {now}"
+    return (
+        f"the switch to release {endpoint.last.release} was cut at {endpoint.last.time}: {endpoint.last.reason}; {now}"
+    )
 
 
-def _died(own: EndpointStatus) -> str:
-    return f"its engine died: {own.died}; next: rackwright logs INVENTORY" if own.died else ""
+def _died(endpoint: EndpointStatus) -> str:
+    return f"its engine died: {endpoint.died}; next: rackwright logs INVENTORY" if endpoint.died else ""
 
 
 def _repaired(host_status: HostStatus) -> str:

@@ -17,10 +17,10 @@ from rackwright.settings.model import EndpointSettings
 
 def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:
     """Return the command for hosts with these endpoints."""
-    rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
+    rows = [f"{name} {one.port:04X} {local_url(one)}/health" for name, one in endpoints.items()]
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}
     places |= {"drained": MARK, "groups": f"{RUN}/groups", "runs": RUNNING}
-    known = host_script("holders") + host_script("listener", listener_home="")
+    helpers = host_script("holders") + host_script("listener", listener_home="")
     functions = host_text("docker_lacks.sh") + host_text("docker_start.sh")
-    return functions + known + host_script("status_read", endpoints="\n".join(rows), **places)
+    return functions + helpers + host_script("status_read", endpoints="\n".join(rows), **places)

@@ -28,10 +28,10 @@ def render(rows: Sequence[StatusRow], width: int | None = None, names: Sequence[
 def _cells(row: StatusRow) -> tuple[str, ...]:
     gpus = UNKNOWN if row.gpus is None else f"{row.gpus} {row.gpu_model}".strip()
     clients = "-" if row.connections is None else str(row.connections)
-    words = [word for word, held in (("drained", row.drained), ("quarantined", row.quarantine)) if held]
-    aside = ", ".join(word for word in words if word != row.health)
-    told = BELOW if len(row.health) > LONGEST else row.health
-    health = f"{told} ({aside})" if aside else told
+    words = [mark for mark, held in (("drained", row.drained), ("quarantined", row.quarantine)) if held]
+    marks = ", ".join(mark for mark in words if mark != row.health)
+    state = BELOW if len(row.health) > LONGEST else row.health
+    health = f"{state} ({marks})" if marks else state
     return (
         row.host, row.endpoint, _release(row), duration(row.up_seconds), health, gpus, clients, _drift(row),
         row.lock, row.last_run,

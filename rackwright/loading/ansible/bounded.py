@@ -30,7 +30,7 @@ class ProgramEnd:
     past: str = ""
 
 
-def asked(
+def run_bounded(
     words: Sequence[str],
     seconds: float,
     given: bytes = b"",
@@ -50,14 +50,14 @@ def asked(
         past = "" if _ended(process, seconds) else f"{seconds:g} s"
         _kill_group(process.pid)
         status = process.wait()
-        printed, told = _content(output, PRINTED), _content(errors, 1 << 16).decode(errors="replace")
+        printed, error_output = _content(output, PRINTED), _content(errors, 1 << 16).decode(errors="replace")
     if not past and status == -signal.SIGXCPU:
         past = f"{PROCESSOR} s of a processor"
     if not past and (status == -signal.SIGXFSZ or len(printed) >= PRINTED):
         past = f"{PRINTED >> 20} MiB of output"
-    if not past and status and "MemoryError" in told:
+    if not past and status and "MemoryError" in error_output:
         past = f"{memory >> 20} MiB of memory"
-    return ProgramEnd(status, printed, told, past)
+    return ProgramEnd(status, printed, error_output, past)
 
 
 def limit(pid: int, memory: int = MEMORY) -> None:

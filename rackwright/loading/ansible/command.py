@@ -47,8 +47,8 @@ def environment(site: Path) -> dict[str, str]:
 
 def first_error(text: str) -> str:
     """Return the first error line of an Ansible command's error output."""
-    for line in text.splitlines():
+    for row in text.splitlines():
         for mark in ("[ERROR]: ", "ERROR! "):
-            if line.startswith(mark):
-                return line.removeprefix(mark).strip()
+            if row.startswith(mark):
+                return row.removeprefix(mark).strip()
     return text.strip().splitlines()[-1] if text.strip() else "it printed no reason"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rackwright.loading.ansible.bounded import asked
+from rackwright.loading.ansible.bounded import run_bounded
 from rackwright.loading.ansible.command import CONFIG, command, environment, first_error
 from rackwright.messages import SettingsError
 from rackwright.settings.origin import Origin
@@ -97,7 +97,7 @@ def _counts(one: Mapping[str, Any]) -> bool:
 
 def _dumped(site: Path, *which: str) -> Iterator[dict[str, Any]]:
     words = [command("ansible-config"), "dump", "--only-changed", "--format", "json", *which]
-    answer = asked(words, SECONDS, folder=site, environment=environment(site))
+    answer = run_bounded(words, SECONDS, folder=site, environment=environment(site))
     try:
         loaded = json.loads(answer.output)
     except ValueError:

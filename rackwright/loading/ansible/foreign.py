@@ -21,8 +21,8 @@ SHOWN = 3
 KEYS = (*HostSettings.model_fields, *connection.KEYS, *connection.RENAMED, *connection.REFUSED, *ssh_args.KEYS)
 MAPPINGS = frozenset(
     key
-    for key, known in HostSettings.model_fields.items()
-    if section(known.annotation) is not None or get_origin(known.annotation) is dict
+    for key, field in HostSettings.model_fields.items()
+    if section(field.annotation) is not None or get_origin(field.annotation) is dict
 )
 """Keys of Rackwright's whose value is a mapping; elsewhere `environment: production` means something else."""
 
@@ -44,10 +44,12 @@ class Foreign:
 
     def without(self, layer: Layer, ours: bool) -> Layer:
         """Return a layer with our keys alone. ours: the file is a Rackwright site's, where a slip stays in."""
-        kept = {key: value for key, value in layer.values.items() if self._is_kept(key, value, ours)}
-        for key in layer.values.keys() - kept.keys():
+        retained = {key: value for key, value in layer.values.items() if self._is_kept(key, value, ours)}
+        for key in layer.values.keys() - retained.keys():
             self._leave_out(key, layer, ours)
-        return Layer(kept, {path: origin for path, origin in layer.origins.items() if path[:1] and path[0] in kept})
+        return Layer(
+            retained, {path: origin for path, origin in layer.origins.items() if path[:1] and path[0] in retained}
+        )
 
     def _is_kept(self, key: str, value: Any, ours: bool) -> bool:
         if key in connection.NOT_TAKEN:
@@ -71,9 +73,9 @@ class Foreign:
             parts.append(f"{counted(len(self.ignored), 'variable')} of other programs ignored ({_some(self.ignored)})")
         if self.skipped:
             parts.append(f"skipped, since nothing gives them a model: {', '.join(self.skipped)}")
-        left = f"{inventory}: not taken of Ansible's: {', '.join(sorted(self.not_taken))}"
-        told = [*self.warnings, *([left] if self.not_taken else [])]
-        return [*self.near, *told, *([f"{inventory}: {'; '.join(parts)}"] if parts else [])]
+        summary = f"{inventory}: not taken of Ansible's: {', '.join(sorted(self.not_taken))}"
+        messages = [*self.warnings, *([summary] if self.not_taken else [])]
+        return [*self.near, *messages, *([f"{inventory}: {'; '.join(parts)}"] if parts else [])]
 
 
 def _meant(key: str) -> str:
@@ -92,14 +94,14 @@ def _some(names: Iterable[str]) -> str:
 
 def own_keys_in(layers: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the patterns that any layer of a site lets pass."""
-    said = [layer.get("own_keys") for layer in layers]
-    return [str(pattern) for patterns in said if isinstance(patterns, list | tuple) for pattern in patterns]
+    patterns_of = [layer.get("own_keys") for layer in layers]
+    return [str(pattern) for patterns in patterns_of if isinstance(patterns, list | tuple) for pattern in patterns]
 
 
-def without_a_model(values: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any]) -> list[str]:
+def without_a_model(values: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any]) -> list[str]:
     """Return the hosts that nothing gives a model while others have one: a management host among GPU hosts.
 
-    Where every host lacks one, deploy.py gives it, or does without. values: by host. asked: what `--data` says.
+    Where every host lacks one, deploy.py gives it, or does without. values: by host. overrides: what `--data` says.
     """
-    with_one = {name for name, own in values.items() if {"model", "endpoints"} & {*own, *asked}}
+    with_one = {name for name, layer in values.items() if {"model", "endpoints"} & {*layer, *overrides}}
     return [name for name in values if name not in with_one] if with_one else []

@@ -45,7 +45,7 @@ class HostJinja:
     host: str
     groups: Sequence[str]
     values: Mapping[str, Any]
-    said: Mapping[str, Any]
+    variables: Mapping[str, Any]
     """All variables of the host in Ansible's words; secrets among them count as not defined."""
 
     @property
@@ -56,8 +56,8 @@ class HostJinja:
     @property
     def context(self) -> dict[str, Any]:
         """The variables, as plain values."""
-        known = {key: _plain(value) for key, value in self.said.items() if not isinstance(value, Secret)}
-        return {**known, "inventory_hostname": self.host, "group_names": list(self.groups)}
+        plain = {key: _plain(value) for key, value in self.variables.items() if not isinstance(value, Secret)}
+        return {**plain, "inventory_hostname": self.host, "group_names": list(self.groups)}
 
 
 def holds_jinja(text: str) -> bool:
@@ -102,7 +102,7 @@ def _evaluated(inventory: Path, hosts: Sequence[HostJinja], seconds: float) -> l
     """Return what one process makes, up to the first host whose texts end it."""
     words = [*module("rackwright.loading.ansible.evaluating"), str(EACH)]
     given = pickle.dumps([(one.texts, one.context) for one in hosts])
-    answer = bounded.asked(words, seconds, given, memory=MEMORY)
+    answer = bounded.run_bounded(words, seconds, given, memory=MEMORY)
     if answer.status > 0 and not answer.past:
         why = first_error(answer.errors)
         raise SettingsError(f"{inventory}: its Jinja could not be evaluated: {why}; {NEXT} {inventory}", code="RW0234")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rackwright.loading.ansible.bounded import ProgramEnd, asked
+from rackwright.loading.ansible.bounded import ProgramEnd, run_bounded
 from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.files import refuse_no_file, refuse_no_files, site_root
 from rackwright.loading.load import Listing, Owner
@@ -45,7 +45,7 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
     if path.is_dir():
         refuse_no_files(path)
     site = root or site_root(path)
-    answer, told = _ask(path, site)
+    answer, warned = _ask(path, site)
     plain = _plain_of(answer, path, site)
     problems = dict(_undecryptable(answer, plain))
     found: dict[str, Any] = opened(_without_marks(answer), lambda value: _vault(value, plain))
@@ -56,7 +56,7 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
     hosts = {host: hosts_values.get(host, {}) for host in groups.hosts}
     config = configured(site)
     everywhere = Layer(config.values, {(key,): origin for key, origin in config.origins.items()})
-    warnings = (*(f"{path}: Ansible warns: {text}" for text in told), *config.left_out)
+    warnings = (*(f"{path}: Ansible warns: {text}" for text in warned), *config.left_out)
     return Listing(path, groups, hosts, site, True, everywhere=everywhere, warnings=warnings, problems=problems)
 
 
@@ -88,7 +88,7 @@ def _ask(path: Path, site: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _listed(path: Path, site: Path) -> ProgramEnd:
-    return asked(
+    return run_bounded(
         [command("ansible-inventory"), "-i", str(path.absolute()), "--list", "--export", "--playbook-dir", str(site)],
         TIMEOUT,
         folder=site,

@@ -24,13 +24,13 @@ def _texts(errors: str) -> Iterator[str]:
     """Yield the paragraphs that begin with a mark, and lines that a user's program printed before any of them."""
     for paragraph in errors.replace("\r", "").split("\n\n"):
         text = ""
-        for line in paragraph.splitlines():
-            mark = next((mark for mark in MARKS if line.startswith(mark)), "")
-            if mark or line.startswith("[DEPRECATION"):
+        for row in paragraph.splitlines():
+            mark = next((mark for mark in MARKS if row.startswith(mark)), "")
+            if mark or row.startswith("[DEPRECATION"):
                 yield from _whole(text)
-                text = line.removeprefix(mark).strip()
+                text = row.removeprefix(mark).strip()
             elif text:
-                text = f"{text} {line.strip()}"
+                text = f"{text} {row.strip()}"
         yield from _whole(text)
 
 

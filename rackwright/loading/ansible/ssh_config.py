@@ -19,20 +19,20 @@ def jump_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
     What the user's own file says of the host counts behind them. Raises ValueError, with what is not understood.
     """
-    asked = options(values)
-    if not asked:
+    wanted = options(values)
+    if not wanted:
         return {}
     address = str(values.get("ssh_hostname") or name.removeprefix("@ssh/"))
     checking = str(values.get(STRICT) or ("accept-new" if values.get("accept_new_host_keys") is True else "yes"))
-    own = configuration(address, asked, checking, values.get("ssh_known_hosts_file"))
+    ansible_part = configuration(address, wanted, checking, values.get("ssh_known_hosts_file"))
     usual = Path(str(values.get("ssh_config_file") or USER_FILE)).expanduser()
     text = usual.read_text(errors="surrogateescape") if usual.is_file() else ""
     if not values.get("ssh_config_file") and matters(SYSTEM_FILE):
         text += f"\nHost *\nInclude {SYSTEM_FILE}\n"  # which ssh reads as well, unless it is given a file
-    return {"ssh_config_file": str(_kept(f"{own}Host *\n{text}" if text else own))}
+    return {"ssh_config_file": str(_stored(f"{ansible_part}Host *\n{text}" if text else ansible_part))}
 
 
-def _kept(text: str) -> Path:
+def _stored(text: str) -> Path:
     """Return the file with this text, named by it, so that another process finds it whole or not at all."""
     content = text.encode(errors="surrogateescape")
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rackwright" / "ssh"

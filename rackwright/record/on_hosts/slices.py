@@ -111,11 +111,11 @@ def slice_of(run: str, root: Path, events: Iterable[Event], host: str) -> str | 
     begin = next((event for event in found if event["kind"] == "begin"), None)
     if begin is None or not is_kept(begin):
         return None
-    first = _kept({**begin, "run": run, **_from_site(begin, root)})
+    first = _retained({**begin, "run": run, **_from_site(begin, root)})
     if first is None:
         return None
-    kept = [first, *(one for event in found if _is_of(event, host) and (one := _kept(event)) is not None)]
-    text = "".join(f"{json.dumps(one)}\n" for one in kept)
+    retained = [first, *(one for event in found if _is_of(event, host) and (one := _retained(event)) is not None)]
+    text = "".join(f"{json.dumps(one)}\n" for one in retained)
     return text if len(text.encode()) <= MOST else ""
 
 
@@ -129,7 +129,7 @@ def parse_slice(text: str, host: str) -> Slice | None:
 
     What a host says is data: events of other hosts, unknown fields and lines that were cut are left out.
     """
-    events = [event for line in text.split("\n") if (event := _parsed(line)) is not None]
+    events = [event for row in text.split("\n") if (event := _parsed(row)) is not None]
     if not events or events[0]["kind"] != "begin" or not is_kept(events[0]):
         return None
     begin, *others = events
@@ -140,20 +140,20 @@ def _is_of(event: Event, host: str) -> bool:
     return event["kind"] == "phase" or (event["kind"] != "begin" and event.get("host") == host)
 
 
-def _parsed(line: str) -> Event | None:
+def _parsed(row: str) -> Event | None:
     try:
-        return _kept(json.loads(line))
+        return _retained(json.loads(row))
     except (ValueError, RecursionError):
         return None
 
 
-def _kept(event: Any) -> Event | None:
+def _retained(event: Any) -> Event | None:
     try:
         found = _EVENT.validate_python(event)
     except (ValidationError, RecursionError):
         return None
-    kept: Event = printable_values(found.model_dump(exclude_none=True))
-    return kept
+    retained: Event = printable_values(found.model_dump(exclude_none=True))
+    return retained
 
 
 def _from_site(begin: Mapping[str, Any], root: Path) -> dict[str, str]:
@@ -162,5 +162,5 @@ def _from_site(begin: Mapping[str, Any], root: Path) -> dict[str, str]:
 
 
 def _shown(path: str, places: Sequence[Path]) -> str:
-    inside = [Path(path).relative_to(place) for place in places if Path(path).is_relative_to(place)]
+    inside = [Path(path).relative_to(folder) for folder in places if Path(path).is_relative_to(folder)]
     return str(inside[0]) if inside else path

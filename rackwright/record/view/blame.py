@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rackwright.record.record import BY_HAND
-from rackwright.record.states import LEFT_ASIDE, OPEN, RunState
-from rackwright.record.view.timeline import MOVED_UNITS, WELL, HostTimeline, Timeline
+from rackwright.record.states import OPEN, SKIPPED_HOSTS, RunState
+from rackwright.record.view.timeline import SKIPPED_STATES, WELL, HostTimeline, Timeline
 
 GOOD, BAD, WARN, BUSY, IDLE = "good", "bad", "warn", "busy", "idle"
 TROUBLE = (BAD, WARN)
-CONSEQUENCES = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.WAITING, RunState.UNSEEN, RunState.TAKEN_BACK}
+CONSEQUENCES = SKIPPED_HOSTS | {RunState.NOT_SWITCHED, RunState.WAITING, RunState.UNSEEN, RunState.TAKEN_BACK}
 """States that hosts are in because of other hosts, or because of an earlier run."""
 UNASKED = frozenset({RunState.UNCHANGED, RunState.DONE})
 """States of hosts that the run had no reason to ask anything: well, and not proven by it."""
@@ -25,7 +25,7 @@ def tone(timeline: Timeline, state: RunState) -> str:
         return IDLE
     if state is RunState.TAKEN_BACK:
         return GOOD if timeline.phase == BY_HAND else WARN
-    return GOOD if state in WELL else WARN if state in MOVED_UNITS else BAD
+    return GOOD if state in WELL else WARN if state in SKIPPED_STATES else BAD
 
 
 def tone_of(timeline: Timeline, host: HostTimeline) -> str:
@@ -78,6 +78,6 @@ def clock(seconds: float) -> str:
     """Return `0.4 s`, `12 s`, `3:20`, `2:05:00`."""
     if seconds < 60:
         return f"{seconds:.1f} s" if 0 < seconds < 10 and seconds != int(seconds) else f"{round(seconds)} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds_over = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds_over:02}" if hours else f"{minutes}:{seconds_over:02}"

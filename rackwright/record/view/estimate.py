@@ -18,8 +18,8 @@ def remaining(timeline: Timeline, now: float) -> float | None:
     typical = median(measured) if measured else timeline.typical
     if typical is None or not timeline.waves:
         return None
-    left = [[timeline.hosts[name] for name in wave if timeline.hosts[name].is_open] for wave in timeline.waves]
-    waves = [hosts for hosts in left if hosts]
+    open_hosts = [[timeline.hosts[name] for name in wave if timeline.hosts[name].is_open] for wave in timeline.waves]
+    waves = [hosts for hosts in open_hosts if hosts]
     bake = timeline.bakes[-1].seconds if timeline.bakes else 0.0
     switching = sum(_wave(timeline, hosts, typical, now) for hosts in waves)
     return switching + bake * max(0, len(waves) - 1) + _of_this_bake(timeline, now)

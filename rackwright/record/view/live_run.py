@@ -44,9 +44,9 @@ class GrowingRecord:
             file.seek(self.offset)
             whole, _, _ = file.read().rpartition(b"\n")
         self.offset += len(whole) + 1 if whole else 0
-        for line in whole.splitlines():
+        for row in whole.splitlines():
             with suppress(ValueError):
-                event = json.loads(line)
+                event = json.loads(row)
                 if isinstance(event, dict) and "kind" in event:
                     yield event
 
@@ -69,20 +69,20 @@ def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], rec
     if not view:
         return _wait(subprocess.Popen(words, cwd=cwd, env=environment))
     log, growing = record.with_suffix(".log"), GrowingRecord(record)
-    known = list(growing.new_events())
+    earlier = list(growing.new_events())
     print(f"rackwright: what pyinfra prints goes to {log}", flush=True)
     with _private(log) as file:
         start = log.stat().st_size
         process = subprocess.Popen(
             words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
         )
-        timeline = timeline_of(known)
+        timeline = timeline_of(earlier)
         timeline.typical = switch_time(sorted(one for one in record.parent.glob("*.jsonl") if one != record))
         _draw_safely(process, timeline, growing)
         status = _wait(process)
     printed = log.read_bytes()[start:].decode(errors="replace")
-    for line in unshown_errors(read_record(record)[len(known) :], status, printed):
-        print(printable(line), flush=True)
+    for row in unshown_errors(read_record(record)[len(earlier) :], status, printed):
+        print(printable(row), flush=True)
     return status
 
 
@@ -121,7 +121,7 @@ def _draw_safely(process: subprocess.Popen[bytes], timeline: Timeline, growing: 
         _end(process, error)
         raise
     except Exception as error:
-        print(f"rackwright: the view has ended ({type(error).__name__}: {error}), the run goes on", flush=True)
+        print(f"rackwright: the view has ended ({type(error).__name__}: {error}), the run continues", flush=True)
 
 
 def _draw(process: subprocess.Popen[bytes], timeline: Timeline, growing: GrowingRecord) -> None:
@@ -175,7 +175,7 @@ def unshown_errors(events: Sequence[Event], status: int, printed: str) -> Iterat
             errors.setdefault(str(event.get("host")), []).append(text)
     for host, texts in list(errors.items())[:HOSTS]:
         yield f"{host}:"
-        yield from (f"    {line}" for line in said_of(host, printed, texts))
+        yield from (f"    {row}" for row in printed_of(host, printed, texts))
     if len(errors) > HOSTS:
         yield f"and {len(errors) - HOSTS} more hosts: the report has them all"
     if status != 0 and not errors:
@@ -190,10 +190,8 @@ def _error_in(event: Event) -> str:
     return text or str(event["state"]) if lost else ""
 
 
-def said_of(host: str, printed: str, errors: Sequence[str]) -> list[str]:
+def printed_of(host: str, printed: str, errors: Sequence[str]) -> list[str]:
     """Return the last lines of a host, or its errors when nothing was printed of it."""
     start = f"[{host}] "
-    lines = [
-        line.strip().removeprefix(start).rstrip() for line in printed.splitlines() if line.strip().startswith(start)
-    ]
-    return lines[-LINES:] or [line for text in errors for line in text.splitlines()]
+    lines = [row.strip().removeprefix(start).rstrip() for row in printed.splitlines() if row.strip().startswith(start)]
+    return lines[-LINES:] or [row for text in errors for row in text.splitlines()]

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rackwright.messages import NAMED, counted, printable
 from rackwright.record.record import BACKWARD
-from rackwright.record.states import HURT, RunState
+from rackwright.record.states import UNRECOVERED, RunState
 from rackwright.record.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
 from rackwright.record.view.estimate import remaining
 from rackwright.record.view.timeline import HostTimeline, Timeline, wave_name
@@ -37,11 +37,13 @@ def draw(timeline: Timeline, now: float, height: int, width: int) -> RenderableT
     """Return the view. now: seconds since 1970. height, width: lines and columns of the terminal."""
     room = width if height >= ROOMY else WIDEST
     head = [*_title(timeline, room), *_sums(timeline, now, room)]
-    shown, rest = chosen(timeline, max(1, height - AROUND - len(head) - 1))
+    shown, others = chosen(timeline, max(1, height - AROUND - len(head) - 1))
     parts: list[RenderableType] = [*head, Text(""), _table(timeline, shown, now)]
-    if rest:
-        counts = Counter(host.state for host in rest)
-        parts.append(_line(f"and {len(rest)} more: " + ", ".join(f"{n} {state}" for state, n in counts.items()), "dim"))
+    if others:
+        counts = Counter(host.state for host in others)
+        parts.append(
+            _line(f"and {len(others)} more: " + ", ".join(f"{n} {state}" for state, n in counts.items()), "dim")
+        )
     # The terminal echoes ^C where the cursor is: at the end of a full line it would push the picture up.
     return Group(*parts, Text(""))
 
@@ -92,16 +94,22 @@ def facts(timeline: Timeline, now: float) -> Iterator[str]:
     )
     if bad:
         yield f"{bad} failed"
-    yield f"{clock(max(0.0, now - (timeline.began or now)))} so far"
-    left = remaining(timeline, now)
-    yield "no estimate yet" if left is None else f"about {clock(round(left))} to go" if left >= 1 else "nearly done"
+    yield f"{clock(max(0.0, now - (timeline.began or now)))} elapsed"
+    seconds = remaining(timeline, now)
+    yield (
+        "no estimate yet"
+        if seconds is None
+        else f"about {clock(round(seconds))} to go"
+        if seconds >= 1
+        else "nearly done"
+    )
     if down := tightest(timeline):
         yield down
 
 
 def tightest(timeline: Timeline) -> str:
     """Return the group or rack nearest to its limit, and how many are down there; empty when none is limited."""
-    down = {host.name for host in timeline.hosts.values() if host.state in HURT}
+    down = {host.name for host in timeline.hosts.values() if host.state in UNRECOVERED}
     counts = [(len(limit.hosts & down), limit.most, domain) for domain, limit in timeline.limits.items()]
     if not counts:
         return ""
@@ -126,7 +134,7 @@ def _sums(timeline: Timeline, now: float, width: int) -> list[Text]:
             lines.append(fact)
         else:
             lines[-1] = longer
-    return [_line(line, "dim") for line in lines]
+    return [_line(row, "dim") for row in lines]
 
 
 def _line(text: str, style: str) -> Text:
@@ -151,16 +159,16 @@ def _is_watched(timeline: Timeline, host: HostTimeline, now: float) -> bool:
 
 def _cells(timeline: Timeline, host: HostTimeline, now: float) -> tuple[RenderableType, ...]:
     style = STYLES[tone(timeline, host.state)]
-    word = WATCHED if _is_watched(timeline, host, now) else host.phase if host.is_open and host.phase else host.state
+    label = WATCHED if _is_watched(timeline, host, now) else host.phase if host.is_open and host.phase else host.state
     bar: RenderableType = "" if host.part is None else ProgressBar(1.0, host.part, width=BAR)
     seconds = now - host.since if host.since is not None else host.took
     time = "" if seconds is None else clock(round(max(0.0, seconds)))
-    return _line(host.name, ""), _line(word, style), bar, _line(time, ""), _line(_message(timeline, host), "dim")
+    return _line(host.name, ""), _line(label, style), bar, _line(time, ""), _line(_message(timeline, host), "dim")
 
 
 def _message(timeline: Timeline, host: HostTimeline) -> str:
     """Return the last message of a host; of one that waits for its turn, also whose turn it is."""
     turns = [name for name, other in timeline.hosts.items() if other.state is RunState.SWITCHING]
     if host.state is not RunState.WAITING or not turns:
-        return host.said
-    return f"{host.said}; now: {', '.join(turns[:NAMED])}{', ...' if len(turns) > NAMED else ''}"
+        return host.message
+    return f"{host.message}; now: {', '.join(turns[:NAMED])}{', ...' if len(turns) > NAMED else ''}"

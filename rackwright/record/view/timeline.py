@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rackwright.record.fault import Failure
 from rackwright.record.journal import Event
 from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK, VERIFYING
-from rackwright.record.states import ENDED_WELL, LEFT_ASIDE, OPEN, RunState
+from rackwright.record.states import ENDED_WELL, OPEN, SKIPPED_HOSTS, RunState
 
 STAGING, WAITING = "staging", "waiting"
 """Phases, beside those of progress.py."""
@@ -18,7 +18,7 @@ PHASES = (STAGING, DOWNLOADING, VERIFYING, WAITING, DRAINING, LOADING, PROVING, 
 """What a host does, in the order in which it usually happens."""
 
 WELL = ENDED_WELL | {RunState.TAKEN_BACK}
-MOVED_UNITS = LEFT_ASIDE | {RunState.ROLLED_BACK, RunState.NOT_SWITCHED}
+SKIPPED_STATES = SKIPPED_HOSTS | {RunState.ROLLED_BACK, RunState.NOT_SWITCHED}
 
 
 @dataclass
@@ -50,7 +50,7 @@ class AskedRow:
 
     name: str
     mark: str
-    seen: str
+    measured: str
     figure: float | None = None
     before: str = ""
     figure_before: float | None = None
@@ -68,7 +68,7 @@ class HostTimeline:
     """Number of phases of the run when its state became a last word; 0 before."""
     part: float | None = None
     """How far its download is, between 0 and 1."""
-    said: str = ""
+    message: str = ""
     wave: int | None = None
     began: float | None = None
     """When its switch began."""
@@ -105,7 +105,7 @@ class HostTimeline:
     @property
     def is_bad(self) -> bool:
         """True when its final state is a failure."""
-        return not self.is_open and self.state not in WELL | MOVED_UNITS
+        return not self.is_open and self.state not in WELL | SKIPPED_STATES
 
     @property
     def endpoints(self) -> list[str]:

@@ -76,7 +76,7 @@ def _stage(timeline: Timeline, event: Event, now: float) -> None:
         host.state = RunState.STAGING
         host.enter(STAGING, now, str(event.get("concern", "")))
     host.changes += changes
-    host.said = changes[-1] if changes else host.said
+    host.message = changes[-1] if changes else host.message
     if event.get("diff"):
         host.diffs.append(str(event["diff"]))
 
@@ -87,7 +87,7 @@ def _job(timeline: Timeline, event: Event, now: float) -> None:
     if job.startswith(_DOWNLOADS) and timeline.phase != BACKWARD:
         _fetch(host, event, title, now)
     elif event["state"] == "began":
-        host.said = title
+        host.message = title
         host.switching = job.removeprefix(_SWITCH) if job.startswith(_SWITCH) else host.switching
         host.enter(ROLLING_BACK if timeline.phase == BACKWARD else _phase_of(job), now, title)
     elif host.state == RunState.SWITCHING:
@@ -100,7 +100,7 @@ def _fetch(host: HostTimeline, event: Event, title: str, now: float) -> None:
     """Merge downloads that run side by side: the host downloads from the first one's begin to the last one's end."""
     job = str(event["job"])
     if event["state"] == "began":
-        host.said = title
+        host.message = title
         host.fetches[job] = DownloadSpan(title, now, tuple(map(str, event.get("after", ()))))
         host.enter(DOWNLOADING, now, "" if host.phase == DOWNLOADING else title)
         return
@@ -119,15 +119,15 @@ def _phase_of(job: str) -> str:
 
 def _progress(timeline: Timeline, event: Event, now: float) -> None:
     host = timeline.host(event)
-    host.said = str(event.get("text", ""))
+    host.message = str(event.get("text", ""))
     phase, part = str(event["phase"]), event.get("part")
-    known = min(1.0, max(0.0, float(part))) if part is not None else None
+    fraction = min(1.0, max(0.0, float(part))) if part is not None else None
     if len(host.fetching) > 1:
-        _progress_of_one(host, str(event.get("job", "")), known)
+        _progress_of_one(host, str(event.get("job", "")), fraction)
         return
     if phase in PHASES and host.phase != ROLLING_BACK:
         host.enter(phase, now, host.spans[-1].text if host.phase in (phase, DRAINING) else "")
-    host.part = known
+    host.part = fraction
 
 
 def _progress_of_one(host: HostTimeline, job: str, part: float | None) -> None:
@@ -147,7 +147,7 @@ def _waves(timeline: Timeline, event: Event, now: float) -> None:
             if timeline.is_final(host) or host.state is RunState.SWITCHING:
                 continue
             host.state = RunState.WAITING
-            host.said = f"for its turn: {wave_name(number)}"
+            host.message = f"for its turn: {wave_name(number)}"
             host.enter(WAITING, now)
     timeline.waves = waves
     timeline.limits = {
@@ -159,7 +159,7 @@ def _host(timeline: Timeline, event: Event, now: float) -> None:
     host, state = timeline.host(event), RunState(event["state"])
     if state is RunState.SWITCHING:
         _mark_wave(timeline, host, now)
-        host.began, host.state, host.said = now, state, ASKED_FIRST
+        host.began, host.state, host.message = now, state, ASKED_FIRST
         host.enter(PROVING, now, ASKED_FIRST)
         host.changes += [str(text) for text in event.get("changes", [])]
         if event.get("diff"):
@@ -171,7 +171,7 @@ def _host(timeline: Timeline, event: Event, now: float) -> None:
     host.final_in = len(timeline.phases) + 1
     host.leave(now)
     if event.get("text"):
-        host.said = str(event["text"]).splitlines()[0]
+        host.message = str(event["text"]).splitlines()[0]
         _complain(host, str(event["text"]))
 
 
@@ -196,7 +196,7 @@ def _row(timeline: Timeline, event: Event, now: float) -> None:
         # What the earlier release answers must not stand where the answers of the failed one are looked for.
         host.rows[row.endpoint, row.name] = row
     of = f"{row.endpoint}: " if len(host.endpoints) > 1 else ""
-    host.said = f"{row.mark}: {of}{row.name}: {row.seen}"
+    host.message = f"{row.mark}: {of}{row.name}: {row.measured}"
     if host.state == RunState.SWITCHING and host.phase != ROLLING_BACK:
         host.enter(PROVING, now)
 
@@ -224,7 +224,7 @@ def _failure(timeline: Timeline, event: Event, now: float) -> None:  # noqa: ARG
 
 def _error(timeline: Timeline, event: Event, now: float) -> None:
     host, text = timeline.host(event), str(event["text"])
-    host.said = (text.splitlines() or [""])[0]
+    host.message = (text.splitlines() or [""])[0]
     _complain(host, text)
     if host.state in _BEFORE_ITS_TURN:
         host.state, host.final_in = RunState.FAILED, len(timeline.phases) + 1

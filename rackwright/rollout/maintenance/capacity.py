@@ -46,10 +46,10 @@ def as_ones(places: Mapping[str, HostCapacity], heads: Mapping[str, str]) -> dic
 
     heads: by host, the one that it counts as.
     """
-    own = {head: [places[name] for name, other in heads.items() if other == head] for head in heads.values()}
+    by_head = {head: [places[name] for name, other in heads.items() if other == head] for head in heads.values()}
     return {
-        head: replace(places[head], domains=tuple(dict.fromkeys(one for place in among for one in place.domains)))
-        for head, among in own.items()
+        head: replace(places[head], domains=tuple(dict.fromkeys(one for member in among for one in member.domains)))
+        for head, among in by_head.items()
     }
 
 
@@ -64,7 +64,7 @@ def too_many_down(places: Mapping[str, HostCapacity], leaving: Collection[str]) 
 
 
 def _sentence(domain: str, places: Mapping[str, HostCapacity], going: Sequence[str]) -> str:
-    inside = [name for name, place in places.items() if domain in place.domains]
+    inside = [name for name, capacity in places.items() if domain in capacity.domains]
     most = min(amount(places[name].max_unavailable, len(inside)) for name in inside)
     leaving = [name for name in inside if name in going]
     down = [name for name in inside if not places[name].serves]

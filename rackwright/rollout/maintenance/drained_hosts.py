@@ -19,5 +19,5 @@ def drained_hosts(entries: Sequence[InventoryHost]) -> dict[str, Drained]:
 
 def mark_in(lines: Iterable[str]) -> Drained | None:
     """Return the mark that the script printed, if any."""
-    first, *rest = [*lines, ""]
-    return parse_mark("\n".join(rest)) if first == "drained" else None
+    first, *others = [*lines, ""]
+    return parse_mark("\n".join(others)) if first == "drained" else None

@@ -34,28 +34,29 @@ def await_restarts(
 
     boots: by host, the boot that was to end; hosts without one are not looked at. seconds: how long at most.
     """
-    left = [entry for entry in entries if entry.name in boots]
-    began, told = time.monotonic(), float("-inf")
-    while left and time.monotonic() - began < seconds:
-        replies = look(left)
+    pending = [entry for entry in entries if entry.name in boots]
+    began, reported = time.monotonic(), float("-inf")
+    while pending and time.monotonic() - began < seconds:
+        replies = look(pending)
         why = {name: text for name, reply in replies.items() if (text := under_way(reply, boots[name]))}
-        left = [entry for entry in left if entry.name in why]
-        if left and time.monotonic() - told > SELDOM:
-            told = time.monotonic()
+        pending = [entry for entry in pending if entry.name in why]
+        if pending and time.monotonic() - reported > SELDOM:
+            reported = time.monotonic()
             for name, text in why.items():
                 print(
-                    f"rackwright: {name} {text}; waiting for it, {round(seconds - told + began)} s at most", flush=True
+                    f"rackwright: {name} {text}; waiting for it, {round(seconds - reported + began)} s at most",
+                    flush=True,
                 )
-        if left:
+        if pending:
             sleep(PAUSE)
 
 
 def under_way(reply: Reply, boot: str) -> str:
     """Return why a host is not to be read yet, as what follows its name; empty when it is not going to restart."""
     if reply.trouble:
-        return f"was told to restart, and is not back: {reply.trouble}"
+        return f"got the order to restart, and is not back: {reply.trouble}"
     now, going = _words(reply.lines)
-    return "still drains and restarts, as it was told to" if now == boot and going == "yes" else ""
+    return "still drains and restarts, as ordered" if now == boot and going == "yes" else ""
 
 
 def _words(lines: Iterable[str]) -> tuple[str, str]:

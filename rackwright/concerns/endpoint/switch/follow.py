@@ -39,7 +39,7 @@ from rackwright.remote.port_probe import reach_of
 from rackwright.remote.unwritable import IMMUTABLE, QUOTA, READ_ONLY
 from rackwright.settings.secret import without_secrets
 
-TAKEN = Reason(Cause.STRANGER, "another process on its port")
+TAKEN = Reason(Cause.OTHER_PROCESS, "another process on its port")
 LOG_BYTES = 256 * 1024
 """Most that is fetched of a failed release's log: its end."""
 

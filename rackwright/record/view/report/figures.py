@@ -25,10 +25,10 @@ _OWN_WORDS = re.compile(r"GPU-[0-9a-fA-F-]{36}|(?<=release )[0-9a-f]{12}\b")
 
 @dataclass(frozen=True)
 class Bar:
-    """One phase of a host in the timeline; `left` and `width` are percentages of the run's time."""
+    """One phase of a host in the timeline; `offset` and `width` are percentages of the run's time."""
 
     phase: str
-    left: float
+    offset: float
     width: float
     title: str
 
@@ -47,8 +47,8 @@ def bars(timeline: Timeline, host: HostTimeline) -> list[Bar]:
     for span in _joined(host.spans):
         start, stop = max(span.start, timeline.began), min(span.end or end, end)
         if stop - start >= THIN * whole:
-            left, width = 100 * (start - timeline.began) / whole, 100 * (stop - start) / whole
-            found.append(Bar(span.phase, round(left, 2), round(width, 2), _title(span, stop - start)))
+            offset, width = 100 * (start - timeline.began) / whole, 100 * (stop - start) / whole
+            found.append(Bar(span.phase, round(offset, 2), round(width, 2), _title(span, stop - start)))
     return found
 
 
@@ -78,7 +78,7 @@ def ticks(timeline: Timeline) -> list[tuple[float, str]]:
 class WaveMark:
     """Where a wave began to switch, or the run to roll back, as a percentage of the run's time."""
 
-    left: float
+    offset: float
     name: str
     lane: int | None
     """Return the row of its label, counted from the top; None where no row has room for it."""
@@ -90,12 +90,12 @@ def wave_marks(timeline: Timeline) -> list[WaveMark]:
         return []
     places = [(round(100 * (at - timeline.began) / timeline.duration, 2), name) for name, at in timeline.marks]
     found, ends = list[WaveMark](), [0.0] * LANES
-    for left, name in sorted(places):
-        if 0 <= left <= 100:
-            lane = next((lane for lane, end in enumerate(ends) if end <= left), None)
+    for offset, name in sorted(places):
+        if 0 <= offset <= 100:
+            lane = next((lane for lane, end in enumerate(ends) if end <= offset), None)
             if lane is not None:
-                ends[lane] = left + (len(name) + 1) * CHARACTER
-            found.append(WaveMark(left, name, lane))
+                ends[lane] = offset + (len(name) + 1) * CHARACTER
+            found.append(WaveMark(offset, name, lane))
     return found
 
 
@@ -121,8 +121,8 @@ class RowSum:
 def row_sums(timeline: Timeline) -> list[RowSum]:
     """Return every question of the gate, in the order in which they were asked first."""
     several = len(timeline.endpoints) > 1
-    asked = dict.fromkeys(key for host in timeline.hosts.values() for key in host.rows)
-    return [_row_sum(name, endpoint, timeline, several) for endpoint, name in asked]
+    keys = dict.fromkeys(key for host in timeline.hosts.values() for key in host.rows)
+    return [_row_sum(name, endpoint, timeline, several) for endpoint, name in keys]
 
 
 def _row_sum(name: str, endpoint: str, timeline: Timeline, several: bool) -> RowSum:
@@ -133,8 +133,10 @@ def _row_sum(name: str, endpoint: str, timeline: Timeline, several: bool) -> Row
     now = [row.figure for _, row in rows if row.figure is not None]
     before = [row.figure_before for _, row in rows if row.figure_before is not None]
     worst = tuple((host, row) for host, row in rows if row.mark != "proved")
-    told = _spread(name, before) or _same([row.before for _, row in rows if row.before])
-    return RowSum(name, endpoint if several else "", marks, _spread(name, now), told, _growth(name, now, before), worst)
+    earlier = _spread(name, before) or _same([row.before for _, row in rows if row.before])
+    return RowSum(
+        name, endpoint if several else "", marks, _spread(name, now), earlier, _growth(name, now, before), worst
+    )
 
 
 def _same(answers: list[str]) -> str:
@@ -206,7 +208,7 @@ def _general(text: str) -> str:
     return _OWN_WORDS.sub("…", text)
 
 
-def _diff_line(line: str) -> tuple[str, str]:
-    if line.startswith(("+++", "---", "@@")):
-        return line, "where"
-    return line, {"+": "added", "-": "removed"}.get(line[:1], "")
+def _diff_line(text: str) -> tuple[str, str]:
+    if text.startswith(("+++", "---", "@@")):
+        return text, "where"
+    return text, {"+": "added", "-": "removed"}.get(text[:1], "")

@@ -28,7 +28,7 @@ def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) ->
 
     run: the run's name. logs: what the failed releases said last, by host.
     """
-    style, script = _own("page.css"), _own("page.js")
+    style, script = _file_text("page.css"), _file_text("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _template().render(
         run=run,
@@ -72,14 +72,14 @@ def _verdict(timeline: Timeline) -> str:
     return blame.WARN if timeline.status == ExitCode.DONE and unproven else VERDICTS.get(timeline.status, blame.BAD)
 
 
-def _own(name: str) -> str:
+def _file_text(name: str) -> str:
     return (files(__package__) / name).read_text()
 
 
 @cache
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_own("page.html.j2"))
+    return environment.from_string(_file_text("page.html.j2"))
 
 
 def _at(seconds: float | None) -> str:
