@@ -223,7 +223,7 @@ def _refuse_unknown(groups: set[str], children: Mapping[str, Sequence[str]]) -> 
         for child in below:
             if child not in groups:
                 raise SettingsError(
-                    f"children of {parent}: ungroups group {child}{nearest(child, groups)}", code="RW1403"
+                    f"children of {parent}: unknown group {child}{nearest(child, groups)}", code="RW1403"
                 )
 
 

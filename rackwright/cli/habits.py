@@ -75,10 +75,10 @@ def verb_hint(words: Sequence[str], verbs: Collection[str]) -> str:
         return ""
     advice = VERBS.get(" ".join(words[:2])) or VERBS.get(first)
     if advice:
-        return f"unverbs command {first}{'; ' if advice.startswith('next: ') else ': '}{advice}"
+        return f"unknown command {first}{'; ' if advice.startswith('next: ') else ': '}{advice}"
     meant = get_close_matches(first.casefold(), verbs, n=1, cutoff=0.6)
     right = shlex.join(["rackwright", *meant, *words[1:]]) if meant else "rackwright --help"
-    return f"unverbs command {first}; next: {right}"
+    return f"unknown command {first}; next: {right}"
 
 
 def option_hints(message: str, verb: str = "", options: Collection[str] = ()) -> list[str]:

@@ -281,5 +281,5 @@ def test_strict_host_keys_and_sudo_follow_from_the_rest(site: Path) -> None:
 
 def test_a_child_group_that_does_not_exist(site: Path) -> None:
     (site / "inventory" / "bad.py").write_text(INVENTORY.replace('["left"]', '["lefft"]'))
-    with refused("RW1403", "top: ", "no such group: lefft (did you mean left?)", error=SettingsError):
+    with refused("RW1403", "top: ", "unknown group lefft (did you mean left?)", error=SettingsError):
         load_inventory("inventory/bad.py")
