@@ -395,6 +395,16 @@ def test_words_of_a_list_are_checked_one_by_one(site: Path) -> None:
     assert wrong.startswith("engine.nvfp4_gemm_config.allowed_backends[0]: ")
 
 
+def test_a_key_that_a_section_must_have_is_missed(tmp_path: Path) -> None:
+    cluster = {**strict(uri={"type": "string"}, name={"type": "string"}), "required": ["uri"]}
+    text = json.dumps(strict(disagg_cluster=cluster))
+    write(tmp_path, "r/private:mine", ONE, TRT, {"version": "1.4.0rc1", **data_of(text)})
+    (found,) = said(tmp_path, **MINE, image_digest=ONE, engine={"disagg_cluster": {"name": "a"}})
+    assert found.startswith("engine.disagg_cluster.uri: ")
+    assert said(tmp_path, **MINE, image_digest=ONE, engine={"disagg_cluster": {"uri": "http://a"}}) == []
+    assert said(tmp_path, **MINE, image_digest=ONE, engine={}) == []
+
+
 def test_a_plain_text_of_the_schema_has_the_usual_values_of_its_version(tmp_path: Path) -> None:
     properties = {name: {"type": "string"} for name in ("attn_backend", "reasoning_parser", "post_processor_hook")}
     text = json.dumps({"properties": properties, "additionalProperties": False})

@@ -116,7 +116,7 @@ class _Reader:
             if not NAME.fullmatch(key):
                 _spoilt(f"{key[:LONGEST_VALUE]!r} is not the name of a key")
             if not key.startswith("_"):
-                keys[key] = {**self._type(name, key, inner), **_default(inner)}
+                keys[key] = {**self._type(name, key, inner), **_default(inner), **_required(part, key)}
         self.path.pop()
 
     def _type(self, section: str, key: str, part: Any) -> Json:
@@ -269,7 +269,9 @@ def _mixed(sections: list[Json]) -> Json:
 
 
 def _same(part: list[Json]) -> Json:
-    return part[0] if all(one == part[0] for one in part) else {"type": "any"}
+    """Return what several sections say of a key in common; that one of them must have it does not count."""
+    plain = [{name: value for name, value in one.items() if name != "required"} for one in part]
+    return plain[0] if all(one == plain[0] for one in plain) else {"type": "any"}
 
 
 def _choice(values: Any) -> Json:
@@ -308,6 +310,11 @@ def _default(part: Any) -> Json:
     default = part.get("default", ...) if isinstance(part, dict) else ...
     short = isinstance(default, str) and not _is_garbled(default)
     return {"default": default} if default is None or short or isinstance(default, bool | int | float) else {}
+
+
+def _required(section: Json, key: str) -> Json:
+    names = section.get("required")
+    return {"required": True} if isinstance(names, list) and key in names else {}
 
 
 def _is_garbled(text: str) -> bool:

@@ -39,6 +39,8 @@ def check_section(
         return
     keys = schema.sections[section]
     tags = schema.tags(section)
+    for name in [key.name for key in keys.values() if key.required and not key.given and key.name not in options]:
+        yield Finding((*at, name), "is missing, and the engine wants it", code="RW0303")
     for name, value in options.items():
         path = (*at, str(name))
         if name in keys:

@@ -41,6 +41,8 @@ class Key:
     """True if the command line already gives it, so that the YAML must not have it."""
     names: tuple[str, ...] = ()
     """Its other names on the command line, with their dashes."""
+    required: bool = False
+    """True if its section must have it."""
     unfit: bool = False
     """True when the engine takes it on its command line and not from its file."""
     origin: str = ""
@@ -303,6 +305,7 @@ def _key(name: str, raw: Json) -> Key:
         unsure=bool(raw.get("unsure", False)),
         given=bool(raw.get("given", False)),
         names=tuple(raw.get("names", ())),
+        required=bool(raw.get("required", False)),
         unfit=bool(raw.get("unfit", False)),
         origin=f"{raw['in']} of {raw['of']}" if "in" in raw else "",
     )
