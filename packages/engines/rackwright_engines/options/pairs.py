@@ -89,8 +89,9 @@ def _finding(
     schema: VersionLine, rule: Json, given: Mapping[str, Any], options: Mapping[str, Any], version: str
 ) -> Finding:
     says = KEY.sub(lambda found: str(_largest(_value(given, found[1])) or _value(given, found[1])), rule["says"])
-    text = f"{says}; {PRODUCTS[schema.engine]} {version} checks that at its start"
-    return Finding(_path(schema, rule["at"], options), text, Level(rule.get("level", "refuse")), code=CODE)
+    level = Level(rule.get("level", "refuse"))
+    checks = f"; {PRODUCTS[schema.engine]} {version} checks that at its start" if level is Level.REFUSE else ""
+    return Finding(_path(schema, rule["at"], options), f"{says}{checks}", level, code=CODE)
 
 
 def _path(schema: VersionLine, key: str, options: Mapping[str, Any]) -> KeyPath:

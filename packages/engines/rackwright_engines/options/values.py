@@ -70,7 +70,7 @@ def check_value(schema: VersionLine, key: Key, value: Any, path: KeyPath) -> Ite
     measured = isinstance(plain, int | float)
     wrong = [bound for bound in key.bounds if measured and not _within(plain, bound, key.bounds[bound])]
     if wrong:
-        limits = " and ".join(f"{SIGNS[bound]} {number}" for bound, number in key.bounds.items())
+        limits = " and ".join(f"{SIGNS[bound]} {number}" for bound, number in _strictest(key.bounds).items())
         yield Finding(path, f"must be {limits}, not {shown(value)}", code="RW0304")
 
 
@@ -129,6 +129,12 @@ def _size(value: Any) -> Any:
     if found is None:
         raise ValueError(value)
     return found
+
+
+def _strictest(bounds: Mapping[str, float]) -> dict[str, float]:
+    """Return bounds without the one of two lower ones that says less: above 0 beside at least 1."""
+    weaker = ("gt" if bounds["ge"] > bounds["gt"] else "ge") if {"gt", "ge"} <= set(bounds) else ""
+    return {bound: number for bound, number in bounds.items() if bound != weaker}
 
 
 def _within(value: float, bound: str, limit: float) -> bool:
