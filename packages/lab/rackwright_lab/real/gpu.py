@@ -144,7 +144,7 @@ def prepare(cache: Path, progress: Progress) -> Path:
 
 
 def _make_system(root: Path, cache: Path) -> None:
-    options = [f"--aptopt={line}" for line in inherited.apt_options()]
+    options = [f"--aptopt={setting}" for setting in inherited.apt_options()]
     run(
         "mmdebstrap", "--mode=root", "--variant=minbase", f"--include={','.join(PACKAGES)}", *options,
         f"--keyring={ubuntu.keyring(cache)}", "--dpkgopt=force-unsafe-io", "--skip=check/empty", ubuntu.SUITE, root,
@@ -185,10 +185,10 @@ def _finish(folder: Path, progress: Progress) -> None:
         added = Path(work) / "added"
         (added / SITE).mkdir(parents=True)
         _add_torch(added, progress)
-        with _together(root, added, Path(work)) as (place, compiled):
+        with _together(root, added, Path(work)) as (whole, compiled):
             progress.say("compiling Python's sources")
             # Some packages hold templates that are no Python.
-            run("unshare", "--mount", "sh", "-c", INSIDE, "compile", place, COMPILE, timeout=1800, check=False)
+            run("unshare", "--mount", "sh", "-c", INSIDE, "compile", whole, COMPILE, timeout=1800, check=False)
             progress.say("writing the image's layers")
             layout = oci.Layout(Path(work) / "layout")
             trees = {root: base, added: rootfs.files_below(added), compiled: rootfs.files_below(compiled)}
@@ -197,7 +197,7 @@ def _finish(folder: Path, progress: Progress) -> None:
             layout.close()
             if not (folder / "models").exists():
                 progress.say("teaching the models")
-                vllm.teach(place, Path(work) / "models")
+                vllm.teach(whole, Path(work) / "models")
                 (Path(work) / "models").rename(folder / "models")
         (Path(work) / "layout").rename(folder / "layout")
 
@@ -205,15 +205,15 @@ def _finish(folder: Path, progress: Progress) -> None:
 @contextmanager
 def _together(root: Path, added: Path, work: Path) -> Iterator[tuple[Path, Path]]:
     """Mount the whole system as one folder, and yield it with the folder that gets whatever is written there."""
-    place, written, busy = (work / name for name in ("together", "written", "busy"))
-    for path in (place, written, busy):
+    whole, written, busy = (work / name for name in ("together", "written", "busy"))
+    for path in (whole, written, busy):
         path.mkdir()
     layers = f"lowerdir={added}:{root},upperdir={written},workdir={busy}"
-    run("mount", "-t", "overlay", "-o", layers, "together", place)
+    run("mount", "-t", "overlay", "-o", layers, "together", whole)
     try:
-        yield place, written
+        yield whole, written
     finally:
-        run("umount", place)
+        run("umount", whole)
 
 
 def _add_torch(root: Path, progress: Progress) -> None:
@@ -238,13 +238,13 @@ def torch_of(site: Path) -> list[metadata.Distribution]:
 
     Raises LabError when it has no torch, or another version than the one this vLLM was built for.
     """
-    there = {_plain(one.metadata["Name"]): one for one in metadata.distributions(path=[str(site)])}
-    torch = there.get("torch")
+    packages = {_plain(one.metadata["Name"]): one for one in metadata.distributions(path=[str(site)])}
+    torch = packages.get("torch")
     if torch is None or torch.version.partition("+")[0] != TORCH:
         has = f"torch {torch.version}" if torch is not None else "no torch"
         raise LabError(f"{TORCH_FOLDER}={site} has {has}, and vLLM {VERSION} needs {TORCH}: unset it to use PyPI's")
     named = re.findall(r"^([\w.-]+)==", LOCKED_TORCH.read_text(), re.MULTILINE)
-    return [there[_plain(name)] for name in named if _plain(name) in there]
+    return [packages[_plain(name)] for name in named if _plain(name) in packages]
 
 
 def _plain(name: str) -> str:

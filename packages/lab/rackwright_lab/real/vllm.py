@@ -134,13 +134,13 @@ def _run_inside(root: Path, module: str, *words: str) -> None:
     run("unshare", "--mount", "sh", "-c", INSIDE, "teach", root, module, *words, timeout=1800)
 
 
-def put_models(made: Path, own: Path) -> None:
+def put_models(made: Path, folder: Path) -> None:
     """Lay the revisions of each repository where the lab's hub finds them.
 
-    made: what `ensure` returned; own: the hub's folder.
+    made: what `ensure` returned; folder: the hub's.
     """
     for repository, revisions in REVISIONS.items():
         for revision, kind in revisions.items():
-            target = own / repository / revision
+            target = folder / repository / revision
             shutil.copytree(made / "models" / kind, target, dirs_exist_ok=True)
             (target / "README.md").write_text(f"# {repository}\n\nTaught by the lab, revision {revision}.\n")
