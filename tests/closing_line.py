@@ -28,7 +28,7 @@ def outcomes(text: str) -> Outcomes:
 
 
 def closing_lines(tries: list[tuple[Outcomes, Outcomes]]) -> list[str]:
-    """The counts of all parts together, each with its two tries, and the tests that needed the second one."""
+    """Return the counts of all parts together, each with its two tries, and the tests that needed the second one."""
     last = [outcome for first, second in tries for outcome in (first | second).values()]
     again = [f"{name} ({where})" for first, second in tries for where, name in second if (where, name) in first]
     counts = Counter(last)
@@ -49,7 +49,7 @@ def seconds_by_file(text: str) -> dict[str, float]:
 
 
 def budget_lines(part: str, taken: dict[str, float]) -> list[str]:
-    """What a part took, and those of its files that took more than their budget."""
+    """Return what a part took, and those of its files that took more than their budget."""
     if not (budget := BUDGETS.get(part)):
         return []
     over = [

@@ -12,7 +12,7 @@ if not {"bench", "lab"} <= entry_points(group="rackwright.commands").names:
 
 pytest_plugins = ("tests.timelimits",)
 
-# A busy machine is no failure: two cores also run the lab's hosts.
+# A busy machine is not a failure: two cores also run the lab's hosts.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 

@@ -27,6 +27,15 @@ LET_IN_LATE = "clients were not let in again after its last switch"
 CLOCKS = "pointing back took {pointed} s, serving again after {serving} s"
 STARTED_OTHERWISE = "it was started {edited}, not as its release says"
 CLOSES_CACHES = "close the caches of endpoint {endpoint} to other users"
+ASKS_AGAIN = "switch endpoint {endpoint} to release {release}"
+GPUS_CHANGED = "its GPUs changed"
+ENDED = "ended with status {status}"
+ASK_IT = "rackwright: {text}; ask it: rackwright chat {inventory}"
+
+# The gate.
+DRAFTING_SPOILS = "drafting ({method}) spoils all but greedy answers"
+DRAFT_TOKENS = " of {proposed} draft tokens"
+TEXT_COMES_BACK = "{share} of the text comes back"
 
 # Endpoints of several hosts.
 NOT_ORTED = "it is not orted with plain options"
@@ -75,6 +84,7 @@ UNREACHABLE_PORT = "warning: port {port} is not reachable from {by}"
 
 # Plans, drift and teardown.
 RESTARTS = "restarts {endpoint} because {why}"
+BOOT_UNIT_OFF = "{unit} is not enabled"
 NO_BOOT = "it no longer starts at boot"
 DROP_IN = "{path} is not Rackwright's"
 DROP_IN_SETS = "{path} is not Rackwright's and sets {keys}"
@@ -94,6 +104,7 @@ REFUSED_WORDS = "the server's command line refuses it: "
 UNKNOWN_OPTION = "{engine} does not know this key"
 NEEDS_GPUS = " needs {needs} GPUs{each}, and endpoint {endpoint} has {gpus}; "
 FEWER_GPUS = "for {gpus} set it to {size}"
+EXPORTED = "{count} options of {engine} {version}{source} in {path}"
 NOT_CHECKED = "not checked inside the image: unknown on this host: "
 
 # Rollouts and the hosts that they leave out.
@@ -105,6 +116,7 @@ NOTHING_TO_RESUME = "found its release at fault and rolled it back, so nothing i
 NOTHING_BEGUN = "nothing was begun on any host"
 INCLUDED = "{host} is {mark}; this run includes it anyway"
 SKIPPED = "{host} is skipped: {why}"
+THROUGH = "{over} of {hosts} hosts are through"
 
 # Inventories and settings.
 FIX_THESE = "fix these, then: "
@@ -113,9 +125,12 @@ IGNORED = "ignored as another program's"
 NO_MODEL = "skipped, since nothing gives them a model: "
 KEY_IS_MAPPING = "Rackwright's {key} is a mapping of `key: value` lines"
 UNKNOWN_KEYS = "the host keys of {hosts} are not in known_hosts, so SSH will refuse them"
+LOGS_IN = "the login at {hosts}"
 SILENT_SERVER = "{who} took the connection and did not answer within {seconds} s"
 
 # The bench.
+WINS = "wins {where} by {ratio}x ("
+ACCEPTANCE = "{rate} tokens a step; {share}; {positions}"
 NO_FIGURES = "{failed} of {asked} failed, so it has no figures"
 
 

@@ -55,7 +55,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_enter_pdb() -> None:
-    """Whoever debugs takes the time that it takes."""
+    """Suspend the limit: a debugging session takes the time that it takes."""
     faulthandler.cancel_dump_traceback_later()
 
 
@@ -66,7 +66,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     item.stash[_spent] += report.duration
     limit = item.stash[_limit]
     if item.stash[_spent] > limit:
-        item.stash[_limit] = math.inf  # once a test: its teardown is no second failure
+        item.stash[_limit] = math.inf  # once a test: its teardown is not a second failure
         report.sections.append(("stacks at the time limit", stacks()))
         if report.passed:
             report.outcome, report.longrepr = "failed", f"{item.nodeid} took longer than its limit of {limit:g} s"
@@ -74,7 +74,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def stacks() -> str:
-    """The stacks of all threads, and of all greenlets where something runs in them."""
+    """Return the stacks of all threads, and of all greenlets where something runs in them."""
     if "gevent" in sys.modules:
         from gevent.util import print_run_info  # noqa: PLC0415 - only then
 

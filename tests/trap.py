@@ -1,4 +1,4 @@
-"""A folder to stand in: whatever a command might take from the current folder is there, and says that it was taken."""
+"""A folder to start in: whatever a command might take from the current folder is there, and says that it was taken."""
 
 from __future__ import annotations
 

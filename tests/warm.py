@@ -34,7 +34,7 @@ LONGEST = 150_000
 """Bytes of one request, an environment included; a packet of Linux's default size holds it."""
 FIRST = {"pyinfra": "pyinfra_cli.main", "rackwright": "rackwright.cli.main"}
 """The module of each program's `main`. Its console script imports it before all others, and gevent patches there."""
-BESIDES = (
+ADDITIONAL = (
     "rackwright.inventory",
     "rackwright.operations.endpoints",
     "rackwright.cli.rollout",
@@ -44,7 +44,7 @@ BESIDES = (
     "rackwright.record.view.report",
     "rackwright_lab.inventory",
 )
-"""What most commands load. Nothing of a site: what lies beside a deploy.py is each run's own."""
+"""What most commands load. Nothing of a site: what is beside a deploy.py is each run's own."""
 FORK, WAIT, CLOSE = os.fork, os.waitpid, os.close
 """Python's own: pyinfra has gevent put others in their place, for which its loop would have to run here."""
 COLD = "RACKWRIGHT_COLD_START"
@@ -93,14 +93,14 @@ class Server:
         """Begin a command that reads nothing and prints into a descriptor."""
         request = json.dumps({"words": words, "cwd": str(cwd), "env": dict(env)}).encode()
         assert len(request) < LONGEST, "an environment that is too large for a packet"
-        told, tell = os.pipe()
+        reading_end, tell = os.pipe()
         socket.send_fds(self._requests, [request], [output, tell])
         os.close(tell)
-        return Forked(words, os.fdopen(told))
+        return Forked(words, os.fdopen(reading_end))
 
 
 def run(words: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> tuple[int, str]:
-    """A command's status and all that it printed.
+    """Run a command, and return its status and all that it printed.
 
     Raises subprocess.TimeoutExpired, with what it printed, once it is killed for having taken so many seconds.
     """
@@ -126,39 +126,43 @@ def _read(printed: IO[bytes]) -> str:
 def start(words: Sequence[str], cwd: Path, env: Mapping[str, str], output: int) -> Forked | subprocess.Popen[bytes]:
     """Begin a command by the quickest way that runs the same code, in a process group of its own."""
     if found := _loaded(words, env):
-        own, own_words, own_env = found
-        return own.start(own_words, cwd, own_env, output)
+        fork_server, own_words, own_env = found
+        return fork_server.start(own_words, cwd, own_env, output)
     return subprocess.Popen(
         words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
     )
 
 
 def _loaded(words: Sequence[str], env: Mapping[str, str]) -> tuple[Server, list[str], dict[str, str]] | None:
-    """Who runs a command that is one of ours, perhaps with variables by `env`: and its words and whole environment.
+    """Return the server of one of Rackwright's commands, perhaps with variables by `env`, its words and environment.
 
     None: the command is started as any other program is.
     """
-    own, rest = dict(env), list(words)
-    if rest[0] == "env":
-        rest = rest[1:]
-        while "=" in rest[0]:
-            name, _, value = rest.pop(0).partition("=")
-            own[name] = value
-    program = next((name for name in FIRST if rest[0] == str(BIN / name)), None)
-    differs = any(own.get(name) != os.environ.get(name) for name in own if name.startswith("PYTHON") and name != PATH)
-    return (server(program), rest, own) if program and not differs and not os.environ.get(COLD) else None
+    environment, arguments = dict(env), list(words)
+    if arguments[0] == "env":
+        arguments = arguments[1:]
+        while "=" in arguments[0]:
+            name, _, value = arguments.pop(0).partition("=")
+            environment[name] = value
+    program = next((name for name in FIRST if arguments[0] == str(BIN / name)), None)
+    differs = any(
+        environment.get(name) != os.environ.get(name)
+        for name in environment
+        if name.startswith("PYTHON") and name != PATH
+    )
+    return (server(program), arguments, environment) if program and not differs and not os.environ.get(COLD) else None
 
 
 @cache
 def server(program: str) -> Server:
-    """This process's server of a program."""
+    """Return this process's server of a program."""
     return Server(program)
 
 
 def serve(program: str, requests: socket.socket) -> None:
     """Load a program, and fork for each request. Only a command returns: by SystemExit, in its fork."""
     main: Callable[[], Any] = import_module(FIRST[program]).main
-    for name in BESIDES:
+    for name in ADDITIONAL:
         import_module(name)
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -32,7 +32,7 @@ NASTY = "</script><script>document.title='broken'</script>\"'><img src=x onerror
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """A browser with a fresh profile that keeps account of its requests and its console."""
+    """Start a browser with a fresh profile that records its requests and its console."""
     found = [shutil.which(name) for name in ("chromium", "chromedriver")]
     assert all(found), "chromium and chromedriver are not here; next: scripts/browser"
     options = ChromeOptions()

@@ -18,7 +18,7 @@ units() {{
 pkill -f '^sshd(-session)?: ops'
 for unit in $(units 'rackwright-job-*'); do
   case $unit in
-    *-switch-*|*-docker-*) ;;  # cut in its middle it would leave half of it: it ends by itself
+    *-switch-*|*-docker-*) ;;  # cut in its middle it would leave half of it: it ends on its own
     *) systemctl stop "$unit" ;;
   esac
 done
@@ -37,9 +37,9 @@ _prepared = pytest.StashKey[bool]()
 def settle(lab: Lab) -> None:
     """Bring all hosts of a lab to rest; costs a tenth of a second a host that is at rest. Fails the test otherwise."""
     faults.clear(lab.paths.web)
-    left = {host.name: units for host in lab.hosts if (units := _left(host))}
-    if left:
-        pytest.fail(f"before this test, and still after {SECONDS} s, units of an earlier run are active: {left}")
+    remaining = {host.name: units for host in lab.hosts if (units := _left(host))}
+    if remaining:
+        pytest.fail(f"before this test, and still after {SECONDS} s, units of an earlier run are active: {remaining}")
 
 
 def _left(host: Host) -> str:
@@ -65,7 +65,7 @@ def failed_before(request: pytest.FixtureRequest) -> bool:
 
 
 def distrust(item: pytest.Item) -> None:
-    """After a failure nobody knows what the file's hosts are: the next test prepares them anew."""
+    """Have the next test prepare the hosts again: after a failure their state is unknown."""
     module = item.getparent(pytest.Module)
     if module is not None:
         module.stash[_prepared] = False

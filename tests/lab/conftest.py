@@ -90,7 +90,7 @@ class OneLabAFolder(LoadFileScheduling):  # type: ignore[misc]  # xdist has no t
 
 
 def scope_of(test: str) -> str:
-    """The tests that one worker takes together: those of a file, or of a folder below this one."""
+    """Return the group of tests that one worker takes: those of a file, or of a folder below this one."""
     file = PurePath(test.partition("::")[0])
     return str(file if file.parent.name == "lab" else file.parent)
 
@@ -109,7 +109,7 @@ class Run:
 
     @property
     def table(self) -> dict[str, tuple[int, int, int]]:
-        """pyinfra's results: operation to hosts with success, error, no change."""
+        """Return pyinfra's results: operation to hosts with success, error, no change."""
         rows = re.findall(r"^ {4}(\S.*?\S)\s{2,}\d+\s+(\d+|-)\s+(\d+|-)\s+(\d+|-)\s*$", self.output, re.MULTILINE)
         return {name: (_count(well), _count(bad), _count(none)) for name, well, bad, none in rows}
 
@@ -132,7 +132,7 @@ class Site:
 
     def deploy(self, *options: str, limit: Sequence[str] = (), timeout: float = PATIENCE) -> Run:
         """`pyinfra inventory/lab.py deploy.py -y`, limited to some hosts."""
-        limits = [word for name in limit for word in ("--limit", name)]
+        limits = [argument for name in limit for argument in ("--limit", name)]
         words = ("inventory/lab.py", "deploy.py", *limits, *(options or ("-y",)))
         return self.command(BIN / "pyinfra", *words, timeout=timeout)
 
@@ -143,21 +143,21 @@ class Site:
     def command(self, *words: str | Path, timeout: float = PATIENCE, cwd: Path = ROOT) -> Run:
         """Run a command with this lab's id; fails the test, with what it printed, when it does not end in time."""
         try:
-            self.runs.append(Run(*warm.run([str(word) for word in words], cwd, self.environment(), timeout)))
+            self.runs.append(Run(*warm.run([str(argument) for argument in words], cwd, self.environment(), timeout)))
         except subprocess.TimeoutExpired as late:
             self.runs.append(Run(LATE, str(late.output)))
             pytest.fail(f"{words[0]} did not end within {timeout:g} s:\n{self.runs[-1].output}")
         return self.runs[-1]
 
     def environment(self) -> dict[str, str]:
-        """What a command of this lab runs with."""
-        own = {"RACKWRIGHT_LAB_ID": self.lab.paths.id, "RACKWRIGHT_RUNS": str(self.lab.paths.root / "runs")}
-        return {**os.environ, **own, "PYINFRA_PROGRESS": "off", "COLUMNS": "1000"}
+        """Return the environment of a command of this lab."""
+        variables = {"RACKWRIGHT_LAB_ID": self.lab.paths.id, "RACKWRIGHT_RUNS": str(self.lab.paths.root / "runs")}
+        return {**os.environ, **variables, "PYINFRA_PROGRESS": "off", "COLUMNS": "1000"}
 
 
 @pytest.fixture(scope="session")
 def worker_lab() -> Iterator[Lab]:
-    """The lab of this test process: one bare and one lived-in host, deployed by the first file that wants it.
+    """Share the lab of this test process: one bare and one lived-in host, deployed by the first file that wants it.
 
     Files that reset their hosts, or deploy them together, have another fixture of this name, with a lab of their own:
     the hosts of this one stay deployed, and a first deploy is what costs most in these tests.
@@ -193,7 +193,7 @@ def end_labs_of_killed_runs() -> None:
 
 @pytest.fixture
 def site(worker_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Site]:
-    """The checkout as a site; after a failure the runs and the hosts' journals lie in artefacts/."""
+    """Yield the checkout as a site; after a failure the runs and the hosts' journals are in artefacts/."""
     found = Site(worker_lab)
     yield found
     report = getattr(request.node, "failed_report", None)

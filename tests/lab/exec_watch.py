@@ -2,7 +2,7 @@
 
 `python -m tests.lab.exec_watch FILE PID...` prints "attached" once it watches, and ends by a signal. A watched process
 stops at forks and at execs alone: strace, attached to processes that run already, stops them at each system call,
-since it cannot give them its filter any more (`--seccomp-bpf`). See ptrace(2), PTRACE_SEIZE.
+since it can no longer give them its filter (`--seccomp-bpf`). See ptrace(2), PTRACE_SEIZE.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from signal import SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU
 
 CONT, SEIZE, LISTEN = 7, 0x4206, 0x4208
 FORK, VFORK, CLONE, EXEC, STOP = 1, 2, 3, 4, 128
-"""Events, as they stand in a wait status; a request follows them by its bit."""
+"""Events, as a wait status has them; a request follows them by its bit."""
 FOLLOWED = sum(1 << event for event in (FORK, VFORK, CLONE, EXEC))
 WALL = 0x40000000
 """Wait for threads as well."""
@@ -40,17 +40,17 @@ def main() -> None:
 
 
 def threads_of(pids: Iterable[str]) -> Iterator[int]:
-    """All threads of processes; one that has ended meanwhile has none."""
+    """Return all threads of processes; one that has ended in the meantime has none."""
     for pid in pids:
         with suppress(OSError):
             yield from [int(task.name) for task in Path("/proc", pid, "task").iterdir()]
 
 
 def go_on(pid: int, status: int, write: Callable[[bytes], object]) -> None:
-    """Let a thread that has stopped go on as it would without a watch; write its program down if it has another."""
+    """Let a stopped thread continue as it would without a watch; write its program down if it has another."""
     signal, event = os.WSTOPSIG(status), status >> 16
     if event == EXEC:
-        with suppress(OSError):  # it was killed meanwhile
+        with suppress(OSError):  # it was killed in the meantime
             write(started(pid))
     if event == STOP and signal in (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU):
         _ptrace(LISTEN, pid, 0)
@@ -65,7 +65,7 @@ def started(pid: int) -> bytes:
 
 
 def _ptrace(request: int, pid: int, data: int) -> None:
-    """A thread that was killed meanwhile has nothing to be asked for."""
+    """Call ptrace; a thread that was killed in the meantime has nothing to ask for."""
     _libc.ptrace(ctypes.c_long(request), ctypes.c_long(pid), ctypes.c_void_p(0), ctypes.c_void_p(data))
 
 

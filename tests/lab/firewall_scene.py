@@ -1,4 +1,4 @@
-"""A host whose port friends and outsiders knock at, from outside it: shared by the tests of the firewall."""
+"""A host whose port friends and outsiders probe, from outside it: shared by the tests of the firewall."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ class Client:
 
     def reaches(self, address: str, port: int) -> bool:
         """Whether a connection is made."""
-        return self.knock(address, port).wait() == 0
+        return self.probe(address, port).wait() == 0
 
-    def knock(self, address: str, port: int) -> subprocess.Popen[bytes]:
+    def probe(self, address: str, port: int) -> subprocess.Popen[bytes]:
         """Try to connect; the exit status says whether a connection was made."""
         argv = ["ip", "netns", "exec", self.name, sys.executable, "-I", "-S", "-c", CONNECT, address, str(port)]
         return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -138,7 +138,7 @@ class Scene:
         print(run.output)
         return run
 
-    def own(self, *words: str) -> Run:
+    def rackwright(self, *words: str) -> Run:
         """Run `rackwright` on this site."""
         run = Site(self.lab).command(str(BIN / "rackwright"), *words, cwd=self.folder)
         print(run.output)
@@ -146,15 +146,18 @@ class Scene:
 
     @contextmanager
     def unwatched(self) -> Iterator[None]:
-        """The host puts nothing back by itself: what was moved stays so until a deploy finds it."""
-        assert self.own("firewall", "pause", "inventory/lab.py", "--limit", self.host.name, "--for", "1h").status == 0
+        """Pause the host's watch: what was moved stays so until a deploy finds it."""
+        assert (
+            self.rackwright("firewall", "pause", "inventory/lab.py", "--limit", self.host.name, "--for", "1h").status
+            == 0
+        )
         try:
             yield
         finally:
-            assert self.own("firewall", "resume", "inventory/lab.py", "--limit", self.host.name).status == 0
+            assert self.rackwright("firewall", "resume", "inventory/lab.py", "--limit", self.host.name).status == 0
 
     def environment(self) -> dict[str, str]:
-        """What a deploy runs with."""
+        """Return the environment of a deploy."""
         return Site(self.lab).environment()
 
     def serve(self, publish: str, name: str = "stand-in", listen: tuple[str, int] = ("0.0.0.0", 8000)) -> None:
@@ -176,13 +179,13 @@ class Scene:
 
     def who_gets_in(self, port: int = 8000) -> dict[str, bool]:
         """Friend and outsider, over both families, all at once: who is dropped waits until it gives up."""
-        knocks = {
-            "friend": self.friend.knock(self.host.address, port),
-            "friend over IPv6": self.friend.knock(self.host.address6, port),
-            "outsider": self.outsider.knock(self.host.address, port),
-            "outsider over IPv6": self.outsider.knock(self.host.address6, port),
+        probes = {
+            "friend": self.friend.probe(self.host.address, port),
+            "friend over IPv6": self.friend.probe(self.host.address6, port),
+            "outsider": self.outsider.probe(self.host.address, port),
+            "outsider over IPv6": self.outsider.probe(self.host.address6, port),
         }
-        return {name: knock.wait() == 0 for name, knock in knocks.items()}
+        return {name: probe.wait() == 0 for name, probe in probes.items()}
 
     def foreign(self) -> list[str]:
         """Everybody else's rules of both families, in order, apart from those that Docker makes for containers."""
@@ -225,7 +228,7 @@ def kill_when(scene: Scene, reached: Callable[[], bool], **settings: Any) -> Non
 
 @contextmanager
 def raised(worker_id: str, folder: Path) -> Iterator[Scene]:
-    """A lab of its own: one lived-in host, and two clients."""
+    """Start a lab of its own: one lived-in host, and two clients."""
     lab = Lab.open(f"fw{worker_id.removeprefix('gw').removeprefix('master')}")
     lab.down()
     (host,) = lab.up(hosts=1, bare=0, short_lists=True, in_memory=True)

@@ -29,7 +29,7 @@ def rollout(site: Site, *options: str, **engine: Any) -> Run:
 
 
 def words(*options: str, **engine: Any) -> list[str]:
-    """What a rollout of engine options in waves of one host is asked with."""
+    """Return the arguments of a rollout of engine options in waves of one host."""
     return ["-y", "--bake", "1", "--wave", "1", "--data", f"engine={json.dumps(engine)}", *options]
 
 
@@ -54,6 +54,6 @@ def assert_all_serve(site: Site, releases: list[str]) -> None:
 
 
 def engine_of(host: Host) -> dict[str, int]:
-    """The options with which a rollout asks for what this host serves already."""
+    """Return the options with which a rollout asks for what this host serves already."""
     found = re.search(r"^stream_interval: (\d+)$", host.run(f"cat {HOME}/proven/eagle.yaml").stdout, re.MULTILINE)
     return {"stream_interval": int(found[1])} if found else {}

@@ -14,15 +14,15 @@ def in_proof(why: str) -> pytest.MarkDecorator:
 
 
 def with_proof(cases: Iterable[Any], few: Collection[Any], why: str) -> list[Any]:
-    """Cases for `parametrize`: all but a few have the mark `proof`, and why. Raises when one of the few is no case."""
+    """Mark all but a few cases for `parametrize` with `proof` and why. Raises when one of the few is not a case."""
     cases = list(cases)
-    if strangers := [case for case in few if case not in cases]:
-        raise ValueError(f"no such case: {strangers}")
+    if unknown := [case for case in few if case not in cases]:
+        raise ValueError(f"no such case: {unknown}")
     return [pytest.param(*_values(case), marks=() if case in few else in_proof(why)) for case in cases]
 
 
 def without_reason(items: Iterable[pytest.Item]) -> list[str]:
-    """Tests that are left to `make proof` without a word why."""
+    """Return tests that are left to `make proof` without a reason."""
     return [
         item.nodeid
         for item in items

@@ -15,7 +15,7 @@ from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 
 
 class Running:
-    """A command of the site that runs now, and what it has printed so far."""
+    """A command of the site that runs now, and its output up to now."""
 
     def __init__(self, site: Site, *words: str, cwd: Path = ROOT) -> None:
         self.site = site
@@ -32,9 +32,9 @@ class Running:
 
     def _read(self) -> None:
         with self._printed as printed:
-            for line in printed:
+            for output_line in printed:
                 with self._news:
-                    self.lines.append(line.rstrip("\n"))
+                    self.lines.append(output_line.rstrip("\n"))
                     self._news.notify_all()
         with self._news:
             self._ended = True
@@ -42,20 +42,20 @@ class Running:
 
     @property
     def output(self) -> str:
-        """Everything that it has printed so far."""
+        """Return everything that it has printed up to now."""
         return "\n".join(self.lines) + "\n"
 
     def until(self, wanted: Callable[[str], bool] | str, seconds: float = PATIENCE) -> str | None:
-        """The first line that is wanted, or that has this text, as soon as it is printed; None: it ended without."""
-        matches = wanted if callable(wanted) else lambda line: str(wanted) in line
+        """Return the first line that is wanted, or has this text, as soon as it is printed; None: it ended without."""
+        matches = wanted if callable(wanted) else lambda output_line: str(wanted) in output_line
         deadline = time.monotonic() + seconds
         position = 0
         with self._news:
             while True:
-                for line in self.lines[position:]:
+                for output_line in self.lines[position:]:
                     position += 1
-                    if matches(line):
-                        return line
+                    if matches(output_line):
+                        return output_line
                 if self._ended:
                     return None
                 in_time = self._news.wait(deadline - time.monotonic())
@@ -68,7 +68,7 @@ class Running:
         return self.end()
 
     def end(self, seconds: float = PATIENCE) -> Run:
-        """Wait until it has ended by itself."""
+        """Wait until it has ended."""
         if self._run is not None:
             return self._run
         try:
@@ -85,7 +85,7 @@ class Running:
 
 @contextmanager
 def deploying(site: Site, limit: str, *options: str, program: Path | str = "deploy.py") -> Iterator[Running]:
-    """A deploy onto one host; whatever happens, it does not outlive the block."""
+    """Deploy onto one host; whatever happens, it does not outlive the block."""
     running = Running(site, str(BIN / "pyinfra"), "inventory/lab.py", str(program), "-y", "--limit", limit, *options)
     try:
         yield running

@@ -27,7 +27,7 @@ class Scene:
     host: Host
 
     def deploy(self, *options: str, **data: Any) -> Run:
-        """A plain run on this host with settings given on the command line."""
+        """Run a plain deploy on this host with settings given on the command line."""
         return self.site.deploy(*(options or ("-y",)), *self.words(**data), limit=[self.host.name])
 
     def ask(self, port: int = 8000) -> str:
@@ -36,17 +36,17 @@ class Scene:
             "messages": [{"role": "user", "content": "What is 17 + 25? Answer with the number only."}],
             "max_tokens": 512,
         }
-        line = f"curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:{port}/v1/chat/completions"
-        answer = json.loads(self.host.run(line, stdin=json.dumps(body)).stdout)
+        command = f"curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:{port}/v1/chat/completions"
+        answer = json.loads(self.host.run(command, stdin=json.dumps(body)).stdout)
         return str(answer["choices"][0]["message"]["content"])
 
     def starts(self, endpoint: str = "llm") -> int:
-        """How often systemd has started the endpoint on this host so far."""
-        line = f"journalctl --sync; journalctl -u rackwright-{endpoint} --no-pager -o cat | grep -c '^Starting '"
-        return int(self.host.run(line, check=False).stdout)
+        """Return how often systemd has started the endpoint on this host up to now."""
+        command = f"journalctl --sync; journalctl -u rackwright-{endpoint} --no-pager -o cat | grep -c '^Starting '"
+        return int(self.host.run(command, check=False).stdout)
 
     def runs(self, endpoint: str = "llm") -> str:
-        """The release that the running container was started with."""
+        """Return the release that the running container was started with."""
         label = '{{index .Config.Labels "rackwright.release"}}'
         return self.host.run(f"docker inspect --format '{label}' rackwright-{endpoint}").stdout.strip()
 
@@ -54,15 +54,15 @@ class Scene:
         return self.host.run(f"basename $(readlink {HOME}/{endpoint}/proven)").stdout.strip()
 
     def wait(self, state: str, endpoint: str = "llm", seconds: int = 60) -> None:
-        line = f"[ $(systemctl is-active rackwright-{endpoint}) = {state} ]"
-        self.host.run(f"for i in $(seq {seconds * 2}); do {line} && exit 0; sleep 0.5; done; exit 1")
+        command = f"[ $(systemctl is-active rackwright-{endpoint}) = {state} ]"
+        self.host.run(f"for i in $(seq {seconds * 2}); do {command} && exit 0; sleep 0.5; done; exit 1")
 
     def words(self, **data: Any) -> list[str]:
-        """Settings as words of a command line."""
-        return [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+        """Return settings as arguments of a command line."""
+        return [argument for key, value in data.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
 
     def deploying(self, **data: Any) -> AbstractContextManager[Running]:
-        """A plain run with these settings that is followed while it runs."""
+        """Begin a plain run with these settings, and follow it while it runs."""
         return deploying(self.site, self.host.name, *self.words(**data))
 
     @contextmanager
@@ -75,7 +75,7 @@ class Scene:
 
 
 def serving(site: Site, host: Host, request: pytest.FixtureRequest) -> Scene:
-    """The host as the tests before left it; it serves what the settings ask when a file begins, and after a failure.
+    """Return the host as the tests before left it; it serves the settings when a file begins, and after a failure.
 
     A test that goes by the wanted release deploys first: most leave the host at another proven one.
     """
@@ -87,7 +87,7 @@ def serving(site: Site, host: Host, request: pytest.FixtureRequest) -> Scene:
 
 
 def interval(number: int) -> dict[str, int]:
-    """A YAML change that one case has for itself."""
+    """Return a YAML change that one case has for itself."""
     return {"stream_interval": number}
 
 

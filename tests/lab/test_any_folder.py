@@ -1,4 +1,4 @@
-"""A site of one's own, deployed from a folder that is no site: the first deploy of a bare host, and `make quick`."""
+"""A site of one's own, deployed from another folder: the first deploy of a bare host, and `make quick`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.lab
 
 @in_proof("`make quick` runs it; tests/programs/test_any_folder.py runs the commands in such a folder")
 def test_a_bare_host_is_deployed_from_a_folder_full_of_other_things(site: Site, tmp_path: Path) -> None:
-    host, trap, own = site.lab.host("bare1"), make_trap(tmp_path / "elsewhere"), tmp_path / "site"
+    host, trap, site_folder = site.lab.host("bare1"), make_trap(tmp_path / "elsewhere"), tmp_path / "site"
     host.reset()
 
     def typed(*words: str | Path) -> Run:
@@ -26,7 +26,7 @@ def test_a_bare_host_is_deployed_from_a_folder_full_of_other_things(site: Site, 
         return run
 
     assert site.command(BIN / "rackwright", "init", "../site", cwd=trap).status == 0
-    deploy = (BIN / "pyinfra", own / "inventory/lab.py", own / "deploy.py", "-y")
+    deploy = (BIN / "pyinfra", site_folder / "inventory/lab.py", site_folder / "deploy.py", "-y")
     assert "is answered with '42'" in typed(*deploy).output
     assert "42" in ask(host, "What is 17 + 25? Answer with the number only.")
     written = "cat /etc/systemd/system/rackwright-*.service; find /etc/rackwright -type f -exec cat {} +"

@@ -1,4 +1,4 @@
-"""An engine asks its clients for a key that lies in files of root's alone, and a new key is a switch like any other."""
+"""An engine asks its clients for a key in files of root's alone, and a new key is a switch like any other."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ VLLM = "rtx_pro_6000_vllm"
 
 def status(host: Host, path: str, key: str | None = None) -> str:
     """How the endpoint answers; the key goes to curl by standard input."""
-    line = "curl -s --header @- -o /dev/null -w '%{http_code}' http://127.0.0.1:8000" + path
-    return host.run(line, stdin=f"Authorization: Bearer {key}" if key else "", check=False).stdout
+    command = "curl -s --header @- -o /dev/null -w '%{http_code}' http://127.0.0.1:8000" + path
+    return host.run(command, stdin=f"Authorization: Bearer {key}" if key else "", check=False).stdout
 
 
 def assert_hidden(host: Host, key: str) -> None:
@@ -43,7 +43,7 @@ def assert_hidden(host: Host, key: str) -> None:
         assert in_text(text, [key]) == []
 
 
-def asked(bench: Bench, key: str, *words: str) -> Run:
+def with_key(bench: Bench, key: str, *words: str) -> Run:
     return bench._run(VLLM, {**ONE, "api_key": key}, BIN / "rackwright", *words)
 
 
@@ -74,7 +74,7 @@ PORT_FAULT = "another process on its port"
 
 @contextmanager
 def squatter(host: Host) -> Iterator[None]:
-    """An unprivileged user's process waits for the port; nobody ever sends it a key."""
+    """Have an unprivileged user's process wait for the port; no client ever sends it a key."""
     host.run("cat >/tmp/squat.py", stdin=SQUATTER)
     host.run("systemd-run --quiet --collect --unit squatter --uid ops python3 /tmp/squat.py; sleep 0.5")
     try:
@@ -97,8 +97,8 @@ def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench, tmp_path
     assert [status(bench.host, "/v1/models", key) for key in (KEY, NEXT)] == ["200", "401"]
     assert_hidden(bench.host, KEY)
     assert bench.deploy(VLLM, **ONE, api_key=KEY).changed == []
-    said = asked(bench, KEY, "chat", str(INVENTORY), "--", "What is 17 + 25? Answer with the number only.")
-    assert "42" in said.output, said.output
+    answer = with_key(bench, KEY, "chat", str(INVENTORY), "--", "What is 17 + 25? Answer with the number only.")
+    assert "42" in answer.output, answer.output
 
     run = bench.deploy(VLLM, **ONE, api_key=NEXT)
     assert run.status == 0, run.output
@@ -109,8 +109,8 @@ def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench, tmp_path
 
     bench.host.run("systemctl stop rackwright-llm")
     with squatter(bench.host):
-        said = asked(bench, NEXT, "chat", str(INVENTORY), "--", "What is 17 + 25?")
-        assert f"is not asked: {SQUATTED}" in said.output, said.output
+        answer = with_key(bench, NEXT, "chat", str(INVENTORY), "--", "What is 17 + 25?")
+        assert f"is not asked: {SQUATTED}" in answer.output, answer.output
         cache = f"XDG_CACHE_HOME={cache_with_standin(tmp_path)}"
         words = ("env", cache, BIN / "rackwright", "bench", str(INVENTORY), "-y")
         assert "RW1543" in bench._run(VLLM, {**ONE, "api_key": NEXT}, *words).output
@@ -142,13 +142,13 @@ def test_whoever_takes_the_port_in_a_switch_gets_no_key_and_is_named_as_the_host
 
 @in_proof("the same on the host's own network, where the kernel must say whose the port is")
 def test_on_the_hosts_network_too_nobody_else_gets_the_key(bench: Bench) -> None:
-    own = {**ONE, "network": "host", "bind": "0.0.0.0"}
-    assert bench.deploy(VLLM, **own, api_key=KEY).status == 0
+    host_network = {**ONE, "network": "host", "bind": "0.0.0.0"}
+    assert bench.deploy(VLLM, **host_network, api_key=KEY).status == 0
     with squatter(bench.host):
-        run = bench.deploy(VLLM, **own, api_key=NEXT)
+        run = bench.deploy(VLLM, **host_network, api_key=NEXT)
         assert run.status == 1, run.output
         assert "user ops, at 0.0.0.0; next: " in run.output
         assert texts.QUARANTINED.format(host=bench.host.name, why=PORT_FAULT) in run.output
-    assert bench.deploy(VLLM, **own, api_key=NEXT).status == 0
-    said = asked(bench, NEXT, "chat", str(INVENTORY), "--", "What is 17 + 25? Answer with the number only.")
-    assert "42" in said.output, said.output
+    assert bench.deploy(VLLM, **host_network, api_key=NEXT).status == 0
+    answer = with_key(bench, NEXT, "chat", str(INVENTORY), "--", "What is 17 + 25? Answer with the number only.")
+    assert "42" in answer.output, answer.output

@@ -29,6 +29,7 @@ from rackwright_bench.record import Bench as Measured
 from rackwright_bench.record import read_bench
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from tests import texts
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof, with_proof
@@ -73,7 +74,7 @@ class Desk:
     """Of this test: suites and caches."""
 
     def bench(self, *words: str | Path, cache: Path | None = None) -> Run:
-        """`rackwright bench INVENTORY`, with the stand-in of aiperf unless another cache is named."""
+        """Run `rackwright bench INVENTORY`, with the stand-in of aiperf unless the call gives another cache."""
         at = cache or cache_with_standin(self.folder)
         return self.run(BIN / "rackwright", "bench", INVENTORY, "-y", *words, variables={"XDG_CACHE_HOME": str(at)})
 
@@ -81,8 +82,12 @@ class Desk:
         return self.site.command("env", *self.variables(variables or {}), *words)
 
     def variables(self, more: dict[str, str]) -> list[str]:
-        own = {"PROFILES_HOST": self.host.name, "PROFILES_PROFILE": PROFILE, "PROFILES_SETTINGS": json.dumps(SETTINGS)}
-        return [f"{name}={value}" for name, value in {**own, **more}.items()]
+        variables = {
+            "PROFILES_HOST": self.host.name,
+            "PROFILES_PROFILE": PROFILE,
+            "PROFILES_SETTINGS": json.dumps(SETTINGS),
+        }
+        return [f"{name}={value}" for name, value in {**variables, **more}.items()]
 
     def suite(self, text: str = SHORT) -> Path:
         path = self.folder / "suite.yml"
@@ -90,7 +95,7 @@ class Desk:
         return path
 
     def measured(self) -> Measured:
-        """The newest run."""
+        """Return the newest run."""
         return read_bench(self.site.lab.paths.root, "last")
 
     @contextmanager
@@ -103,21 +108,21 @@ class Desk:
 
 
 def cache_with_standin(folder: Path) -> Path:
-    """A user's cache in which the environment of aiperf holds the stand-in."""
+    """Make a user's cache in which the environment of aiperf holds the stand-in."""
     cache = folder / "cache"
-    own = cache / "rackwright" / "bench" / environment_folder().name
-    if not own.exists():
-        (own / "bin").mkdir(parents=True)
+    cached = cache / "rackwright" / "bench" / environment_folder().name
+    if not cached.exists():
+        (cached / "bin").mkdir(parents=True)
         standin = ROOT / "tests" / "lab" / "aiperf_standin"
-        (own / "bin" / "python").write_text(f'#!/bin/sh\nPYTHONPATH={standin} exec {sys.executable} "$@"\n')
-        (own / "bin" / "python").chmod(0o755)
-        (own / READY).touch()
+        (cached / "bin" / "python").write_text(f'#!/bin/sh\nPYTHONPATH={standin} exec {sys.executable} "$@"\n')
+        (cached / "bin" / "python").chmod(0o755)
+        (cached / READY).touch()
     return cache
 
 
 @pytest.fixture
 def desk(request: pytest.FixtureRequest, worker_lab: Lab, site: Site, tmp_path: Path) -> Desk:
-    """The host as the test before left it; it serves vLLM with a draft model when the file begins."""
+    """Return the host as the test before left it; it serves vLLM with a draft model when the file begins."""
     found = Desk(site, worker_lab.host("lived2"), tmp_path)
     if needs_preparing(request):
         found.host.run("cat >/root/bench-balancer; chmod 755 /root/bench-balancer", stdin=BALANCER)
@@ -145,7 +150,9 @@ def test_the_engine_s_own_acceptance_is_reported_exactly(desk: Desk) -> None:
     assert KEY not in "".join(path.read_text() for path in records(desk.site.lab.paths.root))
     for name in ("output-rate.png", "ttft.svg", "bench.html"):
         assert list((desk.site.lab.paths.root / "runs").glob(f"*-bench*.{name}")), run.output
-    assert run.output.count("2.00 tokens a step; 50.0% of draft tokens accepted; by position 75.0%, 25.0%") >= 3
+    share = "50.0% of draft tokens accepted"
+    accepted = texts.ACCEPTANCE.format(rate="2.00", share=share, positions="by position 75.0%, 25.0%")
+    assert run.output.count(accepted) >= 3
 
 
 def test_what_is_wrong_is_said_before_the_first_request(desk: Desk) -> None:
@@ -185,8 +192,9 @@ def test_other_clients_and_slowed_gpus_mark_the_cell(desk: Desk) -> None:
         running.stop()
         desk.host.gpu.set()
     assert run.status == 0, run.output
-    assert desk.measured().cells["short.one"].marks == ("1 request of other clients", "a GPU was too hot")
-    assert "short.one: doubtful: 1 request of other clients" in run.output
+    marks = desk.measured().cells["short.one"].marks
+    assert marks == ("1 request of other clients", "a GPU was too hot")
+    assert f"short.one: doubtful: {marks[0]}" in run.output
 
 
 def test_cells_that_were_measured_stay_when_the_endpoint_fails(desk: Desk) -> None:
@@ -199,7 +207,8 @@ def test_cells_that_were_measured_stay_when_the_endpoint_fails(desk: Desk) -> No
     found = desk.measured()
     assert len(found.cells["short.one"].requests) == 10
     assert found.cells["short.four"].failed > 0
-    assert re.search(r"short\.four: \d+ of 20 requests failed, so it has no figures", run.output)
+    no_figures = texts.pattern(texts.NO_FIGURES, failed=r"\d+", asked="20 requests")
+    assert re.search(rf"short\.four: {no_figures}", run.output)
     desk.host.run("for i in $(seq 60); do curl -sf http://127.0.0.1:8000/health && exit 0; sleep 1; done; exit 1")
 
 
@@ -228,10 +237,10 @@ HOME = "/var/lib/rackwright/endpoints/llm"
 
 
 def served(host: Host) -> tuple[str, str, str]:
-    """The release that the endpoint points at, the proven one, and the one that runs."""
+    """Return the release that the endpoint points at, the proven one, and the one that runs."""
     label = '{{index .Config.Labels "rackwright.release"}}'
-    line = f"basename $(readlink {HOME}/current); basename $(readlink {HOME}/proven)"
-    current, proven, runs = host.run(f"{line}; docker inspect --format '{label}' rackwright-llm").stdout.split()
+    command = f"basename $(readlink {HOME}/current); basename $(readlink {HOME}/proven)"
+    current, proven, runs = host.run(f"{command}; docker inspect --format '{label}' rackwright-llm").stdout.split()
     return current, proven, runs
 
 
@@ -246,7 +255,7 @@ def put_back(host: Host, good: tuple[str, str, str]) -> None:
 def clients(host: Host) -> list[tuple[str, float]]:
     """When the balancer took the host out, and let it in again."""
     lines = host.run(f"cat {CLIENTS} 2>/dev/null", check=False).stdout.splitlines()
-    return [(word, float(moment)) for word, moment in (line.split() for line in lines)]
+    return [(hook, float(moment)) for hook, moment in (row.split() for row in lines)]
 
 
 def cells_of(desk: Desk) -> list[float]:
@@ -270,19 +279,20 @@ def test_variants_are_compared_out_of_service_and_what_served_serves_again(desk:
     assert all(cell.marks == () for cell in cells.values())
     put_back(desk.host, good)
     assert desk.host.run(f"cat {LEASE}", check=False).stdout == ""
-    told = clients(desk.host)
-    assert [word for word, _ in told] == ["drain", "ready"] * 2
-    (out, back, out_again, back_again), moments = [moment for _, moment in told], cells_of(desk)
+    calls = clients(desk.host)
+    assert [hook for hook, _ in calls] == ["drain", "ready"] * 2
+    (out, back, out_again, back_again), moments = [moment for _, moment in calls], cells_of(desk)
     assert [out < moment < back or out_again < moment < back_again for moment in moments] == [True] * 4
 
 
-@in_proof("two rounds load the model eight times; one round of the same stands above")
+@in_proof("two rounds load the model eight times; one round of the same is above")
 def test_rounds_say_which_variant_wins(desk: Desk) -> None:
     good = served(desk.host)
     with desk.faults(EXACT, SLOW):
         run = desk.bench("--suite", desk.suite(TINY), "--compare", "baseline,eagle3", "--rounds", "2")
     assert run.status == 0, run.output
-    assert re.search(r"eagle3 wins everywhere by \d+\.\d\dx \(.*over 2 rounds\)", run.output), run.output
+    wins = texts.pattern(texts.WINS, where="everywhere", ratio=r"\d+\.\d\d")
+    assert re.search(rf"eagle3 {wins}.*over 2 rounds\)", run.output), run.output
     assert {len(found.rounds) for found in desk.measured().cells.values()} == {2}
     assert list((desk.site.lab.paths.root / "runs").glob("*.eagle3-of-baseline-output-rate.png"))
     put_back(desk.host, good)
@@ -304,9 +314,11 @@ def test_a_variant_with_another_draft_is_staged_first_and_evicts_nothing(desk: D
     assert run.status == 0, run.output
     lines = run.output.splitlines()
     (staged,) = [
-        n for n, line in enumerate(lines) if "nvidia/gpt-oss-120b-Eagle3-short-context" in line and "fetch" in line
+        n
+        for n, output_line in enumerate(lines)
+        if "nvidia/gpt-oss-120b-Eagle3-short-context" in output_line and "fetch" in output_line
     ]
-    (began,) = [n for n, line in enumerate(lines) if "round 1: settings" in line]
+    (began,) = [n for n, output_line in enumerate(lines) if "round 1: settings" in output_line]
     assert staged < began
     assert {name.partition(":")[0] for name in desk.measured().cells} == {"settings", "short_context"}
     put_back(desk.host, good)
@@ -324,7 +336,7 @@ def loads(desk: Desk) -> list[str]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             found.append(path.read_text().replace("\0", " "))
-    return [line for line in found if "launcher.py" in line and str(desk.site.lab.paths.root) in line]
+    return [row for row in found if "launcher.py" in row and str(desk.site.lab.paths.root) in row]
 
 
 def by_kill(running: Running, _: Host) -> None:

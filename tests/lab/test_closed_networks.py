@@ -25,7 +25,7 @@ SERVERS = r"^10\.79\.[0-9]+\.[2-5]\s"
 
 @pytest.fixture
 def closed(site: Site) -> Iterator[Host]:
-    """A bare host that knows no public name and does not trust the authority of the lab's servers."""
+    """Return a bare host that resolves no public name and does not trust the authority of the lab's servers."""
     host = site.lab.host("bare1")
     host.reset()
     host.run(f"sed -i -E '/{SERVERS}/d' /etc/hosts && echo 'nameserver 127.0.0.1' >/etc/resolv.conf")
@@ -40,15 +40,15 @@ def closed(site: Site) -> Iterator[Host]:
 def stage(site: Site, host: Host, **settings: Any) -> Run:
     """Fetch everything, with settings of the test over the lab's."""
     key = site.lab.secrets()["registry-key"]
-    asked = {"model": MODEL, "downloads": {"stall_timeout": 30}, "registry_key": key, **settings}
-    words = (f"STAGING_HOST={host.name}", f"STAGING_SETTINGS={json.dumps(asked)}", f"PYTHONPATH={ROOT}")
+    wanted = {"model": MODEL, "downloads": {"stall_timeout": 30}, "registry_key": key, **settings}
+    words = (f"STAGING_HOST={host.name}", f"STAGING_SETTINGS={json.dumps(wanted)}", f"PYTHONPATH={ROOT}")
     return site.command(
         "env", *words, BIN / "pyinfra", "tests/lab/staging/inventory.py", "tests/lab/deploys/stage.py", "-y"
     )
 
 
 def asked_by(site: Site, host: Host) -> list[str]:
-    """Names that the host asked the web server for by itself."""
+    """Return the names that the host itself asked the web server for."""
     return [row["host"] for row in faults.requests(site.lab.paths.web) if row["client"] == host.address]
 
 
@@ -57,9 +57,9 @@ def test_everything_comes_through_a_proxy_and_then_from_mirrors_behind_the_sites
     site: Site, closed: Host
 ) -> None:
     proxied: dict[str, Any] = {"proxy": {"http": site.lab.proxy.url}, "image": f"{HOST}/{IMAGE}"}
-    stranger = stage(site, closed, paths={"lock_file": "rackwright.lock.lab.yml"}, **proxied)
-    assert stranger.status == 1
-    assert "certificate" in stranger.output
+    untrusted = stage(site, closed, paths={"lock_file": "rackwright.lock.lab.yml"}, **proxied)
+    assert untrusted.status == 1
+    assert "certificate" in untrusted.output
 
     run = stage(site, closed, **proxied)
     assert run.status == 0, run.output
@@ -81,7 +81,9 @@ def test_everything_comes_through_a_proxy_and_then_from_mirrors_behind_the_sites
     assert run.status == 0, run.output
     assert "no answer within" not in run.output
     assert set(asked_by(site, closed)) == {MIRROR_HOST}
-    asked = {address for _, address in site.lab.proxy.requests()[before:]}
-    assert asked <= {f"{name}:443" for name in (MIRROR, MIRROR_HOST)}, "the control machine keeps to the mirrors, too"
+    addresses = {address for _, address in site.lab.proxy.requests()[before:]}
+    assert addresses <= {f"{name}:443" for name in (MIRROR, MIRROR_HOST)}, (
+        "the control machine keeps to the mirrors, too"
+    )
     assert closed.run("docker info --format '{{.HTTPSProxy}}'").stdout.strip() == ""
     assert stage(site, closed, **mirrored).changed == []

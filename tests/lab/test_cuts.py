@@ -1,4 +1,4 @@
-"""A deploy that is cut, anywhere and by anything: the next run goes on, and nothing that was complete is lost."""
+"""A deploy that is cut, anywhere and by anything: the next run continues, and nothing that was complete is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNIT = "rackwright-llm.service"
 
 @pytest.fixture
 def lived(worker_lab: Lab) -> Iterator[Host]:
-    """The lived-in host, powered and plugged in afterwards."""
+    """Return the lived-in host, powered and plugged in afterwards."""
     host = worker_lab.host("lived2")
     yield host
     if host.machine.is_off():
@@ -37,7 +37,7 @@ def lived(worker_lab: Lab) -> Iterator[Host]:
 
 
 def assert_converged(site: Site, host: Host) -> None:
-    """A run to the end works, another has nothing to do, and the endpoint answers."""
+    """Check that a run to the end works, another has nothing to do, and the endpoint answers."""
     run = site.deploy("-y", limit=[host.name])
     assert run.status == 0, run.output
     again = site.deploy("-y", limit=[host.name])
@@ -57,7 +57,7 @@ def fetched(lab: Lab) -> Counter[str]:
 
 
 class Cutter:
-    """Ends runs each time before a command that no run was ended before so far.
+    """Ends runs each time before a command at which no earlier run was ended.
 
     A command is known by its text, of which a lease's and a process's numbers are no part: one is new as soon as it has
     a line that no command had before it.
@@ -68,24 +68,24 @@ class Cutter:
         self._known: set[str] = set()
         self._inside = False
 
-    def is_new(self, line: str) -> bool:
+    def is_new(self, output_line: str) -> bool:
         """Whether this line belongs to a command that was never cut."""
-        return self._is_command(line) and _plain(line) not in self._known
+        return self._is_command(output_line) and _plain(output_line) not in self._known
 
     def learn(self, lines: list[str]) -> None:
         """Know all commands that a run has begun."""
         self._inside = False
-        self._known |= {_plain(line) for line in lines if self._is_command(line)}
+        self._known |= {_plain(output_line) for output_line in lines if self._is_command(output_line)}
         self._inside = False
 
-    def _is_command(self, line: str) -> bool:
-        if line.startswith((self._host, f"    {self._host}", "--> ")):
-            self._inside = line.startswith(f"{self._host} >>> ")
+    def _is_command(self, output_line: str) -> bool:
+        if output_line.startswith((self._host, f"    {self._host}", "--> ")):
+            self._inside = output_line.startswith(f"{self._host} >>> ")
         return self._inside
 
 
-def _plain(line: str) -> str:
-    return re.sub(r"[0-9a-f]{8,}|[0-9]+", "#", line)
+def _plain(output_line: str) -> str:
+    return re.sub(r"[0-9a-f]{8,}|[0-9]+", "#", output_line)
 
 
 MORE_CUTS = (
@@ -134,21 +134,21 @@ POINTS = {
 }
 
 
-def is_at(points: set[str], line: str) -> bool:
+def is_at(points: set[str], output_line: str) -> bool:
     """Whether the deploy says that it has come to one of these points."""
-    return any(point in line for point in points)
+    return any(point in output_line for point in points)
 
 
 @in_proof(MORE_CUTS)
 def test_power_lost_at_each_stage(site: Site, worker_lab: Lab) -> None:
     host = worker_lab.host("bare1")
     host.reset()
-    left = set(POINTS)
-    while left:
+    remaining = set(POINTS)
+    while remaining:
         with deploying(site, host.name) as running:
-            line = running.until(partial(is_at, left))
-            assert line is not None, f"never reached: {left}\n{running.output}"
-            left -= {point for point in left if point in line}
+            output_line = running.until(partial(is_at, remaining))
+            assert output_line is not None, f"never reached: {remaining}\n{running.output}"
+            remaining -= {point for point in remaining if point in output_line}
             host.kill_power()
             running.stop()
             host.start()
@@ -192,13 +192,13 @@ CUTS = 15
 def cut_while_a_container_starts(host: Host) -> None:
     """Cut the power until dockerd keeps the port of a container that is gone: https://github.com/moby/moby/issues/25981."""
     log = f"journalctl --sync; journalctl --boot --unit {UNIT} --output cat --no-pager"
-    said = f"for i in $(seq 60); do {log} | grep -e '{KEPT}' -e '^Started ' && break; sleep 0.5; done"
+    wait = f"for i in $(seq 60); do {log} | grep -e '{KEPT}' -e '^Started ' && break; sleep 0.5; done"
     for number in range(CUTS):
         host.run(f"systemctl reset-failed {UNIT}; systemctl restart --no-block {UNIT}", check=False)
         time.sleep(0.5 + 0.25 * number / CUTS)
         host.kill_power()
         host.start()
-        if KEPT in host.run(said, check=False).stdout:
+        if KEPT in host.run(wait, check=False).stdout:
             return
     pytest.fail(f"none of {CUTS} cuts left the port with dockerd")
 
@@ -220,11 +220,11 @@ def test_a_port_that_dockerd_kept_from_a_power_cut_is_freed(site: Site, lived: H
 
 
 def damage(host: Host) -> None:
-    """What brings a job, a file and a switch back onto the list of changes."""
+    """Bring a job, a file and a switch back onto the list of changes."""
     state = "/var/lib/rackwright"
-    own = f"{state}/endpoints/llm"
+    endpoint_folder = f"{state}/endpoints/llm"
     models = f"/srv/models/nvidia--* {state}/manifests/nvidia--*"
-    host.run(f"systemctl stop {UNIT}; rm -rf {models} {own}/releases/* {own}/proven")
+    host.run(f"systemctl stop {UNIT}; rm -rf {models} {endpoint_folder}/releases/* {endpoint_folder}/proven")
 
 
 @pytest.mark.parametrize(

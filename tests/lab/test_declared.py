@@ -18,16 +18,17 @@ OWN = """
 from pyinfra.operations import server
 server.shell(name="Tune the kernel", commands=["touch /run/tuned"])
 """
-NOTED = """
+NOTE = "Note the time {place} the turns"
+NOTED = f"""
 from pyinfra.operations import server
-server.shell(name="Note the time {place} the turns", commands=["date +%s%N >/run/{place}-turns"])
+server.shell(name="{NOTE}", commands=["date +%s%N >/run/{{place}}-turns"])
 """
 """An operation of the site's own; one stands just before endpoint(), one just after."""
 
 
 @pytest.fixture
 def lived(site: Site) -> Host:
-    """A host that serves what the checkout asks for."""
+    """Return a host that serves what the checkout asks for."""
     host = next(host for host in site.lab.hosts if host.kind == "lived")
     run = site.deploy(limit=[host.name])
     assert run.status == 0, run.output
@@ -41,12 +42,12 @@ def own_site(site: Site, tmp_path: Path) -> Callable[..., Run]:
     assert site.rackwright("init", str(folder)).status == 0
     inventory = folder / "inventory" / "lab.py"
     inventory.write_text((ROOT / "inventory" / "lab.py").read_text())
-    lines = [line for line in (folder / "deploy.py").read_text().splitlines() if not line.startswith("firewall()")]
-    at = next(number for number, line in enumerate(lines) if line.startswith("endpoint()"))
+    lines = [row for row in (folder / "deploy.py").read_text().splitlines() if not row.startswith("firewall()")]
+    at = next(number for number, row in enumerate(lines) if row.startswith("endpoint()"))
     lines[at : at + 1] = [NOTED.format(place="before"), lines[at], NOTED.format(place="after")]
     (folder / "deploy.py").write_text("\n".join(lines) + OWN)
     of_the_lab = (folder / "group_vars" / "lab.yml").read_text().splitlines()
-    (folder / "group_vars" / "lab.yml").write_text("\n".join(line for line in of_the_lab if "allow_from" not in line))
+    (folder / "group_vars" / "lab.yml").write_text("\n".join(row for row in of_the_lab if "allow_from" not in row))
 
     def run(program: str, *words: str) -> Run:
         return site.command(BIN / program, *words, cwd=folder)
@@ -75,7 +76,7 @@ def test_without_firewall_nothing_of_it_is_planned_changed_or_judged(lived: Host
 
 def rules_of(host: Host) -> list[str]:
     """Our own rules, in their order."""
-    return [line for line in host.run("iptables-save -t filter").stdout.splitlines() if "rackwright" in line]
+    return [rule for rule in host.run("iptables-save -t filter").stdout.splitlines() if "rackwright" in rule]
 
 
 def test_a_wrong_order_is_refused_before_any_connection(own_site: Callable[..., Run], tmp_path: Path) -> None:
@@ -125,6 +126,6 @@ def test_own_operations_run_once_in_a_rollout_and_a_rollback_runs_none(
     back = own_site("rackwright", "rollback", *words)
     assert back.status == 0, back.output
     (not_run,) = re.findall(f"{texts.OPERATIONS_NOT_RUN}(.+)", back.output)
-    assert "Note the time before the turns, " in not_run
+    assert NOTE.format(place="before") + ", " in not_run
     assert ", Tune the kernel" in not_run
     lived.run("! test -e /run/tuned")

@@ -44,14 +44,14 @@ def deployed(fresh: Site, request: pytest.FixtureRequest) -> Site:
 
 def ask(host: Host, question: str) -> str:
     body = {"model": "gpt-oss-120b", "messages": [{"role": "user", "content": question}], "max_tokens": 512}
-    line = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions"
-    answer = json.loads(host.run(line, stdin=json.dumps(body)).stdout)
+    command = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions"
+    answer = json.loads(host.run(command, stdin=json.dumps(body)).stdout)
     return str(answer["choices"][0]["message"]["content"])
 
 
 def show(host: Host, *properties: str) -> dict[str, str]:
     output = host.run(f"systemctl show --property={','.join(properties)} {UNIT}").stdout
-    return dict(line.split("=", 1) for line in output.splitlines())
+    return dict(output_line.split("=", 1) for output_line in output.splitlines())
 
 
 def test_both_hosts_answer(deployed: Site) -> None:
@@ -68,14 +68,18 @@ def test_the_tutorial_quotes_what_a_deploy_prints(deployed: Site) -> None:
     assert tutorial.missing(5, deployed.runs[0].output, bare) == []
     checked = [deployed.rackwright("check", "inventory/lab.py", *more).output for more in ((), ("--show-origin",))]
     assert tutorial.missing(3, "\n".join(checked), bare) == []
-    asked = deployed.rackwright("chat", "inventory/lab.py", "--", "What is the capital of France?")
-    assert tutorial.missing(6, asked.output, bare) == []
+    answer = deployed.rackwright("chat", "inventory/lab.py", "--", "What is the capital of France?")
+    assert tutorial.missing(6, answer.output, bare) == []
 
 
 def own_lines(run: Run) -> list[str]:
-    """What a run says of its hosts by itself: pyinfra adds one line for each host and operation."""
+    """Return the lines on hosts that are a run's own: pyinfra adds one line for each host and operation."""
     pyinfras = ("No changes", "Connected", "deploy.py")
-    return [line for line in run.output.splitlines() if line.startswith("    [") and not line.endswith(pyinfras)]
+    return [
+        output_line
+        for output_line in run.output.splitlines()
+        if output_line.startswith("    [") and not output_line.endswith(pyinfras)
+    ]
 
 
 def test_a_second_run_changes_nothing_at_the_cost_of_one_command(deployed: Site) -> None:
@@ -107,9 +111,9 @@ print(reading_script(chosen_hosts("inventory/lab.py", ())[0].settings))
 
 
 def started(site: Site, host: Host) -> Counter[str]:
-    """The programs that one reading of a host starts, by name."""
+    """Return the programs that one reading of a host starts, by name."""
     script = site.command(sys.executable, "-c", READING).output
-    path = next(line for line in script.splitlines() if line.startswith("export LC_ALL=C PATH="))
+    path = next(row for row in script.splitlines() if row.startswith("export LC_ALL=C PATH="))
     host.run(SHIMS)
     host.run("cat >/run/reading.sh", stdin=script.replace(path, "export LC_ALL=C PATH=/run/shims"))
     host.run("sh /run/reading.sh >/dev/null")
@@ -195,7 +199,7 @@ def test_lived_in_things_survive(deployed: Site) -> None:
 
 
 def test_after_a_reboot_it_serves_by_itself_and_nothing_is_pending(deployed: Site) -> None:
-    """A release that waits for the next switch lies there as well, and is none of the reboot's business."""
+    """A release that waits for the next switch is there as well, and the reboot must ignore it."""
     hosts, waits = deployed.lab.hosts, ("--data", "stop_timeout=25")
     staged = deployed.deploy("-y", *waits)
     assert staged.status == 0, staged.output
@@ -288,6 +292,8 @@ def test_what_it_proved_of_its_hardware_names_nobody(deployed: Site) -> None:
         assert {"row": "a chat answer", "mark": "proved"} in host["gate"]
         assert {"check": "GPU count", "verdict": "ok"} in host["preflight"]
         assert host["endpoints"][0]["options"]["tensor_parallel_size"] == 8
-    uuids = [line.split()[-1].strip(")") for line in deployed.lab.hosts[0].run("nvidia-smi -L").stdout.splitlines()]
-    owner = [word for host in deployed.lab.hosts for word in (host.name, host.address)]
-    assert [word for word in (*owner, *uuids, deployed.lab.paths.id, "10.79.") if word in text] == []
+    uuids = [
+        gpu_row.split()[-1].strip(")") for gpu_row in deployed.lab.hosts[0].run("nvidia-smi -L").stdout.splitlines()
+    ]
+    owner = [name for host in deployed.lab.hosts for name in (host.name, host.address)]
+    assert [name for name in (*owner, *uuids, deployed.lab.paths.id, "10.79.") if name in text] == []

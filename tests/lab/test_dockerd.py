@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rackwright_lab.lab import Lab
-from tests import texts
+from tests import foreign_texts, texts
 from tests.lab.conftest import Site
 from tests.lab.products import in_proof
 from tests.lab.scene import DAEMON_JSON, Scene, interval, serving
@@ -32,12 +32,12 @@ WARN: dict[str, Any] = {"log-level": "warn"}
 
 @pytest.fixture
 def scene(site: Site, worker_lab: Lab, request: pytest.FixtureRequest) -> Scene:
-    """The lived-in host, which serves."""
+    """Return the lived-in host, which serves."""
     return serving(site, worker_lab.host("lived2"), request)
 
 
 def daemon(scene: Scene) -> tuple[str, str]:
-    """dockerd's configuration, and when it was started."""
+    """Return dockerd's configuration, and when it was started."""
     started = "systemctl show docker.service --property=ExecMainStartTimestampMonotonic"
     return scene.host.run(f"cat {DAEMON_JSON}").stdout, scene.host.run(started).stdout
 
@@ -51,8 +51,8 @@ def test_a_restart_of_dockerd_is_a_switch_and_one_that_fails_rolls_back(scene: S
     assert daemon(scene) == (text, started)
     # What serves needs none of Docker's chains, and its next start would fail without them.
     scene.host.run(FLUSHES["a firewall script"])
-    told = scene.site.rackwright("status", "inventory/lab.py", "--limit", scene.host.name)
-    assert f"it cannot start again: {GONE}" in told.output
+    status = scene.site.rackwright("status", "inventory/lab.py", "--limit", scene.host.name)
+    assert f"it cannot start again: {GONE}" in status.output
     drain = ("drain", scene.host.name, "-i", "inventory/lab.py", "--anyway", "--reason", "chains")
     warned = scene.site.rackwright(*drain)
     assert f"{scene.host.name} could not start llm again: {GONE}" in warned.output
@@ -73,7 +73,7 @@ def test_a_restart_of_dockerd_is_a_switch_and_one_that_fails_rolls_back(scene: S
     run = scene.deploy(docker={"daemon": {**WARN, "hosts": ["unix:///var/run/docker.sock"]}})
     assert run.status == 1, run.output
     refusal(run.output, "RW0720", "llm")
-    assert "as a flag and in the configuration file: hosts" in run.output, "dockerd's words"
+    assert foreign_texts.DOCKERD_TWICE.format(key="hosts") in run.output
     assert "-dockerd-" in scene.host.run("ls /var/lib/rackwright/dockerd/failed").stdout
     assert daemon(scene)[0] == text
     assert scene.starts() == before + 2

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture
 def scene(site: Site, worker_lab: Lab, request: pytest.FixtureRequest) -> Scene:
-    """The lived-in host, which serves."""
+    """Return the lived-in host, which serves."""
     return serving(site, worker_lab.host("lived2"), request)
 
 
@@ -43,7 +43,7 @@ def test_a_yaml_change_restarts_once_and_says_why(scene: Scene) -> None:
 
 
 def ports_in_rules(scene: Scene) -> set[str]:
-    """The ports that our rules let anybody reach, IPv4 and IPv6."""
+    """Return the ports that Rackwright's rules open to all, IPv4 and IPv6."""
     rules = scene.host.run("iptables-save -t filter; ip6tables-save -t filter").stdout.splitlines()
     ours = [rule for rule in rules if '--comment "rackwright:llm' in rule]
     return {found for rule in ours for found in re.findall(r"port (\d+)", rule)}
@@ -85,15 +85,15 @@ def test_another_port_is_proven_there_and_the_rules_follow_what_serves(scene: Sc
 def test_firewall_and_time_limits_restart_nothing(scene: Scene) -> None:
     assert scene.deploy().status == 0
     before, release = scene.starts(), scene.runs()
-    asked: dict[str, Any] = {"stop_timeout": 25, "allow_from": ["10.79.0.0/16", "192.0.2.0/24"]}
-    run = scene.deploy(**asked)
+    changed: dict[str, Any] = {"stop_timeout": 25, "allow_from": ["10.79.0.0/16", "192.0.2.0/24"]}
+    run = scene.deploy(**changed)
     assert run.status == 0, run.output
     assert "is adopted at the next switch" in run.output
-    assert scene.deploy(**asked).changed == []
+    assert scene.deploy(**changed).changed == []
     assert (scene.runs(), scene.starts()) == (release, before)
     assert "TimeoutStopSec=40" not in scene.host.run("systemctl cat rackwright-llm").stdout
     scene.host.run("docker exec rackwright-llm sh -c 'cd /config/release && sha256sum --check --quiet SHA256SUMS'")
-    adopted = scene.deploy(**asked, rollout={"adopt": True})
+    adopted = scene.deploy(**changed, rollout={"adopt": True})
     assert adopted.status == 0, adopted.output
     assert texts.ADOPTS in adopted.output
     assert "proved: a chat answer" in adopted.output
@@ -105,7 +105,7 @@ def test_firewall_and_time_limits_restart_nothing(scene: Scene) -> None:
     assert scene.deploy().changed == []
 
 
-# -- what the host does by itself
+# -- what the host does on its own
 
 
 def test_an_endpoint_that_found_its_port_taken_at_its_start_serves_once_dockerd_has_let_it_go(scene: Scene) -> None:
@@ -124,8 +124,10 @@ def test_an_endpoint_that_found_its_port_taken_at_its_start_serves_once_dockerd_
     scene.host.run("systemctl start rackwright-watch.service", check=False)
     scene.wait("active", seconds=120)
     assert "42" in scene.ask()
-    told = scene.host.run("journalctl --sync; journalctl --boot --unit rackwright-watch --output cat --no-pager").stdout
-    assert texts.WATCH_RESTARTED.format(units=" rackwright-llm.service") in told
+    watch_log = scene.host.run(
+        "journalctl --sync; journalctl --boot --unit rackwright-watch --output cat --no-pager"
+    ).stdout
+    assert texts.WATCH_RESTARTED.format(units=" rackwright-llm.service") in watch_log
     assert scene.deploy().changed == []
 
 
@@ -158,9 +160,9 @@ def test_a_bad_release_rolls_back(scene: Scene, case: str) -> None:
     assert texts.ROLLED_BACK.format(endpoint="llm") in run.output
     assert scene.runs() == scene.proven() == good
     assert "42" in scene.ask()
-    kept = re.findall(r"the log of the failed try is kept on the host: (\S+)\.log", run.output)
-    assert "Starting" in scene.host.run(f"cat {kept[-1]}.log").stdout
-    assert good in scene.host.run(f"cat {kept[-1]}.before.log").stdout
+    logs = re.findall(r"the log of the failed try is kept on the host: (\S+)\.log", run.output)
+    assert "Starting" in scene.host.run(f"cat {logs[-1]}.log").stdout
+    assert good in scene.host.run(f"cat {logs[-1]}.before.log").stdout
     assert re.search(texts.pattern(texts.CLOCKS, pointed=r"[\d.]+", serving=r"[\d.]+"), run.output), run.output
     (fetched,) = re.findall(r"the failed release's log: (/\S+)", run.output)
     assert "Starting" in Path(fetched).read_text()

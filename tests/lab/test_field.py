@@ -30,7 +30,7 @@ UNIT = "rackwright-llm.service"
 
 @pytest.fixture
 def host(site: Site, request: pytest.FixtureRequest) -> Host:
-    """A host that serves: each test that switches it has a port of its own."""
+    """Return a serving host: each test that switches it has a port of its own."""
     found = site.lab.host("lived2")
     if needs_preparing(request):
         run = site.deploy("-y", limit=[found.name])
@@ -39,12 +39,12 @@ def host(site: Site, request: pytest.FixtureRequest) -> Host:
 
 
 def switched(site: Site, host: Host, port: int = 8001) -> Run:
-    """A deploy that must switch the endpoint."""
+    """Deploy, and check that it switches the endpoint."""
     return site.deploy("-y", "--data", f"port={port}", limit=[host.name])
 
 
 def planned(site: Site, host: Host) -> str:
-    """What a plan says of a host."""
+    """Return the plan of a host."""
     return site.rackwright("plan", "inventory/lab.py", "--limit", host.name).output
 
 
@@ -120,11 +120,11 @@ ROOTLESS = (
 
 @in_proof("tests/unit/test_preflight_hosts.py has both rows; here the host's own lines are tried")
 @pytest.mark.parametrize(
-    ("shape", "told"),
+    ("shape", "message"),
     [(SNAP, "RW3150: Docker as a snap: "), (ROOTLESS, "RW3151: rootless Docker: Docker is rootless (of user ops)")],
     ids=["snap", "rootless"],
 )
-def test_a_docker_of_another_shape_stops_a_bare_host_by_name(site: Site, shape: tuple[str, str], told: str) -> None:
+def test_a_docker_of_another_shape_stops_a_bare_host_by_name(site: Site, shape: tuple[str, str], message: str) -> None:
     bare = site.lab.host("bare1")
     bare.reset()
     bare.run(shape[0])
@@ -133,13 +133,13 @@ def test_a_docker_of_another_shape_stops_a_bare_host_by_name(site: Site, shape: 
     finally:
         bare.run(shape[1])
     assert run.status == 1, run.output
-    assert told in run.output
+    assert message in run.output
     assert bare.run("command -v dockerd", check=False).stdout == "", "nothing was installed beside it"
 
 
 @contextmanager
 def hanging(host: Host, folder: str) -> Iterator[None]:
-    """A folder at which nobody answers: the kernel asks an automounter that never does."""
+    """Mount a folder that never answers: the kernel asks an automounter that stays silent."""
     read, write = os.pipe()
     leader = str(host.machine.leader())
     options = f"fd={write},pgrp=1,minproto=5,maxproto=5,direct"
@@ -166,13 +166,13 @@ def test_a_share_that_hangs_is_named_and_holds_up_no_reading(site: Site, host: H
 # -- SSH
 
 
-def limited(host: Host, line: str) -> None:
+def limited(host: Host, setting: str) -> None:
     """One more line for sshd."""
-    host.run(f"echo '{line}' >/etc/ssh/sshd_config.d/000-field.conf; systemctl restart ssh")
+    host.run(f"echo '{setting}' >/etc/ssh/sshd_config.d/000-field.conf; systemctl restart ssh")
 
 
 def unlimited(host: Host) -> None:
-    """Takes it away again."""
+    """Remove the setting again."""
     host.run("rm -f /etc/ssh/sshd_config.d/000-field.conf; systemctl restart ssh")
 
 
@@ -209,14 +209,14 @@ class Behind:
     inventory: str
 
     def deploy(self, *more: str) -> Run:
-        """A deploy of the host, by way of the bastion."""
+        """Deploy the host, by way of the bastion."""
         words = (self.inventory, "deploy.py", "-y", "--limit", self.host.name, *more)
         return self.site.command(BIN / "pyinfra", *words)
 
 
 @pytest.fixture
 def behind(site: Site, host: Host, tmp_path: Path) -> Iterator[Behind]:
-    """The serving host behind the other one, which is its bastion."""
+    """Return the serving host behind the other one, which is its bastion."""
     bastion = site.lab.host("bare1")
     config = tmp_path / "ssh_config"
     config.write_text(
@@ -245,21 +245,21 @@ def test_a_host_behind_a_bastion_that_refuses_for_now_is_deployed(behind: Behind
 
 @in_proof("a bastion is gone through above; tests/unit/test_ssh_client.py refuses such keys")
 def test_a_bastion_whose_key_is_unknown_or_another_one_is_refused(behind: Behind) -> None:
-    known = behind.site.lab.paths.known_hosts
-    before = known.read_text()
+    known_hosts = behind.site.lab.paths.known_hosts
+    before = known_hosts.read_text()
     lines = before.splitlines(keepends=True)
     try:
-        known.write_text("".join(line for line in lines if not line.startswith(f"{behind.bastion.address} ")))
+        known_hosts.write_text("".join(entry for entry in lines if not entry.startswith(f"{behind.bastion.address} ")))
         unknown = behind.deploy()
         assert unknown.status == 1, unknown.output
         assert f"No host key for {behind.bastion.address} found in known_hosts" in unknown.output
         behind.bastion.new_host_key()
-        known.write_text(before)
+        known_hosts.write_text(before)
         changed = behind.deploy()
         assert changed.status == 1, changed.output
         assert "does not match" in changed.output
     finally:
-        known.write_text(before)
+        known_hosts.write_text(before)
         behind.site.lab.trust(behind.bastion)
 
 
@@ -297,13 +297,13 @@ FEW = ("requiretty", "read-only")
 
 @pytest.mark.parametrize("kind", with_proof(FOUND, FEW, "tests/unit/test_login.py has each sentence"))
 def test_what_keeps_a_host_from_being_deployed_is_one_sentence(site: Site, host: Host, kind: str) -> None:
-    strike, fix, told = FOUND[kind]
+    strike, fix, message = FOUND[kind]
     host.run(strike)
     try:
         run = switched(site, host, 8009)
     finally:
         host.run(fix)
     assert run.status == 1, run.output
-    assert told in run.output
+    assert message in run.output
     assert "Traceback" not in run.output
     assert host.run(f"systemctl is-active {UNIT}").stdout == "active\n"

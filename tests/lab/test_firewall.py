@@ -22,7 +22,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(scope="module")
 def scene(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """A host with a server, and two clients."""
+    """Return a host with a server, and two clients."""
     with raised(worker_id, tmp_path_factory.mktemp("site")) as found:
         yield found
 
@@ -64,7 +64,7 @@ def test_only_the_allowed_reach_a_published_port(scene: Scene) -> None:
         assert scene.who_gets_in() == FRIEND_ONLY
         scene.host.run(f"docker stop --time 0 stand-in; {SQUAT.format('0.0.0.0')}")
         scene.wait_for(lambda: scene.host.run("ss -Hltn 'sport = :8000'").stdout != "")
-        assert not scene.friend.reaches(scene.host.address, 8000), "whoever listens in its place"
+        assert not scene.friend.reaches(scene.host.address, 8000), "another process listens in its place"
     finally:
         scene.host.run(f"systemctl stop squatter; {AS_BEFORE} docker start stand-in", check=False)
     scene.wait_for(lambda: scene.friend.reaches(scene.host.address, 8000))
@@ -76,14 +76,14 @@ def test_only_the_allowed_reach_a_published_port(scene: Scene) -> None:
 def test_many_networks_of_many_endpoints_fit(scene: Scene) -> None:
     """Beyond the 128 KiB that Linux takes as one argument."""
     networks = [f"10.{number}.{part}.0/24" for number in range(200, 208) for part in range(0, 16, 2)]
-    own = {
+    endpoints = {
         f"e{number}": {"port": 8000 + number, "gpus": [number], "allow_from": [*networks, *scene.friends]}
         for number in range(8)
     }
-    run = scene.deploy(endpoints=own)
+    run = scene.deploy(endpoints=endpoints)
     assert run.status == 0, run.output
     assert scene.who_gets_in() == FRIEND_ONLY
-    assert scene.deploy(endpoints=own).changed == []
+    assert scene.deploy(endpoints=endpoints).changed == []
 
 
 def test_without_a_word_only_private_networks_get_in(scene: Scene) -> None:
@@ -208,7 +208,7 @@ def test_what_a_site_closes_for_containers_stays_closed(scene: Scene) -> None:
 
 
 def kill_when_ours_has(scene: Scene, words: str, **settings: Any) -> None:
-    """Begin a deploy with these settings, and kill the control process once a rule of ours says so."""
+    """Begin a deploy with these settings, and kill the control process once one of Rackwright's rules has this text."""
     kill_when(scene, lambda: any(words in rule for rule in scene.ours()), **settings)
 
 
@@ -281,12 +281,12 @@ def _backend(scene: Scene, name: str) -> None:
     scene.wait_for(lambda: scene.friend.reaches(scene.host.address, 8000))
 
 
-@in_proof("fixtures have both families; IPv4 is knocked on")
+@in_proof("fixtures have both families; IPv4 is probed")
 def test_an_engine_that_forwards_ipv6_without_docker_user_is_filtered_too(scene: Scene) -> None:
-    kept = scene.host.run("cat /etc/docker/daemon.json").stdout
+    daemon_json = scene.host.run("cat /etc/docker/daemon.json").stdout
     more = {"experimental": True, "ip6tables": True, "ipv6": True, "fixed-cidr-v6": "fd00:d0c::/64"}
     scene.host.run(
-        "cat >/etc/docker/daemon.json; systemctl restart docker", stdin=json.dumps({**json.loads(kept), **more})
+        "cat >/etc/docker/daemon.json; systemctl restart docker", stdin=json.dumps({**json.loads(daemon_json), **more})
     )
     scene.serve("--publish 8200:8200", "both", ("::", 8200))
     try:
@@ -301,7 +301,7 @@ def test_an_engine_that_forwards_ipv6_without_docker_user_is_filtered_too(scene:
         scene.wait_for(lambda: scene.who_gets_in(8200) == FRIEND_ONLY)
         assert scene.deploy(port=8200, allow_from=scene.friends).changed == []
     finally:
-        scene.host.run("docker rm --force both; cat >/etc/docker/daemon.json", stdin=kept)
+        scene.host.run("docker rm --force both; cat >/etc/docker/daemon.json", stdin=daemon_json)
         # The chains that Docker made for IPv6 stay until the next boot.
         scene.host.reboot()
 

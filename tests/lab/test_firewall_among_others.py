@@ -24,7 +24,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(scope="module")
 def scene(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """A host with a server, and two clients."""
+    """Return a host with a server, and two clients."""
     with raised(worker_id, tmp_path_factory.mktemp("site")) as found:
         yield found
 
@@ -44,7 +44,7 @@ def outsiders_in(scene: Scene) -> list[str]:
 
 
 def unwatched(scene: Scene) -> None:
-    """Deploy, and let nothing be put back by itself: what holds now holds alone."""
+    """Deploy, and pause the watch that puts rules back: what holds now holds alone."""
     assert scene.deploy(allow_from=scene.friends).status == 0
     scene.host.run(f"systemctl stop {WATCH_TIMER}")
 
@@ -107,7 +107,7 @@ def test_what_an_earlier_version_closed_in_the_mangle_table_stays_closed_until_n
             run = scene.deploy(allow_from=scene.friends)
             refusal(run.output, "RW2504", scene.host.name, "apt-get install nftables")
             assert (run.status, mangle(scene)) == (1, before)
-        assert scene.own("drift", "inventory/lab.py").status == 0
+        assert scene.rackwright("drift", "inventory/lab.py").status == 0
         kill_when(scene, lambda: bool(scene.ours_by_nft()), allow_from=scene.friends)
         scene.wait_for(lambda: not scene.ours_by_nft())
         assert mangle(scene) == before, "the change was not confirmed"
@@ -130,7 +130,7 @@ def test_an_earlier_versions_drops_go_by_a_teardown_and_by_the_hosts_own_look(sc
     assert mangle(scene) == [0, 0]
     assert outsiders_in(scene) == []
     closed_by_an_earlier_version(scene)
-    assert scene.own("teardown", "inventory/lab.py", "--all", "-y").status == 0
+    assert scene.rackwright("teardown", "inventory/lab.py", "--all", "-y").status == 0
     assert mangle(scene) == [0, 0]
 
 
@@ -192,7 +192,7 @@ def test_what_even_our_table_does_not_outlive_is_put_back_and_a_fight_is_named(s
     assert texts.PUT_BACK_OFTEN.format(times="3 times") in run.output
     assert f"{texts.PUT_BACK_AGAIN.format(times=3)}by process" in run.output
     assert "(nft)" in run.output
-    shown = scene.own("firewall", "show", "inventory/lab.py")
+    shown = scene.rackwright("firewall", "show", "inventory/lab.py")
     assert texts.AS_PUT in shown.output
     assert shown.output.count("put back ") == 3
 
@@ -200,16 +200,16 @@ def test_what_even_our_table_does_not_outlive_is_put_back_and_a_fight_is_named(s
 def test_nothing_is_put_back_while_somebody_is_at_work(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
     scene.host.run(f"systemctl stop {WATCH_TIMER}")
-    paused = scene.own("firewall", "pause", "inventory/lab.py", "--limit", scene.host.name, "--for", "1h")
+    paused = scene.rackwright("firewall", "pause", "inventory/lab.py", "--limit", scene.host.name, "--for", "1h")
     assert paused.status == 0, paused.output
     scene.host.run("nft delete table inet rackwright")
     scene.host.run(f"systemctl start {WATCH_SERVICE}")
     assert outsiders_in(scene) != []
-    shown = scene.own("firewall", "show", "inventory/lab.py")
+    shown = scene.rackwright("firewall", "show", "inventory/lab.py")
     assert shown.status == 1
     assert "is not as it was put" in shown.output
     assert re.search(texts.pattern(texts.PAUSED, seconds=r"\d+"), shown.output), shown.output
-    assert scene.own("firewall", "resume", "inventory/lab.py", "--limit", scene.host.name).status == 1, (
+    assert scene.rackwright("firewall", "resume", "inventory/lab.py", "--limit", scene.host.name).status == 1, (
         "its timer does not run"
     )
     scene.host.run("mkdir -p /var/lib/rackwright/guards && touch /var/lib/rackwright/guards/firewall")
@@ -217,7 +217,7 @@ def test_nothing_is_put_back_while_somebody_is_at_work(scene: Scene) -> None:
     assert outsiders_in(scene) != [], "a guard that a boot must find decides"
     taken = f"read -r now _ </proc/uptime; printf 'taken=1\\nexpires=%s\\n' $((${{now%%.*}} + 60)) >{LEASE}"
     scene.host.run(f"rm /var/lib/rackwright/guards/firewall; {taken}; systemctl start {WATCH_SERVICE}")
-    assert outsiders_in(scene) != [], "whoever holds the lease is at work"
+    assert outsiders_in(scene) != [], "the holder of the lease is at work"
     scene.host.run(f"rm {LEASE}; systemctl start {WATCH_SERVICE}", check=False)
     assert outsiders_in(scene) == []
 

@@ -13,7 +13,7 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from tests.lab.calm import settle
 from tests.lab.conftest import Run, Site, own_lab
-from tests.lab.fleet.told import Span, failed_outside
+from tests.lab.fleet.load_log import Span, failed_outside
 from tests.lab.fleet.watching import Watched, assert_nobody_noticed, loading, switches_of
 from tests.lab.fleets import HOME, proven, running
 from tests.lab.group.serving import begin_rollout, command, deploy, kill, rackwright, resume, started, wait_for
@@ -53,12 +53,12 @@ def load(fleet: Site, tmp_path: Path) -> Iterator[Watched]:
 
 
 def heads(fleet: Site) -> Sequence[Host]:
-    """The hosts that answer."""
+    """Return the hosts that answer."""
     return fleet.lab.hosts[::2]
 
 
 def asked_for(number: int) -> dict[str, int]:
-    """The engine's options, with one that a test has for itself."""
+    """Return the engine's options, with one that a test has for itself."""
     return {"tensor-parallel-size": 16, "max-num-seqs": number}
 
 
@@ -102,7 +102,9 @@ def test_a_member_whose_disk_is_full_keeps_its_pair_as_it_was_and_no_other(fleet
     finally:
         member.run(f"umount {HOME}/releases")
     assert run.status == 5, run.output
-    assert f"[{member.name}]" in next(line for line in run.output.splitlines() if "RW0729: " in line)
+    assert f"[{member.name}]" in next(
+        output_line for output_line in run.output.splitlines() if "RW0729: " in output_line
+    )
     names = ", ".join(host.name for host in fleet.lab.hosts[pair])
     assert f"RW0615: {names} did not reach their switch" in run.output
     assert "4 switched" in run.output
@@ -119,12 +121,12 @@ def test_a_member_that_dies_takes_its_own_pair_down_and_no_other(fleet: Site, lo
     kill(fleet.lab.hosts[3])
 
     def is_back() -> bool:
-        head = [one for one in load.asked if one.host == fleet.lab.hosts[2].name]
+        head = [one for one in load.requests if one.host == fleet.lab.hosts[2].name]
         return not {started(host) for host in fleet.lab.hosts[2:4]} & {*before[2:4], ""} and not head[-1].wrong
 
     assert wait_for(is_back, 120)
     pair = [Span(fleet.lab.hosts[2].name, 0, float("inf"))]
-    assert failed_outside(load.asked, pair) == []
+    assert failed_outside(load.requests, pair) == []
     assert [started(host) for host in (*fleet.lab.hosts[:2], *fleet.lab.hosts[4:])] == [*before[:2], *before[4:]]
 
 
@@ -142,7 +144,7 @@ def test_a_rollout_that_is_killed_in_a_pairs_switch_is_resumed_for_the_rest(flee
     assert_pairs_serve(fleet, after)
     untouched = heads(fleet)[2].name
     spans = switches_of(run)
-    assert [one for one in failed_outside(load.asked, spans) if one.host == untouched] == []
+    assert [one for one in failed_outside(load.requests, spans) if one.host == untouched] == []
 
 
 def test_a_reinstalled_member_comes_back_while_the_other_pairs_serve(fleet: Site, load: Watched) -> None:
@@ -153,4 +155,4 @@ def test_a_reinstalled_member_comes_back_while_the_other_pairs_serve(fleet: Site
     assert run.status == 0, run.output
     assert_pairs_serve(fleet, before)
     pair = [Span(heads(fleet)[-1].name, 0, float("inf"))]
-    assert failed_outside(load.asked, pair) == []
+    assert failed_outside(load.requests, pair) == []

@@ -1,4 +1,4 @@
-"""What goes wrong under an endpoint that serves: it heals by itself, or by the next run, and for a reason only."""
+"""What goes wrong under an endpoint that serves: it heals on its own, or by the next run, and for a reason only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture
 def scene(site: Site, worker_lab: Lab, request: pytest.FixtureRequest) -> Scene:
-    """The lived-in host, which serves."""
+    """Return the lived-in host, which serves."""
     return serving(site, worker_lab.host("lived2"), request)
 
 
@@ -38,7 +38,7 @@ def test_one_that_loads_is_waited_for_and_that_is_no_change(scene: Scene) -> Non
 
 
 def test_it_gives_up_after_three_deaths_and_the_next_run_heals(scene: Scene) -> None:
-    # systemd counts starts from the first one of an interval on: one that ends meanwhile would allow for more.
+    # systemd counts starts from the first one of an interval on: one that ends in the meantime would allow for more.
     scene.host.run("systemctl reset-failed rackwright-llm")
     before = scene.starts()
     with scene.faults({"fault": "die_at_end_of_load"}):
@@ -112,7 +112,8 @@ def test_a_swapped_gpu_restarts_the_same_release_and_is_in_no_ones_way_back(scen
     new = scene.host.gpu.swap(3)
     run = scene.deploy(engine=interval(29))
     assert run.status == 0, run.output
-    assert f"switch endpoint llm to release {release} and ask it (its GPUs changed)" in run.output
+    asks_again = texts.ASKS_AGAIN.format(endpoint="llm", release=release)
+    assert f"{asks_again} and ask it ({texts.GPUS_CHANGED})" in run.output
     assert (scene.runs(), scene.starts()) == (release, before + 1)
     assert new in scene.host.run("docker exec rackwright-llm nvidia-smi -L").stdout
     assert scene.deploy(engine=interval(29)).changed == []
@@ -160,6 +161,6 @@ def test_what_render_writes_is_what_lies_on_the_host(scene: Scene, tmp_path: Pat
         if file.name == "spec.json":
             continue
         text = file.read_text()
-        for unknown, known in sorted(learned.items(), key=lambda pair: -len(pair[0])):
-            text = text.replace(unknown, known)
+        for unknown, real in sorted(learned.items(), key=lambda pair: -len(pair[0])):
+            text = text.replace(unknown, real)
         assert text == scene.host.run(f"cat {HOME}/llm/current/{file.name}").stdout, file.name

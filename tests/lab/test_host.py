@@ -37,8 +37,8 @@ sleep 1 until -e '/run/let-go';
 
 
 def given(**data: Any) -> list[str]:
-    """Settings as words of a command line."""
-    return [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    """Return settings as arguments of a command line."""
+    return [argument for key, value in data.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
 
 
 def settle(site: Site, host: Host, **data: Any) -> Run:
@@ -64,7 +64,7 @@ def bare(worker_lab: Lab) -> Host:
 
 @pytest.fixture
 def lived(worker_lab: Lab) -> Host:
-    """The lived-in host after one run: everything is set up."""
+    """Return the lived-in host after one run: everything is set up."""
     host = worker_lab.host("lived2")
     if "nvidia" not in host.run("docker info").stdout:
         run = settle(Site(worker_lab), host)
@@ -130,16 +130,16 @@ def test_a_stranger_on_the_port_is_named(site: Site, bare: Host) -> None:
 
 
 def test_a_stranger_on_the_gpus_is_named(site: Site, bare: Host) -> None:
-    bare.run("systemd-run --unit=stranger --collect --uid=ops sleep 600")
+    bare.run("systemd-run --unit=other-process --collect --uid=ops sleep 600")
     records = "/run/rackwright-lab/gpu-processes"
     bare.run(
-        "pid=$(systemctl show stranger --property=MainPID --value); started=$(cut -d' ' -f22 /proc/$pid/stat); "
-        f'mkdir -p {records} && echo "$pid $started 2048 {bare.gpu.uuids()[3]}" >{records}/stranger'
+        "pid=$(systemctl show other-process --property=MainPID --value); started=$(cut -d' ' -f22 /proc/$pid/stat); "
+        f'mkdir -p {records} && echo "$pid $started 2048 {bare.gpu.uuids()[3]}" >{records}/other-process'
     )
     try:
         run = settle(site, bare)
     finally:
-        bare.run(f"systemctl stop stranger; rm {records}/stranger")
+        bare.run(f"systemctl stop other-process; rm {records}/other-process")
     assert run.status == 1
     assert "sleep of ops, 2.0 GiB" in run.output
     assert untouched(bare)
@@ -171,8 +171,8 @@ def test_a_bare_host_waits_for_the_lock_and_gets_docker_behind_its_proxy(site: S
     bare.run("cat >/root/lock.pl", stdin=HOLD_LOCK)
     bare.run("systemd-run --unit=locker --collect perl /root/lock.pl")
     wait_for(bare, "find /proc/[0-9]*/fd -lname /var/lib/dpkg/lock-frontend 2>/dev/null | grep -q .")
-    asked: dict[str, Any] = {"docker": {"users": ["ops"]}, "proxy": {"http": site.lab.proxy.url}}
-    with deploying(site, bare.name, *given(**asked), program=DEPLOY) as running:
+    wanted: dict[str, Any] = {"docker": {"users": ["ops"]}, "proxy": {"http": site.lab.proxy.url}}
+    with deploying(site, bare.name, *given(**wanted), program=DEPLOY) as running:
         assert running.until(texts.APT_LOCK.format(lock="/var/lib/dpkg/lock-frontend")), running.output
         bare.run("touch /run/let-go")
         run = running.end()
@@ -183,7 +183,7 @@ def test_a_bare_host_waits_for_the_lock_and_gets_docker_behind_its_proxy(site: S
     assert {"docker.io", "nvidia-container-toolkit"} <= set(held)
     assert "curl" not in held
     dockerd = started(bare)
-    assert settle(site, bare, **asked).changed == []
+    assert settle(site, bare, **wanted).changed == []
     assert started(bare) == dockerd
     proxies = bare.run("systemctl cat docker.service; docker info --format '{{.HTTPSProxy}}'").stdout
     assert proxies.count(site.lab.proxy.url) == 3, "its drop-in has both, and dockerd the one for its pulls"

@@ -30,7 +30,7 @@ EVIL = {
 
 @pytest.fixture(scope="module")
 def hostile(worker_lab: Lab) -> Scene:
-    """A host that serves, with a login of root's that nobody may see."""
+    """Return a serving host, with a login of root's that must stay hidden."""
     host = worker_lab.host("lived2")
     scene = Scene(Site(worker_lab), host)
     run = scene.deploy()
@@ -58,7 +58,7 @@ def test_what_an_engine_answers_is_never_obeyed(hostile: Scene, site: Site, case
     assert report.status == 0, report.output
     nothing_got_out(site, run)
     failed = scene.host.run(f"stat -c '%a %n' {HOME}/llm/failed {HOME}/llm/failed/*").stdout.split("\n")
-    assert {line.split(" ")[0] for line in failed if line} == {"700", "600"}
+    assert {row.split(" ")[0] for row in failed if row} == {"700", "600"}
 
 
 def nothing_got_out(site: Site, run: Run) -> None:
@@ -68,9 +68,9 @@ def nothing_got_out(site: Site, run: Run) -> None:
         path: path.read_text(errors="replace") for path in runs.rglob("*") if path.is_file() and path.suffix != ".png"
     }
     assert {path.suffix for path in texts} >= {".jsonl", ".log", ".html"}
-    for place, text in [("the output", run.output), *((str(path), text) for path, text in texts.items())]:
-        assert SECRET not in text, place
-        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text), place
+    for source, text in [("the output", run.output), *((str(path), text) for path, text in texts.items())]:
+        assert SECRET not in text, source
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text), source
 
 
 def test_words_for_a_terminal_stay_words(hostile: Scene, site: Site) -> None:

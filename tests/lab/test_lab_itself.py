@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from rackwright_lab import Host, Lab, LabError, inventory
 from rackwright_lab.gpu import pose
 from rackwright_lab.machine import cgroups
 from rackwright_lab.servers.image import SGLANG, VLLM
+from tests import foreign_texts
 from tests.lab import tutorial
 from tests.lab.conftest import Site, own_lab
 
@@ -46,7 +48,7 @@ def lived(worker_lab: Lab) -> Host:
 
 @pytest.fixture(scope="module")
 def engine_host(worker_lab: Lab) -> Host:
-    """A fresh lived-in host with NVIDIA's toolkit from the lab's apt repository, and the serving image."""
+    """Return a fresh lived-in host with NVIDIA's toolkit from the lab's apt repository, and the serving image."""
     host = next(host for host in worker_lab.hosts if host.kind == "lived")
     host.reset()
     source = f"deb [signed-by={NVIDIA}] https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH) /"
@@ -136,7 +138,7 @@ class TestHosts:
         other = replace(bare, denied=(Path("/dev/loop-control"),))
         other.start()
         done = other.ssh("sudo mknod /run/denied c 10 237; sudo mknod /run/other c 1 3 && echo made")
-        assert (done.stdout, done.stderr.endswith("/run/denied: Operation not permitted\n")) == ("made\n", True)
+        assert (done.stdout, done.stderr.endswith(f"/run/denied: {os.strerror(errno.EPERM)}\n")) == ("made\n", True)
         bare.power_off()
         bare.start()
 
@@ -167,7 +169,7 @@ class TestSsh:
             assert host.ssh("id -un; sudo -n id -un").stdout.split() == ["ops", "root"]
 
     def test_root_and_passwords_are_refused(self, bare: Host) -> None:
-        argv = [word.replace("ops@", "root@") for word in bare.ssh_argv("true")]
+        argv = [argument.replace("ops@", "root@") for argument in bare.ssh_argv("true")]
         refused = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
         assert refused.returncode == 255
         assert "Permission denied (publickey)" in refused.stderr
@@ -203,8 +205,9 @@ class TestSsh:
             assert data["ssh_hostname"] in Path(data["ssh_known_hosts_file"]).read_text()
 
     def test_without_a_lab_the_inventory_says_what_to_type(self) -> None:
-        with pytest.raises(LabError, match="no lab is up: rackwright lab up --hosts 2"):
+        with pytest.raises(LabError) as caught:
             inventory.hosts("never")
+        assert str(caught.value).split(": ") == ["no lab is up", "rackwright lab up --hosts 2"]
 
 
 class TestGpus:
@@ -219,7 +222,7 @@ class TestGpus:
         bare.gpu.set(module="580.95.05")
         failed = bare.run("nvidia-smi", check=False)
         assert failed.returncode == 18
-        assert failed.stdout.startswith("Failed to initialize NVML: Driver/library version mismatch")
+        assert failed.stdout.startswith(foreign_texts.NVML_MISMATCH)
         assert "580.95.05" in bare.run("cat /proc/driver/nvidia/version").stdout
         bare.gpu.set(gpus=7, mig="Enabled", remap_pending="Yes", faulty_gpu=3)
         assert len(bare.run("nvidia-smi -L").stdout.splitlines()) == 7
@@ -242,16 +245,16 @@ class TestGpus:
         engine_host.run(f"docker run -d {flags} {IMAGE} sleep 300")
         try:
             engine_host.set_engine_faults({"fault": "never_ready"})
-            seen = engine_host.run("docker exec sees cat /etc/rackwright-lab/faults.json").stdout
-            assert json.loads(seen) == {"engine": [{"fault": "never_ready"}]}
+            faults = engine_host.run("docker exec sees cat /etc/rackwright-lab/faults.json").stdout
+            assert json.loads(faults) == {"engine": [{"fault": "never_ready"}]}
         finally:
             engine_host.set_engine_faults()
             engine_host.run("docker rm -f sees")
 
     def test_a_container_gets_the_gpus_that_it_asked_for(self, engine_host: Host) -> None:
         wanted = engine_host.gpu.uuids()[2:4]
-        seen = in_container(engine_host, ",".join(wanted)).stdout
-        assert [line.partition("UUID: ")[2].rstrip(")") for line in seen.splitlines()] == wanted
+        listed = in_container(engine_host, ",".join(wanted)).stdout
+        assert [row.partition("UUID: ")[2].rstrip(")") for row in listed.splitlines()] == wanted
 
     def test_unknown_gpus_and_a_broken_driver_are_refused(self, engine_host: Host) -> None:
         refused = in_container(engine_host, "GPU-nowhere")
@@ -308,8 +311,8 @@ class TestServers:
     ) -> None:
         engine_host.run(f"docker --config /tmp/empty pull -q docker.io/{name}")
         code = f"{options}; print(Options('m', stream_interval=20).stream_interval)"
-        said = engine_host.run(f'docker run --rm --network none --entrypoint python3 {name} -c "{code}"')
-        assert said.stdout.strip() == "20"
+        answer = engine_host.run(f'docker run --rm --network none --entrypoint python3 {name} -c "{code}"')
+        assert answer.stdout.strip() == "20"
 
     def test_docker_hub_fails_by_switch_and_nvcr_does_not(self, worker_lab: Lab, engine_host: Host) -> None:
         worker_lab.docker_hub.answer(429)
@@ -326,8 +329,8 @@ class TestServers:
 
     def test_secrets_are_for_their_owner_only(self, worker_lab: Lab) -> None:
         assert set(worker_lab.secrets()) == {"registry-key", "hub-token"}
-        for place in worker_lab.paths.secrets.iterdir():
-            assert place.stat().st_mode & 0o777 == 0o600
+        for path in worker_lab.paths.secrets.iterdir():
+            assert path.stat().st_mode & 0o777 == 0o600
 
 
 class TestLabs:
@@ -364,8 +367,8 @@ class TestLabs:
         command = [sys.executable, "-m", "rackwright_lab", "up", "--hosts", "2", "--id", second.paths.id]
         first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         assert first.stderr is not None
-        for line in first.stderr:
-            if "booting" in line:
+        for row in first.stderr:
+            if "booting" in row:
                 break
         first.kill()
         first.wait()
@@ -379,7 +382,7 @@ class TestLabs:
 
 
 def mount_of(folder: Path) -> str:
-    """The source and the kind of what a folder of this machine lies on."""
+    """Return the source and the kind of the mount below a folder of this machine."""
     argv = ["findmnt", "--noheadings", "--output=SOURCE,FSTYPE", "--target", str(folder)]
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
@@ -404,14 +407,14 @@ def traces(lab: Lab) -> list[str]:
         f"{lab.paths.id}-bare",
         f"{lab.paths.id}-lived",
     )
-    said = [
+    listings = [
         subprocess.run(argv, capture_output=True, text=True, check=True).stdout
         for argv in (["ip", "-br", "link"], ["iptables-save"], ["ps", "-eo", "args"], ["cat", "/proc/mounts"])
     ]
     groups = [str(path) for path in Path("/sys/fs/cgroup").glob("*/*")]
     files = [f"{path}/" for folder in (lab.paths.root.parent, Path("/run/lock")) for path in folder.iterdir()]
-    lines = [line for text in said for line in text.splitlines()] + groups + files
-    return [line for line in lines if any(word in line for word in words)]
+    lines = [row for text in listings for row in text.splitlines()] + groups + files
+    return [row for row in lines if any(term in row for term in words)]
 
 
 def test_uuids_are_each_hosts_own() -> None:

@@ -28,7 +28,7 @@ STRACE = ("strace", "-f", "-qq", "-v", "-s", "200000", "-e", "trace=execve", "-e
 
 
 def forms(secret: str) -> list[str]:
-    """The secret's core as text and in base64, wherever in a longer text it began."""
+    """Return the secret's core as text and in base64, wherever in a longer text it began."""
     core = secret[4:44].encode()
     found = [core.decode()]
     for shift in range(3):
@@ -39,20 +39,20 @@ def forms(secret: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def needles(worker_lab: Lab) -> list[str]:
-    """What must be found nowhere."""
+    """Return what must be found nowhere."""
     secrets = worker_lab.secrets()
     return [form for name in ("registry-key", "hub-token") for form in forms(secrets[name])]
 
 
 @pytest.fixture
 def lived(worker_lab: Lab) -> Host:
-    """The lived-in host."""
+    """Return the lived-in host."""
     return worker_lab.host("lived2")
 
 
 def in_text(text: str, needles: Sequence[str]) -> list[str]:
     """Lines that hold a secret."""
-    return [line[:300] for line in text.splitlines() if any(needle in line for needle in needles)]
+    return [row[:300] for row in text.splitlines() if any(needle in row for needle in needles)]
 
 
 @contextmanager
@@ -70,9 +70,9 @@ def watched(host: Host, trace: Path) -> Iterator[None]:
     finally:
         watch.terminate()
         watch.wait(60)
-    seen = trace.read_text(errors="replace")
-    assert "echo seen-in-an-argument" in seen, "the watch saw what the host started"
-    assert "SEEN=in-an-environment" in seen
+    trace_text = trace.read_text(errors="replace")
+    assert "echo seen-in-an-argument" in trace_text, "the watch saw what the host started"
+    assert "SEEN=in-an-environment" in trace_text
 
 
 def files_with(host: Host, needles: Sequence[str], *folders: str) -> dict[str, str]:
@@ -104,7 +104,7 @@ class Sweeper(threading.Thread):
 
 
 def control(site: Site, trace: Path, temporary: Path, *words: str | Path) -> Run:
-    """A command on the control machine, every program that it starts written down, with a TMPDIR of its own."""
+    """Run a command on the control machine, with every program that it starts written down, and a TMPDIR of its own."""
     return site.command("env", f"TMPDIR={temporary}", *STRACE, "-o", trace, *words, timeout=2 * PATIENCE)
 
 
@@ -119,11 +119,11 @@ def assert_nothing_at_rest(host: Host, needles: Sequence[str], allowed: dict[str
 
 def test_a_whole_deploy_says_and_shows_no_secret(site: Site, lived: Host, needles: list[str], tmp_path: Path) -> None:
     lived.reset()
-    temporary, seen = tmp_path / "tmp", tmp_path / "host.programs"
+    temporary, program_log = tmp_path / "tmp", tmp_path / "host.programs"
     temporary.mkdir()
     pyinfra = (BIN / "pyinfra", "inventory/lab.py", "deploy.py", "--limit", lived.name)
     sweeper = Sweeper(lived, needles)
-    with watched(lived, seen):
+    with watched(lived, program_log):
         sweeper.start()
         site.lab.registry.accept_key("rotated")
         try:
@@ -147,12 +147,12 @@ def test_a_whole_deploy_says_and_shows_no_secret(site: Site, lived: Host, needle
             (BIN / "rackwright", "render", "inventory/lab.py", "--limit", lived.name, "--out", tmp_path / "rendered"),
         )
     ):
-        said = control(site, tmp_path / f"{number}.strace", temporary, *words)
-        assert said.status == 0, said.output[-3000:]
+        printed = control(site, tmp_path / f"{number}.strace", temporary, *words)
+        assert printed.status == 0, printed.output[-3000:]
 
     for run in site.runs:
         assert in_text(run.output, needles) == []
-    for trace in (seen, *tmp_path.glob("*.strace")):
+    for trace in (program_log, *tmp_path.glob("*.strace")):
         assert trace.stat().st_size > 0
         assert in_text(trace.read_text(errors="replace"), needles) == [], trace.name
     assert sweeper.found, "the sweeps saw at least the login where it may lie"

@@ -1,4 +1,4 @@
-"""The operations in somebody else's pyinfra deploy: a plain inventory, arguments and defaults, no host data."""
+"""The operations in another pyinfra deploy: a plain inventory, arguments and defaults, no host data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ endpoint(
 
 @pytest.fixture
 def run(site: Site, tmp_path: Path) -> Callable[..., Run]:
-    """`pyinfra hosts.py deploy.py` of a folder that is no site; host data has keys that are settings elsewhere."""
+    """Run `pyinfra hosts.py deploy.py` in a folder without a site; host data has keys that are settings elsewhere."""
     host = site.lab.host("lived2")
     host.reset()
     secrets = site.lab.secrets()
@@ -56,7 +56,7 @@ def run(site: Site, tmp_path: Path) -> Callable[..., Run]:
     (tmp_path / "hosts.py").write_text(f"hosts = [({host.name!r}, {data!r})]\n")
 
     def pyinfra(*options: str, hub: str = "", more: str = "") -> Run:
-        keys = {f"{name}_keys": list(own) for name, own in site.lab.apt_keys().items()}
+        keys = {f"{name}_keys": list(repository_keys) for name, repository_keys in site.lab.apt_keys().items()}
         words = {
             "mirrors": keys,
             "authority": site.lab.paths.pki / "ca.crt",

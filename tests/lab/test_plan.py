@@ -16,7 +16,7 @@ from tests.lab.conftest import ARTEFACTS, Site
 pytestmark = pytest.mark.lab
 
 OTHERS = "/proc /sys /run /dev /tmp /var/tmp /var/log /var/lib/systemd /var/lib/docker /var/lib/containerd"
-"""What changes by itself: logins, a running Docker, and the private /tmp of systemd services that answer a question."""
+"""What changes on its own: logins, a running Docker, the private /tmp of systemd services that answer a question."""
 LISTING = f"""
 prune=$(for p in {OTHERS}; do printf -- '-path %s -prune -o ' $p; done)
 find / -xdev $prune -printf '%p %y %s %m %u %T@\\n' | sort
@@ -37,7 +37,7 @@ def listing(host: Host) -> list[str]:
 
 
 def inventory(folder: Path, more: dict[str, object] | None = None, away: list[object] | None = None) -> str:
-    """An inventory of the lab whose hosts say more, with hosts that are not there."""
+    """Make an inventory of the lab whose hosts say more, with hosts that are not there."""
     path = ARTEFACTS / folder.name / "fleet.py"  # below the checkout, so that it is the checkout's
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(INVENTORY.format(more=more or {}, away=away or []))
@@ -132,7 +132,7 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     status = site.rackwright("status", "inventory/lab.py", *limit).output
     assert "serving" in status
     assert texts.NO_BOOT in status
-    assert "rackwright-boot.service is not enabled" in status
+    assert texts.BOOT_UNIT_OFF.format(unit="rackwright-boot.service") in status
     assert texts.DROP_IN.format(path="override.conf") in status
     refused = site.rackwright("plan", "inventory/lab.py", *limit)
     assert (refused.status, "RW2467" in refused.output) == (1, True), refused.output

@@ -39,7 +39,7 @@ class PowerlessDisk:
     def cut_power(self) -> None:
         """Lose everything that was not synced, and come up again, from what the image has now.
 
-        From a copy: a lab that boots meanwhile has this mount in its own namespace too, so the old one stays mounted
+        From a copy: a lab that boots at that time has this mount in its own namespace too, so the old one stays mounted
         there, shut down, and mounting the same image would only give that one again.
         """
         here = os.open(self.folder, os.O_RDONLY)

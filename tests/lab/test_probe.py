@@ -1,4 +1,4 @@
-"""Whether a port is open is decided by a connection of somebody who is let in; rules only say where to look."""
+"""Whether a port is open is decided by a connection of a client that is let in; rules only say where to look."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ table inet firewalld {
 
 @pytest.fixture
 def host(site: Site, request: pytest.FixtureRequest) -> Host:
-    """The lived-in host, which serves."""
+    """Return the lived-in host, which serves."""
     found = site.lab.host("lived2")
     if needs_preparing(request):
         deploy(site, found.name, engine={"stream_interval": 10})
@@ -50,23 +50,23 @@ def host(site: Site, request: pytest.FixtureRequest) -> Host:
     return found
 
 
-def said(run: Run, host: Host) -> str:
-    """The sentence on the port of a host."""
+def printed_about(run: Run, host: Host) -> str:
+    """Return the sentence on the port of a host."""
     print(run.output)
-    own = re.compile(rf"\s*(\[{host.name}\]|{host.name}:) .*port 8000 ")
-    lines = [line for line in run.output.splitlines() if own.match(line)]
-    found = [line for line in lines if "reachable" in line or "not checked" in line]
+    about_host = re.compile(rf"\s*(\[{host.name}\]|{host.name}:) .*port 8000 ")
+    lines = [output_line for output_line in run.output.splitlines() if about_host.match(output_line)]
+    found = [output_line for output_line in lines if "reachable" in output_line or "not checked" in output_line]
     assert len(found) == 1, run.output
     return found[0]
 
 
 def shown(site: Site, host: Host) -> str:
-    return said(site.rackwright("firewall", "show", "inventory/lab.py"), host)
+    return printed_about(site.rackwright("firewall", "show", "inventory/lab.py"), host)
 
 
 def deploy(site: Site, *limit: str, **data: Any) -> Run:
-    """A deploy that switches."""
-    words = [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    """Run a deploy that switches."""
+    words = [argument for key, value in data.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
     run = site.deploy("-y", *words, limit=limit)
     assert run.status == 0, run.output
     return run
@@ -74,35 +74,35 @@ def deploy(site: Site, *limit: str, **data: Any) -> Run:
 
 @contextmanager
 def dropping(host: Host, where: str) -> Iterator[None]:
-    """Somebody else's rule in front of all others."""
+    """Put a foreign rule in front of all others."""
     rule = DROPS[where]
-    own = where not in rule.split()
-    host.run(f"{'iptables -N site; iptables -I FORWARD -p tcp -j site;' if own else ''} iptables -I {rule}")
+    is_outer = where not in rule.split()
+    host.run(f"{'iptables -N site; iptables -I FORWARD -p tcp -j site;' if is_outer else ''} iptables -I {rule}")
     try:
         yield
     finally:
-        host.run(f"iptables -D {rule}; {'iptables -D FORWARD -p tcp -j site; iptables -X site' if own else ''}")
+        host.run(f"iptables -D {rule}; {'iptables -D FORWARD -p tcp -j site; iptables -X site' if is_outer else ''}")
 
 
 def test_a_deploy_says_that_the_port_is_closed_and_is_well(site: Site, host: Host) -> None:
     with dropping(host, "DOCKER-USER"):
         run = deploy(site, host.name, engine={"stream_interval": 11})
-    told = said(run, host)
-    assert texts.UNREACHABLE_PORT.format(port=8000, by="this machine") in told
-    assert "[no answer]" in told
-    assert told.endswith(LOOK)
+    printed = printed_about(run, host)
+    assert texts.UNREACHABLE_PORT.format(port=8000, by="this machine") in printed
+    assert "[no answer]" in printed
+    assert printed.endswith(LOOK)
 
 
 def test_firewall_show_says_it_too_whoever_closes_the_port(site: Site, host: Host) -> None:
     with dropping(host, "a chain of its own"):
-        told = shown(site, host)
-    assert ("[refused]" in told, LOOK in told) == (True, True), told
+        printed = shown(site, host)
+    assert ("[refused]" in printed, LOOK in printed) == (True, True), printed
     host.run("nft -f -", stdin=FIREWALLD)
     try:
-        told = shown(site, host)
+        printed = shown(site, host)
     finally:
         host.run("nft delete table inet firewalld")
-    assert LOOK in told
+    assert LOOK in printed
     assert OPEN in shown(site, host)
 
 
@@ -110,13 +110,13 @@ def test_firewall_show_says_it_too_whoever_closes_the_port(site: Site, host: Hos
 def test_a_peer_decides_where_this_machine_is_not_let_in_and_nobody_does_where_none_is(site: Site, host: Host) -> None:
     bare, lived = site.lab.host("bare1"), host
     run = deploy(site, allow_from=[f"{bare.address}/32"], engine={"stream_interval": 12})
-    told = said(run, lived)
-    assert f"port 8000 is reachable from {bare.name} ({bare.address}); this machine is not let in" in told
-    told = said(run, bare)
-    assert "port 8000 is not checked" in told
-    assert f"{lived.name} ({lived.address})" in told
+    printed = printed_about(run, lived)
+    assert f"port 8000 is reachable from {bare.name} ({bare.address}); this machine is not let in" in printed
+    printed = printed_about(run, bare)
+    assert "port 8000 is not checked" in printed
+    assert f"{lived.name} ({lived.address})" in printed
     with dropping(lived, "FORWARD"):
         run = deploy(site, allow_from=[f"{bare.address}/32"], engine={"stream_interval": 13})
-    told = said(run, lived)
-    assert f"not reachable from {bare.name} ({bare.address}) [no answer]" in told
-    assert LOOK in told
+    printed = printed_about(run, lived)
+    assert f"not reachable from {bare.name} ({bare.address}) [no answer]" in printed
+    assert LOOK in printed

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.lab
 INVENTORY = Path(__file__).parent / "profiles" / "inventory.py"
 HOME = "/var/lib/rackwright/endpoints/llm"
 NO_PROFILES = {"all", "lab", "rtx_pro_6000", "dgx_spark", "h200"}
-"""Files of group_vars/ that deploy nothing by themselves."""
+"""Files of group_vars/ that deploy nothing alone."""
 CHECKED_ALONE = {
     "b200_sglang",
     "b200_vllm",
@@ -66,7 +66,7 @@ PROFILES: dict[str, dict[str, Any]] = {
     "b200_qwen3_30b": ONE,
     "h200_trtllm": {},
 }
-"""What a host of the lab needs besides: the profiles of smaller machines take some of its 8 GPUs."""
+"""What a host of the lab needs in addition: the profiles of smaller machines take some of its 8 GPUs."""
 GUIDES = {"dgx_spark_eagle3", "rtx_pro_6000_sglang", "rtx_pro_6000_vllm"}
 """One of each engine, each on the network of its machine; every other file deploys b200."""
 
@@ -103,8 +103,8 @@ class Bench:
             "messages": [{"role": "user", "content": "What is 17 + 25? Answer with the number only."}],
             "max_tokens": 512,
         }
-        line = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions"
-        answer = json.loads(self.host.run(line, stdin=json.dumps(body)).stdout)
+        command = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions"
+        answer = json.loads(self.host.run(command, stdin=json.dumps(body)).stdout)
         return str(answer["choices"][0]["message"]["content"])
 
     def json_of(self, path: str) -> dict[str, Any]:
@@ -112,14 +112,14 @@ class Bench:
         return found
 
     def verdicts(self) -> dict[str, dict[str, Any]]:
-        """What images have said, by what they were asked."""
+        """Return the verdicts of images, by what they were asked."""
         names = self.host.run(f"ls {HOME}/checked").stdout.split()
         return {name: self.json_of(f"checked/{name}") for name in names}
 
 
 @pytest.fixture
 def bench(site: Site, worker_lab: Lab) -> Bench:
-    """The lived-in host as the profile or the file before left it."""
+    """Return the lived-in host as the profile or the file before left it."""
     return Bench(site, worker_lab.host("lived2"))
 
 
@@ -138,8 +138,8 @@ def test_a_shipped_profile_deploys_and_answers(bench: Bench, profile: str) -> No
     # Profiles of two machines may be one release: then it is as wanted already.
     assert "proved: a chat answer" in run.output or run.changed == [], run.output
     spec = bench.json_of("proven/spec.json")
-    said = [verdict for asked, verdict in bench.verdicts().items() if asked.startswith(f"{spec['serving']}-")]
-    assert said == [{"checked": True, "refused": [], "why": ""}]
+    answers = [verdict for question, verdict in bench.verdicts().items() if question.startswith(f"{spec['serving']}-")]
+    assert answers == [{"checked": True, "refused": [], "why": ""}]
     assert "42" in bench.ask(spec["served_name"])
 
 
@@ -149,10 +149,12 @@ def test_a_shipped_profile_deploys_and_answers(bench: Bench, profile: str) -> No
 def test_what_the_image_refuses_is_stopped_before_the_switch(bench: Bench) -> None:
     assert bench.deploy("rtx_pro_6000_vllm", **ONE).status == 0
     serves = bench.host.run("systemctl show -P ActiveEnterTimestampMonotonic rackwright-llm").stdout
-    for asked in (True, False):
+    for asks_image in (True, False):
         run = bench.deploy("rtx_pro_6000_vllm", **ONE, engine={"tp": 1})
         assert run.status != 0, run.output
-        assert ("ask the image of endpoint llm" in run.output) is asked, "a refused release is not asked about again"
+        assert ("ask the image of endpoint llm" in run.output) is asks_image, (
+            "a refused release is not asked about again"
+        )
         assert "GPT-OSS_Blackwell.yaml: tp: " in run.output
         assert "unrecognized arguments" in run.output
         assert "next: rackwright check" in run.output
@@ -190,7 +192,7 @@ def test_an_answer_that_was_cut_off_is_asked_for_again(bench: Bench) -> None:
 
 @pytest.fixture
 def exports() -> Iterator[Path]:
-    """The site's folder for what images accept, gone afterwards: every check of this checkout would go by it."""
+    """Yield the site's folder for what images accept, and remove it: every check of this checkout would go by it."""
     folder = ROOT / "engine-data"
     assert not folder.exists()
     yield folder
@@ -219,7 +221,10 @@ def test_an_image_is_walked_once_and_checked_offline_from_then_on(bench: Bench, 
     assert bench.look("rtx_pro_6000_vllm", **newer).status == 0
     run = bench.walk("rtx_pro_6000_vllm", **ONE)
     assert run.status == 0, run.output
-    assert re.search(r"\d+ options of vllm 0\.14\.1 .*engine-data/sha256-", run.output), run.output
+    exported = texts.pattern(
+        texts.EXPORTED, count=r"\d+", engine="vllm", version=r"0\.14\.1", source=".*", path=".*engine-data/sha256-"
+    )
+    assert re.search(exported, run.output), run.output
     assert [file.suffix for file in exports.iterdir()] == [".yml"]
     refused = bench.look("rtx_pro_6000_vllm", **newer)
     assert refused.status == 1, refused.output

@@ -31,7 +31,7 @@ def spec_of(host: Host) -> dict[str, object]:
 
 @pytest.fixture
 def lock_file(site: Site) -> Iterator[Path]:
-    """The lab's lock file, which is not there at first, and no more afterwards."""
+    """Return the lab's lock file, which exists neither before nor afterwards."""
     path = ROOT / f"rackwright.lock.{site.lab.paths.id}.yml"
     before = path.read_text() if path.exists() else None
     path.unlink(missing_ok=True)
@@ -45,11 +45,11 @@ def test_a_reinstalled_host_comes_back_with_the_release_of_its_group(
     site: Site, tmp_path: Path, lock_file: Path
 ) -> None:
     bare, lived = site.lab.host("bare1"), site.lab.host("lived2")
-    known = site.lab.paths.known_hosts
+    known_hosts = site.lab.paths.known_hosts
     assert site.deploy("-y", limit=(lived.name,)).status == 0
     bare.reset()
     bare.new_host_key()
-    before = known.read_text()
+    before = known_hosts.read_text()
 
     # Neither a deploy nor -y alone takes the new key, nor does a fingerprint that is another one's.
     assert site.deploy("-y", limit=(bare.name,)).status == 1
@@ -57,21 +57,21 @@ def test_a_reinstalled_host_comes_back_with_the_release_of_its_group(
     wrong = site.rackwright("rebuild", INVENTORY, "--limit", bare.name, "-y", "--fingerprint", fingerprint(lived))
     assert wrong.status == 1
     assert fingerprint(bare) in wrong.output
-    asked = site.rackwright("rebuild", INVENTORY, "--limit", bare.name)
-    assert (asked.status, "nothing was done" in asked.output) == (1, True), asked.output
+    status = site.rackwright("rebuild", INVENTORY, "--limit", bare.name)
+    assert (status.status, "nothing was done" in status.output) == (1, True), status.output
 
     # Its group serves something else than these settings ask: it is left as it is.
     other = inventory(tmp_path, more={"engine": {"max_batch_size": 7}})
     held = site.rackwright("rebuild", other, "--limit", bare.name, "-y", "--fingerprint", fingerprint(bare))
     assert held.status == 1
     assert "max_batch_size changed" in held.output, held.output
-    assert (known.read_text(), lock_file.exists()) == (before, False)
+    assert (known_hosts.read_text(), lock_file.exists()) == (before, False)
 
     # What --data asks for counts as settings do: for what its group serves, and for the deploy.
     words = ("rebuild", INVENTORY, "--limit", bare.name, "-y", "--fingerprint", fingerprint(bare), "--data")
     asked_for = site.rackwright(*words, 'engine={"max_batch_size": 7}')
     assert (asked_for.status, "max_batch_size changed" in asked_for.output) == (1, True), asked_for.output
-    assert (known.read_text(), lock_file.exists()) == (before, False)
+    assert (known_hosts.read_text(), lock_file.exists()) == (before, False)
 
     done = site.rackwright(*words, 'ready_hook=["/usr/bin/touch", "/root/ready"]')
     assert done.status == 0, done.output
@@ -80,8 +80,10 @@ def test_a_reinstalled_host_comes_back_with_the_release_of_its_group(
     assert "from bare OS to answered" in done.output
     assert spec_of(bare) == spec_of(lived)
     assert str(spec_of(lived)["image"]).partition("@")[2] in lock_file.read_text()
-    old, new = before.splitlines(), known.read_text().splitlines()
-    assert [line for line in old if bare.address not in line] == [line for line in new if bare.address not in line]
+    old, new = before.splitlines(), known_hosts.read_text().splitlines()
+    assert [entry for entry in old if bare.address not in entry] == [
+        entry for entry in new if bare.address not in entry
+    ]
     assert f"{bare.address} {bare.public_host_key()}" in new
     assert site.rackwright("plan", "inventory/lab.py").status == 0
     rows = json.loads(site.rackwright("status", "inventory/lab.py", "--json").output)["endpoints"]

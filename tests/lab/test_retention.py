@@ -26,7 +26,7 @@ def lived(worker_lab: Lab) -> Host:
 
 def deploy(site: Site, host: Host, draft: str, **data: Any) -> Run:
     source = {"repository": draft, "mount": "/config/models/eagle"}
-    words = [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    words = [argument for key, value in data.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
     run = site.deploy("-y", "--data", f"draft={json.dumps(source)}", *words, limit=[host.name])
     assert run.status == 0, run.output
     return run

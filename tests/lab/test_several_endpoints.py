@@ -19,7 +19,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture
 def scene(site: Site, worker_lab: Lab, request: pytest.FixtureRequest) -> Scene:
-    """The lived-in host, which serves."""
+    """Return the lived-in host, which serves."""
     return serving(site, worker_lab.host("lived2"), request)
 
 
@@ -29,9 +29,9 @@ def sessions(host: Host) -> int:
     return int(journal.strip() or 0)
 
 
-def named(scene: Scene, name: str, **own: Any) -> dict[str, Any]:
-    """The same endpoint under another name."""
-    return {"endpoint_name": name, **own}
+def named(scene: Scene, name: str, **values: Any) -> dict[str, Any]:
+    """Return the same endpoint under another name."""
+    return {"endpoint_name": name, **values}
 
 
 def replaces(new: str) -> str:
@@ -131,14 +131,14 @@ def test_with_nothing_to_roll_back_to_it_is_stopped(scene: Scene) -> None:
     assert "42" in scene.ask()
 
 
-def swapped(b: Mapping[str, Any] | None = None, **own: Any) -> dict[str, Any]:
+def swapped(b: Mapping[str, Any] | None = None, **changed: Any) -> dict[str, Any]:
     """Both endpoints, each at the port that the other one had. b: engine options of b's; own: other settings of b's."""
     rows = endpoints("a", "b", b=b)
-    return {"a": {**rows["a"], "port": 8001}, "b": {**rows["b"], "port": 8000, **own}}
+    return {"a": {**rows["a"], "port": 8001}, "b": {**rows["b"], "port": 8000, **changed}}
 
 
 def served_at(scene: Scene, port: int) -> str:
-    """The name of the endpoint that serves at a port, after it has answered there."""
+    """Return the name of the endpoint that serves at a port, after it has answered there."""
     assert "42" in scene.ask(port)
     return scene.host.run(f"docker ps --filter publish={port} --format '{{{{.Names}}}}'").stdout.strip()
 

@@ -1,4 +1,4 @@
-"""Hosts that cannot be reached, or not any more: each fault has its text, and the other hosts do not notice."""
+"""Hosts that cannot be reached, or no longer: each fault has its text, and the other hosts do not notice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LAST = "Endpoint | Nothing is left to change"
 
 @pytest.fixture
 def well(site: Site, request: pytest.FixtureRequest) -> Host:
-    """A host with nothing wrong and nothing to do."""
+    """Return a host with nothing wrong and nothing to do."""
     host = site.lab.host("lived2")
     if needs_preparing(request):
         run = site.deploy("-y", limit=[host.name])
@@ -44,13 +44,13 @@ def well(site: Site, request: pytest.FixtureRequest) -> Host:
 
 @pytest.fixture
 def faulty(worker_lab: Lab) -> Host:
-    """The host that something is going to be wrong with; it needs no deploy for that."""
+    """Return the host that something is going to be wrong with; it needs no deploy for that."""
     return worker_lab.host("bare1")
 
 
 @pytest.fixture
 def fetching(site: Site, well: Host) -> Iterator[Running]:
-    """A deploy whose host is fetching a model, until the test clears the faults."""
+    """Deploy a host that keeps fetching a model, until the test clears the faults."""
     damage(well)
     faults.set_fault(site.lab.paths.web, "slow", path="*cdn*", value=RATE)
     try:
@@ -62,7 +62,7 @@ def fetching(site: Site, well: Host) -> Iterator[Running]:
 
 
 def fence(host: Host) -> int:
-    """The last lease's number."""
+    """Return the last lease's number."""
     return int(host.run(f"cat {LAST_NUMBER}").stdout)
 
 
@@ -72,7 +72,7 @@ def started(host: Host) -> int:
 
 
 def lease(host: Host) -> str:
-    """The lease as it lies on a host; empty when there is none."""
+    """Return the lease as a host stores it; empty when it has no lease."""
     return host.run(f"cat {LEASE}", check=False).stdout
 
 
@@ -82,12 +82,12 @@ class Fault:
 
     strike: Callable[[Lab, Host], object]
     fix: Callable[[Lab, Host], object]
-    told: tuple[str, ...]
+    messages: tuple[str, ...]
 
 
 def _forget_key(lab: Lab, host: Host) -> None:
     lines = lab.paths.known_hosts.read_text().splitlines(keepends=True)
-    lab.paths.known_hosts.write_text("".join(line for line in lines if not line.startswith(f"{host.address} ")))
+    lab.paths.known_hosts.write_text("".join(entry for entry in lines if not entry.startswith(f"{host.address} ")))
 
 
 def _want_sudo_password(lab: Lab, host: Host) -> None:
@@ -160,7 +160,7 @@ def test_a_fault_before_the_run_is_named_and_stops_no_other_host(
 ) -> None:
     run = site.deploy("-y")
     assert run.status == 1, run.output
-    for text in struck.told:
+    for text in struck.messages:
         assert text in run.output
     assert faulty.name in run.output
     assert "Traceback" not in run.output
@@ -187,7 +187,9 @@ def test_a_host_that_dies_in_a_run_does_not_hold_up_the_others(site: Site, well:
     faulty.start()
     assert run.status == 1, run.output
     assert "Traceback" not in run.output
-    assert f"[{faulty.name}]" in next(line for line in run.output.splitlines() if "the connection was lost" in line)
+    assert f"[{faulty.name}]" in next(
+        output_line for output_line in run.output.splitlines() if "the connection was lost" in output_line
+    )
     assert reached_the_end(run, well), run.output
     assert "42" in ask(well, "What is 17 + 25? Answer with the number only.")
 
@@ -219,8 +221,8 @@ def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Hos
     second = site.deploy("-y", limit=[well.name])
     assert second.status == 1, second.output
     holder = f"@{socket.gethostname()} (pyinfra lab.py deploy.py, run "
-    refusal_text = refusal(second.output, "RW0705", f"[{well.name}] ", holder)
-    assert f"rackwright lease break inventory/lab.py --limit {well.name}" in refusal_text, "the next command"
+    command = f"rackwright lease break inventory/lab.py --limit {well.name}"
+    refusal(second.output, "RW0705", f"[{well.name}] ", holder, command)
     assert "Traceback" not in second.output
     assert fence(well) == before, "a run that is refused takes no number"
     faults.clear(site.lab.paths.web)
@@ -238,7 +240,7 @@ def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well:
     assert unlocked.status == 0, unlocked.output
     assert "unless it is renewed" in unlocked.output
     assert f"{well.name}: unlocked" in unlocked.output
-    # It looks every few seconds; whom it would name, had another run begun meanwhile, is a unit test's.
+    # It looks every few seconds; whom it would name, had another run begun by then, is a unit test's.
     first = fetching.end()
     assert first.status == 1, first.output
     assert re.search(texts.pattern(texts.LEASE_TAKEN_AWAY), first.output), first.output

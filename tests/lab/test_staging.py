@@ -60,14 +60,14 @@ class Staging:
 
     def start(self, **settings: Any) -> subprocess.Popen[bytes]:
         environment = {**self.site.environment(), **self.environment(settings)}
-        command = [str(word) for word in COMMAND]
+        command = [str(argument) for argument in COMMAND]
         return subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
     def environment(self, settings: dict[str, Any]) -> dict[str, str]:
-        asked = {"STAGING_HOST": self.host.name, "STAGING_SETTINGS": json.dumps({**self.settings, **settings})}
-        return {**asked, "PYTHONPATH": str(ROOT)}  # the folder is a site of its own, without steps of its own
+        variables = {"STAGING_HOST": self.host.name, "STAGING_SETTINGS": json.dumps({**self.settings, **settings})}
+        return {**variables, "PYTHONPATH": str(ROOT)}  # the folder is a site of its own, without steps of its own
 
     def on_host(self, command: str) -> str:
         return self.host.run(command).stdout
@@ -89,7 +89,7 @@ class Staging:
 
 @pytest.fixture(scope="module")
 def lived(worker_lab: Lab) -> Host:
-    """The lived-in host, as it was made."""
+    """Return the lived-in host, as it was made."""
     host = worker_lab.host("lived2")
     host.reset()
     return host
@@ -97,7 +97,7 @@ def lived(worker_lab: Lab) -> Host:
 
 @pytest.fixture
 def staging(site: Site, lived: Host) -> Iterator[Staging]:
-    """The host with its servers in order, before and after."""
+    """Return the host with its servers in order, before and after."""
     faults.clear(site.lab.paths.web)
     faults.forget_requests(site.lab.paths.web)
     yield Staging(site, lived)
@@ -115,7 +115,7 @@ ls /srv/models/nvidia--gpt-oss-120b-Eagle3--*/.rackwright.json >/dev/null 2>&1
 
 @pytest.fixture
 def staged(staging: Staging, request: pytest.FixtureRequest) -> Staging:
-    """The host with everything staged; tests leave it so, unless they fail or say otherwise."""
+    """Return the host with everything staged; tests leave it so, unless they fail or say otherwise."""
     if needs_preparing(request) or staging.host.run(STAGED, check=False).returncode:
         run = staging.run()
         assert run.status == 0, run.output
@@ -246,17 +246,17 @@ def test_a_full_disk_at_the_image_is_named(staging: Staging) -> None:
 
 
 def test_wrong_encodings_are_not_taken_and_the_old_file_stays(staged: Staging) -> None:
-    place = "/srv/encodings/o200k_base.tiktoken"
-    staged.on_host(f"echo old >{place}")
+    path = "/srv/encodings/o200k_base.tiktoken"
+    staged.on_host(f"echo old >{path}")
     faults.set_fault(staged.web, "wrong_bytes", path="*o200k*")
     run = staged.run()
     assert run.status == 1
     assert "has the SHA-256" in run.output
-    assert staged.on_host(f"cat {place}") == "old\n"
+    assert staged.on_host(f"cat {path}") == "old\n"
     assert staged.on_host("ls /srv/encodings").split() == ["cl100k_base.tiktoken", "o200k_base.tiktoken"]
     faults.clear(staged.web)
     assert staged.run().status == 0
-    assert "446a9538cb6c348e" in staged.on_host(f"sha256sum {place}")
+    assert "446a9538cb6c348e" in staged.on_host(f"sha256sum {path}")
 
 
 # -- models
@@ -272,15 +272,15 @@ HUB_FAULTS: dict[str, tuple[str, str, float | str | None, str]] = {
 
 
 @pytest.mark.parametrize(
-    "fault", with_proof(HUB_FAULTS, {"wrong bytes"}, "each is one row of a table; the gated model's is told below")
+    "fault", with_proof(HUB_FAULTS, {"wrong bytes"}, "each is one row of a table; the gated model's is below")
 )
 def test_each_fault_of_the_hub_has_its_own_text_and_heals(staged: Staging, fault: str) -> None:
-    kind, path, value, told = HUB_FAULTS[fault]
+    kind, path, value, message = HUB_FAULTS[fault]
     staged.forget_models()
     faults.set_fault(staged.web, kind, path=path, value=value)
     run = staged.run()
     assert run.status == 1
-    assert told in run.output
+    assert message in run.output
     assert not [folder for folder in staged.models() if not folder.endswith(".partial")]
     faults.clear(staged.web)
     healed = staged.run()
@@ -325,7 +325,7 @@ def test_a_full_disk_at_the_model_is_named_and_heals(staged: Staging) -> None:
 
 
 def eagle_of(staged: Staging) -> str:
-    """The folder of the draft model; what was put aside beside it is not it."""
+    """Return the folder of the draft model, and not the one that was moved away beside it."""
     (folder,) = [path for path in staged.models() if "Eagle3" in path and ".before-" not in path]
     return folder
 
@@ -363,14 +363,14 @@ def test_a_hugging_face_cache_on_the_host_is_copied_and_not_fetched(staged: Stag
     """Users of plain `docker run` have one."""
     folder = eagle_of(staged)
     cache = "/home/ops/.cache/huggingface/hub"
-    own = f"{cache}/models--nvidia--gpt-oss-120b-Eagle3"
+    cached = f"{cache}/models--nvidia--gpt-oss-120b-Eagle3"
     staged.on_host(
         f'commit=$(sed -n \'s/^ *"commit": "\\([0-9a-f]*\\)".*/\\1/p\' {folder}/.rackwright.json); '
-        f"mkdir -p {cache}/blobs/00 {own}/blobs {own}/snapshots/$commit; cd {folder}; n=0; "
+        f"mkdir -p {cache}/blobs/00 {cached}/blobs {cached}/snapshots/$commit; cd {folder}; n=0; "
         "find . -type f ! -name .rackwright.json | while read -r file; do n=$((n + 1)); shared=00/$(printf %064d $n); "
-        f'cp "$file" {cache}/blobs/$shared; ln -s ../../blobs/$shared {own}/blobs/$n; '
-        f'mkdir -p "{own}/snapshots/$commit/$(dirname "$file")"; '
-        f'ln -s {own}/blobs/$n "{own}/snapshots/$commit/$file"; done; '
+        f'cp "$file" {cache}/blobs/$shared; ln -s ../../blobs/$shared {cached}/blobs/$n; '
+        f'mkdir -p "{cached}/snapshots/$commit/$(dirname "$file")"; '
+        f'ln -s {cached}/blobs/$n "{cached}/snapshots/$commit/$file"; done; '
         f"chown -R ops /home/ops/.cache; chmod 0700 /home/ops; cd /; rm -rf {folder}"
     )
     faults.forget_requests(staged.web)
@@ -489,15 +489,15 @@ def test_a_lock_holds_the_bytes_when_the_branch_moves_and_the_host_is_new(staged
     try:
         of_hosts = staged.site.command(*command, "--from-hosts")
         assert of_hosts.status == 0, of_hosts.output
-        seen = yaml.safe_load(lock.read_text())
+        locked = yaml.safe_load(lock.read_text())
         lock.unlink()
         resolved = staged.site.command(*command)
         assert resolved.status == 0, resolved.output
-        asked = yaml.safe_load(lock.read_text())
-        assert asked["images"] == seen["images"] != {}
-        for name, model in asked["models"].items():
-            assert model["commit"] == seen["models"][name]["commit"]
-            assert model["files"].keys() == seen["models"][name]["files"].keys()
+        locked_again = yaml.safe_load(lock.read_text())
+        assert locked_again["images"] == locked["images"] != {}
+        for name, model in locked_again["models"].items():
+            assert model["commit"] == locked["models"][name]["commit"]
+            assert model["files"].keys() == locked["models"][name]["files"].keys()
         assert not (FILES / "rackwright.lock.yml").exists()
         staged.forget_models()
         staged.forget_image()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture
 def scene(site: Site, worker_lab: Lab, request: pytest.FixtureRequest) -> Scene:
-    """The lived-in host, which serves."""
+    """Return the lived-in host, which serves."""
     return serving(site, worker_lab.host("lived2"), request)
 
 
@@ -40,18 +40,18 @@ def test_a_run_killed_while_the_endpoint_loads_is_proven_by_the_next(scene: Scen
 
 
 def test_a_gpu_that_fails_during_the_switch_is_seen(scene: Scene) -> None:
-    line = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, GPU has fallen off the bus."
+    kernel_line = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, GPU has fallen off the bus."
     with (
         scene.faults({"fault": "never_ready", "when": {"option.stream_interval": 24}}),
         scene.deploying(engine=interval(24)) as running,
     ):
         assert running.until("switching to release") is not None, running.output
         scene.wait("activating")
-        scene.host.run(f"logger -t kernel '{line}'")
+        scene.host.run(f"logger -t kernel '{kernel_line}'")
         scene.host.set_engine_faults()
         run = running.end()
     assert run.status != 0
-    assert f"GPU errors since the switch: {line}" in run.output
+    assert f"GPU errors since the switch: {kernel_line}" in run.output
     assert texts.ROLLED_BACK.format(endpoint="llm") in run.output
 
 
@@ -70,12 +70,12 @@ def test_an_open_stream_is_let_finish(scene: Scene) -> None:
         )
         scene.host.run("for i in $(seq 50); do [ -s /root/stream.txt ] && exit 0; sleep 0.2; done; exit 1")
         with scene.deploying(engine=interval(23), drain_timeout=120) as running:
-            # It goes on as fast as ever once the deploy waits for it, so the machine's pace decides nothing.
-            seen = running.until("draining: 1 connections open")
+            # It continues as fast as ever once the deploy waits for it, so the machine's pace decides nothing.
+            draining = running.until("draining: 1 connections open")
             scene.host.set_engine_faults()
             run = running.end()
     assert run.status == 0, run.output
-    assert seen, run.output
+    assert draining, run.output
     assert "[DONE]" in scene.host.run("cat /root/stream.txt").stdout
 
 

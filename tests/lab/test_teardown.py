@@ -32,7 +32,7 @@ echo "== trust"; find /etc/ssl/certs -lname '*rackwright*' -printf '%p %l\\n' | 
 
 
 def state(host: Host) -> dict[str, Any]:
-    """What is on a host of the kinds that we touch, by section."""
+    """Return the state of a host in the kinds that Rackwright touches, by section."""
     sections = host.run(STATE, check=False).stdout.split("== ")[1:]
     found = {section.split("\n")[0]: section.split("\n", 1)[1] for section in sections}
     return {name: json.loads(text) if name.endswith(".json") and text.strip() else text for name, text in found.items()}
@@ -66,7 +66,7 @@ def test_what_was_there_before_is_there_after(site: Site, name: str) -> None:
 
 
 def assert_purged(host: Host) -> None:
-    """Nothing of ours is left on a host, what teardown leaves unless it purges included."""
+    """Check that a host has nothing of Rackwright left, including what teardown leaves unless it purges."""
     assert traces(host) == []
     assert not host_has(host, "/var/lib/rackwright")
     assert not host.run("ls /srv/models | grep -- --", check=False).stdout
@@ -90,8 +90,8 @@ exit 0
 
 
 def traces(host: Host) -> list[str]:
-    """Everything on a host that has a mark of ours, but the lab's own."""
-    return [line for line in host.run(OWN_TRACES).stdout.splitlines() if "rackwright-lab" not in line]
+    """Return everything on a host that has a mark of Rackwright, but the lab's own."""
+    return [trace for trace in host.run(OWN_TRACES).stdout.splitlines() if "rackwright-lab" not in trace]
 
 
 # -- cut
@@ -132,8 +132,8 @@ def test_killed_between_a_removal_and_its_record_and_in_a_teardown_nothing_is_or
     assert_purged(host)
 
 
-def wait_for(host: Host, line: str) -> None:
-    host.run(f"for i in $(seq 600); do {{ {line}; }} && exit 0; sleep 0.2; done; exit 1", timeout=130)
+def wait_for(host: Host, condition: str) -> None:
+    host.run(f"for i in $(seq 600); do {{ {condition}; }} && exit 0; sleep 0.2; done; exit 1", timeout=130)
 
 
 def record_on(host: Host) -> frozenset[Owned]:
@@ -142,7 +142,7 @@ def record_on(host: Host) -> frozenset[Owned]:
 
 
 def purge_with_kills(site: Site, host: Host) -> None:
-    """A teardown that is killed twice; the third one ends it."""
+    """Run a teardown that is killed twice; the third one ends it."""
     words = (BIN / "rackwright", "teardown", "inventory/lab.py", "--limit", host.name, "-y", "--purge")
     for sentence in ("stop and remove rackwright-llm.service", "remove the model"):
         running = Running(site, *map(str, words))
@@ -180,13 +180,13 @@ def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -
     assert not host_has(host, "/var/lib/rackwright")
     assert host.run("systemctl is-active rackwright-llm").stdout.strip() == "active"
 
-    asked = ("-y", "--data", "releases.foreign_units=aside")
-    deployed = site.deploy(*asked, limit=[host.name])
+    arguments = ("-y", "--data", "releases.foreign_units=aside")
+    deployed = site.deploy(*arguments, limit=[host.name])
     assert deployed.status == 0, deployed.output
     assert f"{texts.KEEPS_ASIDE.format(unit='rackwright-llm.service')}/var/lib/rackwright/aside" in deployed.output
     assert "Written by Rackwright" in host.run(f"cat {path}").stdout
     assert Owned("aside", "rackwright-llm.service") in record_on(host)
-    assert site.deploy("-y", limit=[host.name]).changed == [], "ours now, so it needs no setting any more"
+    assert site.deploy("-y", limit=[host.name]).changed == [], "the unit is Rackwright's now, so it needs no setting"
 
     torn = site.rackwright("teardown", "inventory/lab.py", "--limit", host.name, "-y", "--purge")
     assert torn.status == 0, torn.output

@@ -69,22 +69,22 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "settings", "cut"), CASES)
+@pytest.mark.parametrize(("output_line", "settings", "cut"), CASES)
 def test_a_switch_that_is_cut_is_taken_back(
-    scene: Scene, line: str, settings: dict[str, object], cut: Callable[[Host], None]
+    scene: Scene, output_line: str, settings: dict[str, object], cut: Callable[[Host], None]
 ) -> None:
     assert scene.deploy().status == 0
     good = scene.proven()
     wanted = {"engine": interval(41), "drain_timeout": 5, **settings}
-    given = [word for key, value in wanted.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    given = [argument for key, value in wanted.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
     when = {"option.stream_interval": 41}
     # The proof takes a second otherwise, and is over before it is cut.
-    slow = [{"fault": "slow_factor", "value": 20, "when": when}] if line == "ready after" else []
+    slow = [{"fault": "slow_factor", "value": 20, "when": when}] if output_line == "ready after" else []
     with scene.faults({"fault": "load_seconds", "value": 8, "when": when}, *slow):
-        if line == "draining:":
+        if output_line == "draining:":
             scene.host.run(CLIENT)
         with deploying(scene.site, scene.host.name, *given) as running:
-            assert running.until(line) is not None, running.output
+            assert running.until(output_line) is not None, running.output
             cut(scene.host)
             run = running.end()
     scene.host.run("systemctl stop client.service", check=False)
@@ -92,7 +92,7 @@ def test_a_switch_that_is_cut_is_taken_back(
     serves_again(scene, good)
     status = scene.site.rackwright("status", "inventory/lab.py", "--limit", scene.host.name)
     assert "serving" in status.output
-    if line != "draining:":
+    if output_line != "draining:":
         assert "was cut at " in status.output
         assert f"release {good} was put back" in status.output
     again = scene.deploy(**wanted)
@@ -101,7 +101,7 @@ def test_a_switch_that_is_cut_is_taken_back(
 
 
 def serves_again(scene: Scene, good: str) -> None:
-    """The release that was proven serves, its unit and its pointer are in place, and nothing is on trial any more."""
+    """Check that the proven release serves, its unit and its pointer are in place, and nothing is left on trial."""
     scene.wait("active", seconds=90)
     assert (scene.runs(), scene.proven()) == (good, good)
     in_place = f"cmp {HOME}/llm/current/rackwright-llm.service /etc/systemd/system/rackwright-llm.service"
@@ -117,8 +117,8 @@ def test_a_job_that_takes_too_long_takes_back_what_it_tried(scene: Scene) -> Non
     job = Job("lab-limit", "try for ever", "sleep 60\n", timeout=2, trial=trial)
     scene.host.run(start_script(job), stdin=payload(job))
     scene.host.run("for i in $(seq 100); do [ -s /root/taken-back ] && exit 0; sleep 0.2; done; exit 1")
-    said = scene.host.run("cat /root/taken-back").stdout
-    assert re.match(f"cut {texts.pattern(texts.LATE_JOB, seconds=r'[0-9]+')}", said), said
+    taken_back = scene.host.run("cat /root/taken-back").stdout
+    assert re.match(f"cut {texts.pattern(texts.LATE_JOB, seconds=r'[0-9]+')}", taken_back), taken_back
     result, seconds = scene.host.run("cat /run/rackwright/jobs/lab-limit/ended").stdout.split()
     assert result == "timeout"
     assert int(seconds) <= 20
@@ -126,7 +126,7 @@ def test_a_job_that_takes_too_long_takes_back_what_it_tried(scene: Scene) -> Non
 
 
 def test_what_was_never_proven_stays_stopped_after_a_reboot(scene: Scene) -> None:
-    """Of two endpoints, the one that was under way is held back; the other serves again by itself."""
+    """Of two endpoints, the one that was under way is held back; the other serves again on its own."""
     assert scene.deploy(endpoints=endpoints("a")).status == 0
     given = ["--data", f"endpoints={json.dumps(endpoints('a', 'b'))}"]
     with (

@@ -28,7 +28,7 @@ PACKAGES = r"dpkg-query -W -f '${Package} ${db:Status-Status}\n' docker.io conta
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    """A lab of one Ubuntu host, of this process."""
+    """Start a lab of one Ubuntu host, of this process."""
     found = Lab.open(f"t{os.getpid()}u")
     try:
         found.up(hosts=1, bare=0, ubuntu=1, short_lists=True, in_memory=True)

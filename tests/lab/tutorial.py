@@ -26,33 +26,33 @@ VARY = (
 
 
 def blocks(section: int) -> list[str]:
-    """The blocks of output in a section: those without a language. Raises KeyError when there is no such section."""
+    """Return the blocks of output in a section: those without a language. Raises KeyError for an unknown section."""
     text = {int(number): body for number, body in SECTION.findall(PAGE.read_text())}[section]
     return [block for language, block in QUOTED.findall(text) if not language]
 
 
 def missing(section: int, output: str, host: str, block: int | None = None) -> list[str]:
-    """Lines of a section, or of one of its blocks, that a run's output has not, or not in their order.
+    """Find lines of a section, or of one of its blocks, that a run's output lacks, or has in another order.
 
-    host: the name that stands there for the tutorial's own.
+    host: the name in the output for the tutorial's own.
     """
     chosen = blocks(section) if block is None else [blocks(section)[block]]
-    seen = list(_plain(output, host))
-    return [line for text in chosen for line in _not_in_order(list(_plain(text, HOST)), seen)]
+    printed = list(_plain(output, host))
+    return [row for text in chosen for row in _not_in_order(list(_plain(text, HOST)), printed)]
 
 
-def _not_in_order(wanted: list[str], seen: list[str]) -> Iterator[str]:
+def _not_in_order(wanted: list[str], printed: list[str]) -> Iterator[str]:
     start = 0
-    for line in wanted:
-        if line in seen[start:]:
-            start = seen.index(line, start) + 1
+    for row in wanted:
+        if row in printed[start:]:
+            start = printed.index(row, start) + 1
         else:
-            yield line
+            yield row
 
 
 def _plain(text: str, host: str) -> Iterator[str]:
-    for line in text.splitlines():
-        words = " ".join(line.replace(host, "HOST").replace("would ", "").split())
+    for row in text.splitlines():
+        words = " ".join(row.replace(host, "HOST").replace("would ", "").split())
         for pattern, name in VARY:
             words = pattern.sub(name, words)
         if words and "───" not in words:

@@ -48,7 +48,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     answer = FakeConnector.run_shell_command
 
     def record(self: FakeConnector, command: Any, *args: Any, **kwargs: Any) -> Any:
-        # A script that travels by standard input stands there before anything else.
+        # A script that travels by standard input comes first in it.
         script, whole, _ = "".join(kwargs.get("_stdin") or "").partition("\n# whole")
         commands.append(f"{command}\n{script}" if whole else str(command))
         return answer(self, command, *args, **kwargs)
@@ -58,11 +58,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
 
 
 def reading_of(case: dict[str, Any]) -> str:
-    """The recorded reading with the case's own sections in place of the recorded ones."""
+    """Return the recorded reading with the case's own sections in place of the recorded ones."""
     text = (HERE / "readings" / f"{case['reading']}.txt").read_text()
     for name, body in case.get("sections", {}).items():
-        head, rest = text.split(f"{NONCE} begin {name}\n", 1)
-        after = rest.split(f"{NONCE} end ", 1)[1].split("\n", 1)[1]
+        head, remaining = text.split(f"{NONCE} begin {name}\n", 1)
+        after = remaining.split(f"{NONCE} end ", 1)[1].split("\n", 1)[1]
         text = f"{head}{NONCE} begin {name}\n{body}\n{NONCE} end 0 \n{after}"
     return text
 
@@ -124,7 +124,7 @@ def test_case(path: Path, sent: Sent, caplog: pytest.LogCaptureFixture) -> None:
         (("image", "release"), True, 0),
         (("image",), False, 0),
     ],
-    ids=["collected by release()", "asked to wait", "nobody would collect it"],
+    ids=["collected by release()", "asked to wait", "no step would collect it"],
 )
 def test_a_download_is_only_begun_where_that_is_asked_for_and_somebody_collects_it(
     sent: Sent, steps: tuple[str, ...], wait: bool, begun: int
@@ -133,4 +133,4 @@ def test_a_download_is_only_begun_where_that_is_asked_for_and_somebody_collects_
     state = run_case(case, "h1", steps, wait=wait)
     (host,) = state.inventory
     assert len(under_way(host)) == begun
-    assert [command for command in sent if "Start a job" in command], "the host was told in any case"
+    assert [command for command in sent if "Start a job" in command], "the host got the command in any case"

@@ -14,12 +14,12 @@ from rackwright_lab.standins.hub_content import Store
 
 @pytest.fixture(scope="session")
 def encodings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the encodings; from the lab's cache where there is one to write to."""
+    """Return the folder with the encodings; from the lab's cache where there is one to write to."""
     cache = cache_root() if os.access(cache_root().parent, os.W_OK) else tmp_path_factory.mktemp("cache")
     return ensure_encodings(cache)[0].parent
 
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """The repositories of the lab's hub."""
+    """Make the repositories of the lab's hub."""
     return Store(tmp_path_factory.mktemp("hub"))

@@ -10,7 +10,7 @@ from tests.warm import BIN, ROOT, run
 PATIENCE = 300.0
 """Seconds for a command that connects to nothing."""
 OF_A_RUN = ("RACKWRIGHT_HANDOVER", "RACKWRIGHT_RUNS")
-"""Set while a run goes on: a test started from within one must not join it."""
+"""Set while a run is under way: a test started from within one must not join it."""
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 
 
@@ -26,6 +26,6 @@ def make_site(folder: Path, deploy: str, inventory: str, settings: str = "") -> 
 
 def started(site: Path, program: str, *words: str, **variables: str) -> tuple[int, str]:
     """Run one of the installed commands in the site; returns its exit status and all that it printed."""
-    known = {key: value for key, value in os.environ.items() if key not in OF_A_RUN}
-    env = {**known, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off", **variables}
+    environment = {key: value for key, value in os.environ.items() if key not in OF_A_RUN}
+    env = {**environment, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off", **variables}
     return run([str(BIN / program), *words], site, env, PATIENCE)

@@ -71,7 +71,7 @@ def healthy(channel: paramiko.Channel) -> None:
 
 
 def freeze(channel: paramiko.Channel) -> None:
-    """Stop the whole server, as a host does whose sshd is stopped: its kernel goes on."""
+    """Stop the whole server, as a host does whose sshd is stopped: its kernel keeps running."""
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
@@ -144,8 +144,8 @@ def _greet(connection: socket.socket, key: paramiko.PKey) -> None:
 def main(folder: Path) -> None:
     """Listen until the process is killed."""
     key: Any = paramiko.ECDSAKey.generate()
-    own: Any = paramiko.ECDSAKey.generate()
-    own.write_private_key_file(str(folder / "id"))
+    host_key: Any = paramiko.ECDSAKey.generate()
+    host_key.write_private_key_file(str(folder / "id"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n")

@@ -143,8 +143,8 @@ class Bench:
 def ask_row(row: Question, patience: int | None = None) -> Verdict:
     """Run a row's script as a host does, and judge it. patience: seconds for an answer, where a row has a minute."""
     script = row.script if patience is None else row.script.replace("--max-time 60", f"--max-time {patience}")
-    told = subprocess.run(["sh", "-c", script], input=row.stdin, capture_output=True, text=True, check=True).stdout
-    return judge_safely(row, parse_answer(told.split("\n")))
+    output = subprocess.run(["sh", "-c", script], input=row.stdin, capture_output=True, text=True, check=True).stdout
+    return judge_safely(row, parse_answer(output.split("\n")))
 
 
 def free_port() -> int:

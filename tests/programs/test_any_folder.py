@@ -39,18 +39,19 @@ def serve():
 
 serve(name="It serves")
 """
+GREETING = "the site's own word"
 HOOKS = "hardware: {rack: r1}\nrollout:\n  hooks: {plan: [{command: [bin/hook]}]}\n"
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site with tasks, a template and a hook of its own."""
+    """Make a site with tasks, a template and a hook of its own."""
     (tmp_path / "site").mkdir()
     site = make_site(tmp_path / "site", DEPLOY, INVENTORY, HOOKS)
     for name in ("tasks", "templates", "bin"):
         (site / name).mkdir()
     (site / "tasks" / "__init__.py").touch()
-    (site / "tasks" / "words.py").write_text('WORD = "the site\'s own word"\n')
+    (site / "tasks" / "words.py").write_text(f'WORD = "{GREETING}"\n')
     (site / "templates" / "before-start.j2").write_text("# the site's own template\n")
     (site / "bin" / "hook").write_text("#!/bin/sh\npwd >hooked\n")
     (site / "bin" / "hook").chmod(0o755)
@@ -59,7 +60,7 @@ def site(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A folder where everything that is looked for is found as well, and is wrong."""
+    """Make a folder where everything that is looked for is found as well, and is wrong."""
     return make_trap(tmp_path / "elsewhere")
 
 
@@ -71,7 +72,7 @@ def assert_well(status: int, output: str) -> None:
 def test_pyinfra_itself_finds_the_sites_own_tasks(site: Path, elsewhere: Path) -> None:
     status, output = started(elsewhere, "pyinfra", "../site/inventory/fleet.py", "../site/deploy.py", "-y")
     assert_well(status, output)
-    assert "the site's own word for @fake/a2 in r1" in output
+    assert f"{GREETING} for @fake/a2 in r1" in output
     assert len(records(site)) == 1
 
 
@@ -90,7 +91,7 @@ def test_plan_says_the_same_from_anywhere(site: Path, elsewhere: Path) -> None:
 
 
 def test_a_rollout_runs_where_no_pyinfra_lies_beside_python(site: Path, elsewhere: Path, tmp_path: Path) -> None:
-    """As after `pip install --user`: the commands lie in ~/.local/bin, and Python in /usr/bin."""
+    """As after `pip install --user`: the commands are in ~/.local/bin, and Python in /usr/bin."""
     python = tmp_path / "bin" / "python3"
     python.parent.mkdir()
     python.symlink_to(Path(getattr(sys, "_base_executable", sys.executable)).resolve())

@@ -1,4 +1,4 @@
-"""aiperf as a program that Rackwright begins: it has the endpoint's key, shows it nowhere, and outlives nobody.
+"""aiperf as a program that Rackwright begins: it has the endpoint's key, shows it nowhere, and ends with its parent.
 
 `make test` has the stand-in of aiperf (tests/lab/aiperf_standin), `make proof` aiperf itself.
 """
@@ -95,7 +95,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def standin(folder: Path) -> Path:
-    """A Python that has the stand-in for aiperf."""
+    """Return a Python that has the stand-in for aiperf."""
     path = folder / "python"
     path.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT}/tests/lab/aiperf_standin exec {sys.executable} "$@"\n')
     path.chmod(0o755)
@@ -127,7 +127,7 @@ def words(python: Path, endpoint: Endpoint, out: Path, requests: int) -> list[st
 
 
 def tokenizer(folder: Path) -> Path:
-    """A folder with the files of a tokenizer that knows one word."""
+    """Make a folder with the files of a tokenizer of one word."""
     folder.mkdir()
     model = {"type": "WordLevel", "vocab": {"[UNK]": 0, "word": 1}, "unk_token": "[UNK]"}
     parts = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
@@ -165,14 +165,14 @@ def shown_by(group: int) -> bytes:
 
 
 def test_the_key_is_sent_with_each_request_and_shown_nowhere(python: Path, endpoint: Endpoint, out: Path) -> None:
-    seen = list[bytes]()
+    requests = list[bytes]()
     with begun(words(python, endpoint, out, 6), KEY, environment(out), out) as process:
-        endpoint.on_request = lambda: seen.append(shown_by(process.pid))
+        endpoint.on_request = lambda: requests.append(shown_by(process.pid))
         assert process.wait(120) == 0, (out / LOG).read_text()
     assert read_results(out).failed == 0
     assert endpoint.keys == [f"Bearer {KEY}"] * 7
-    assert any(seen)
-    assert not any(KEY.encode() in one for one in seen)
+    assert any(requests)
+    assert not any(KEY.encode() in one for one in requests)
     assert not [path for path in out.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
@@ -196,7 +196,7 @@ def members(group: int) -> list[str]:
     found = subprocess.run(
         ["ps", "-o", "pid=,stat=,args=", "-s", str(group)], capture_output=True, text=True, check=False
     )
-    return [line for line in found.stdout.splitlines() if line.split()[1][0] != "Z"]
+    return [row for row in found.stdout.splitlines() if row.split()[1][0] != "Z"]
 
 
 def test_it_ends_when_whoever_began_it_is_killed(python: Path, endpoint: Endpoint, out: Path) -> None:

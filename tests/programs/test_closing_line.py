@@ -63,7 +63,7 @@ def test_all_parts_and_both_tries_are_counted(tmp_path: Path, capsys: pytest.Cap
     assert "second try: test_passes_the_second_time[a] (test_it)" in named
 
 
-def test_a_file_that_outgrows_its_budget_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_a_file_that_outgrows_its_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slow, quick = (f'<testcase classname="{name}" name="{name}" time="{time}"/>' for name, time in TIMES)
     (tmp_path / "lab-1.xml").write_text(f"<testsuites>{slow}{slow}{quick}</testsuites>")
     main(tmp_path)
@@ -72,9 +72,9 @@ def test_a_file_that_outgrows_its_budget_is_named(tmp_path: Path, capsys: pytest
         "lab: 2 files, 461 s of a worker's time",
         "over its budget of 350 s: tests.lab.test_slow, 451 s",
     ]
-    assert not any("test_quick" in line for line in named)
+    assert not any("test_quick" in row for row in named)
 
 
-def test_nothing_to_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_nothing_to_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(tmp_path)
     assert capsys.readouterr().out == "0 passed, 0 failed, 0 skipped\n0 needed a second try\n"

@@ -23,7 +23,7 @@ FLEET = "inventory/fleet.py"
 
 @pytest.fixture(scope="module")
 def standin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standin]:
-    """A server for this file."""
+    """Start a server for this file."""
     found = Standin(tmp_path_factory.mktemp("ssh"))
     yield found
     found.process.kill()
@@ -31,7 +31,7 @@ def standin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standin]:
 
 
 def site_of(standin: Standin, folder: Path, *names: str) -> Path:
-    """A site whose deploy runs one command."""
+    """Make a site whose deploy runs one command."""
     site = standin.site(folder, *names)
     (site / "deploy.py").write_text(SHELL)
     return site

@@ -48,7 +48,7 @@ def stores_in(models: Path) -> bytes:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; none when it has been moved into place meanwhile."""
+    """Return a file's bytes; none when it has been moved into place in the meantime."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -106,12 +106,12 @@ class Hub:
         return self.models.parent / "manifests"
 
     def target(self) -> Path:
-        """The one complete model folder."""
+        """Return the one complete model folder."""
         (found,) = [path.parent for path in self.models.glob("*/.rackwright.json") if path.parent.suffix != ".partial"]
         return found
 
     def wait_for_bytes(self, size: int) -> None:
-        """Wait until a file has come so far, and no further than it must."""
+        """Wait until a file has so many bytes, and no more than it must have."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if any(_size(part) > size for part in self.models.glob("*.partial/.parts/*.part")):
@@ -291,7 +291,7 @@ def test_a_hub_that_asks_to_wait_for_long_is_an_error(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("repository", "revision", "token", "told"),
+    ("repository", "revision", "token", "message"),
     [
         ("openai/no-such-model", "main", "", "was not found on the hub"),
         (SMALL, "no-such-branch", "", "has no revision no-such-branch (404)"),
@@ -300,10 +300,10 @@ def test_a_hub_that_asks_to_wait_for_long_is_an_error(hub: Hub) -> None:
         (GATED, "main", "hf_expired", "hub_token"),
     ],
 )
-def test_each_refusal_has_its_own_text(hub: Hub, repository: str, revision: str, token: str, told: str) -> None:
+def test_each_refusal_has_its_own_text(hub: Hub, repository: str, revision: str, token: str, message: str) -> None:
     code, output = hub.run(repository, token, revision=revision)
     assert code == MISTAKE
-    assert told in output
+    assert message in output
     assert not hub.complete()
     assert not token or token not in output
 
@@ -325,9 +325,10 @@ def test_a_library_that_cannot_be_loaded_is_told(hub: Hub, tmp_path: Path) -> No
     hub.packages = tmp_path / "packages"
     library = hub.packages / "huggingface_hub"
     library.mkdir(parents=True)
-    (library / "__init__.py").write_text("raise ImportError('it was built for another Python')\n")
+    why = "it was built for another Python"
+    (library / "__init__.py").write_text(f"raise ImportError({why!r})\n")
     code, output = hub.run()
-    assert (code, "it was built for another Python" in output) == (1, True), output
+    assert (code, why in output) == (1, True), output
 
 
 COUNTED = """\
@@ -405,15 +406,15 @@ def test_two_at_once_never_write_the_same_file(hub: Hub) -> None:
     hub.wait_for_bytes(1 << 16)
     second = hub.start(BASE)
     assert second.stdout is not None
-    for line in second.stdout:
-        if "another process is fetching into" in line:
+    for output_line in second.stdout:
+        if "another process is fetching into" in output_line:
             break
     else:
         pytest.fail("the second one did not wait")
     faults.clear(hub.state)
     assert first.wait(60) == 0
-    rest, _ = second.communicate(timeout=60)
-    assert second.returncode == 0, rest
+    remaining, _ = second.communicate(timeout=60)
+    assert second.returncode == 0, remaining
     fetched = [row["path"] for row in hub.fetched() if row["status"] in (200, 206)]
     assert len(fetched) == len(set(fetched)), fetched
 
@@ -440,7 +441,7 @@ def test_patterns_that_match_nothing_are_an_error(hub: Hub) -> None:
 
 
 def lock_of(hub: Hub, **changed: Any) -> dict[str, Any]:
-    """The files of what was fetched, as a lock file has them; `changed` by name."""
+    """Return the files of what was fetched, as a lock file has them; `changed` by name."""
     pins = {file["path"]: {key: file[key] for key in ("size", "sha256", "blob")} for file in hub.manifest()["files"]}
     return {path: {**pin, **changed.get(path, {})} for path, pin in pins.items()}
 
@@ -451,9 +452,9 @@ def test_a_manifest_that_somebody_else_may_have_written_counts_as_none(hub: Hub)
     victim = max(manifest["files"], key=lambda file: int(file["size"]))
     weights = target / victim["path"]
     weights.write_bytes(b"x" * victim["size"])
-    seen = weights.stat()
+    status = weights.stat()
     sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()
-    victim.update({"mtime_ns": seen.st_mtime_ns, "inode": seen.st_ino, "sha256": sha256})
+    victim.update({"mtime_ns": status.st_mtime_ns, "inode": status.st_ino, "sha256": sha256})
     (target / ".rackwright.json").write_text(json.dumps(manifest))
     code, output = hub.run(commit=manifest["commit"])
     assert code == 0, output
@@ -515,18 +516,18 @@ def test_the_token_goes_to_the_hub_alone_and_never_in_clear(location: str, goes:
 
 
 def cache_of(hub: Hub, commit: str) -> Path:
-    """A Hugging Face cache with what was fetched, as the library lays one out; nothing is left in `models`."""
-    own = hub.models.parent / "cache" / f"models--{SMALL.replace('/', '--')}"
+    """Make a Hugging Face cache with what was fetched, as the library lays one out; nothing is left in `models`."""
+    cached = hub.models.parent / "cache" / f"models--{SMALL.replace('/', '--')}"
     for file in hub.manifest()["files"]:
-        blob = own / "blobs" / (file["blob"] or file["sha256"])
-        name = own / "snapshots" / commit / file["path"]
+        blob = cached / "blobs" / (file["blob"] or file["sha256"])
+        name = cached / "snapshots" / commit / file["path"]
         for path in (blob, name):
             path.parent.mkdir(parents=True, exist_ok=True)
         blob.write_bytes((hub.target() / file["path"]).read_bytes())
         name.symlink_to(os.path.relpath(blob, name.parent))
     shutil.rmtree(hub.target())
     faults.forget_requests(hub.state)
-    return own.parent
+    return cached.parent
 
 
 def test_a_commit_that_a_cache_holds_is_copied_and_not_fetched(hub: Hub) -> None:
@@ -575,7 +576,7 @@ for number, name in enumerate(sorted(os.listdir(blobs))):
 
 
 def shared_by_the_library(hub: Hub) -> Path:
-    """A cache that huggingface_hub itself has filled, with all files in the store that its models share."""
+    """Make a cache that huggingface_hub itself has filled, with all files in the store that its models share."""
     cache = hub.models.parent / "cache"
     env = {"PATH": os.environ["PATH"], "HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(cache), "HOME": str(cache.parent)}
     subprocess.run([sys.executable, "-c", SHARED, SMALL], env=env, check=True, capture_output=True)
@@ -632,7 +633,7 @@ def read_only(hub: Hub) -> Iterator[Callable[[], None]]:
 
 
 def forget(hub: Hub) -> None:
-    """This host has verified nothing yet."""
+    """Make this host forget what it has verified."""
     for record in hub.manifests.iterdir():
         record.unlink()
     faults.forget_requests(hub.state)
@@ -690,8 +691,8 @@ def test_two_hosts_never_fill_a_share_at_once(hub: Hub, squashed: Path) -> None:
         assert any(texts.WAITS_FOR_FETCH.partition("{")[0] in row for row in second.stdout)
         faults.clear(hub.state)
         assert first.wait(60) == 0
-        rest, _ = second.communicate(timeout=60)
-        assert second.returncode == 0, rest
+        remaining, _ = second.communicate(timeout=60)
+        assert second.returncode == 0, remaining
     finally:
         share.unmount(other.models)
     fetched = [row["path"] for row in hub.fetched() if row["status"] in (200, 206)]
@@ -703,13 +704,13 @@ def test_two_hosts_never_fill_a_share_at_once(hub: Hub, squashed: Path) -> None:
 
 @pytest.fixture(scope="session")
 def _bindfs() -> None:
-    """The server of such shares is there: it comes with the other programs of the lab."""
+    """Return the server of such shares: it comes with the other programs of the lab."""
     prerequisites.ensure(Progress(sys.stderr))
 
 
 @pytest.fixture
 def squashed(hub: Hub, _bindfs: None) -> Iterator[Path]:
-    """The folder of all models as such a share; the value is what its server exports."""
+    """Mount the folder of all models as such a share; the value is what its server exports."""
     export = hub.models.parent / "export"
     export.mkdir()
     share.mount(export, hub.models)
@@ -795,17 +796,17 @@ def test_a_record_says_nothing_of_another_share_over_the_same_path(hub: Hub) -> 
     with tmpfs("server:/one", hub.models):
         hub.run()
         manifest, name = hub.manifest(), hub.target().name
-        kept = hub.models.parent / "kept"
-        shutil.copytree(hub.models, kept)
+        moved = hub.models.parent / "kept"
+        shutil.copytree(hub.models, moved)
     weights = max(manifest["files"], key=lambda file: int(file["size"]))
     with tmpfs("server:/two", hub.models):
         (hub.models / name).mkdir()
         for file in sorted(manifest["files"], key=lambda file: int(file["inode"])):
-            place = hub.models / name / file["path"]
-            with_inode(file["inode"], place)
-            place.write_bytes(b"x" * file["size"] if file is weights else (kept / name / file["path"]).read_bytes())
-            os.utime(place, ns=(0, file["mtime_ns"]))
-            assert (place.stat().st_size, place.stat().st_ino) == (file["size"], file["inode"])
+            path = hub.models / name / file["path"]
+            with_inode(file["inode"], path)
+            path.write_bytes(b"x" * file["size"] if file is weights else (moved / name / file["path"]).read_bytes())
+            os.utime(path, ns=(0, file["mtime_ns"]))
+            assert (path.stat().st_size, path.stat().st_ino) == (file["size"], file["inode"])
         code, output = hub.run(commit=manifest["commit"])
         assert code == 0, output
         found = hashlib.sha256((hub.models / name / weights["path"]).read_bytes()).hexdigest()
@@ -813,21 +814,21 @@ def test_a_record_says_nothing_of_another_share_over_the_same_path(hub: Hub) -> 
 
 
 @contextmanager
-def tmpfs(source: str, place: Path) -> Iterator[None]:
-    """A file system that counts its inodes from 1, mounted from where one says."""
-    subprocess.run(["mount", "-t", "tmpfs", source, place], check=True)
+def tmpfs(source: str, target: Path) -> Iterator[None]:
+    """Mount a file system that counts its inodes from 1 at this path."""
+    subprocess.run(["mount", "-t", "tmpfs", source, target], check=True)
     try:
         yield
     finally:
-        subprocess.run(["umount", place], check=True)
+        subprocess.run(["umount", target], check=True)
 
 
-def with_inode(number: int, place: Path) -> None:
+def with_inode(number: int, path: Path) -> None:
     """Make a file with an inode that a tmpfs has not come to yet."""
-    place.touch()
-    while place.stat().st_ino < number:
-        place.unlink()
-        place.touch()
+    path.touch()
+    while path.stat().st_ino < number:
+        path.unlink()
+        path.touch()
 
 
 def test_a_disk_has_the_same_name_however_it_is_found(hub: Hub) -> None:

@@ -39,7 +39,7 @@ CHAINS = ("INPUT", "DOCKER-USER", "one", "two", "three")
 
 @st.composite
 def saved(draw: st.DrawFn) -> str:
-    """A saved table with chains that lead to each other, with ours anywhere in it."""
+    """Draw a saved table with chains that lead to each other, with Rackwright's anywhere in it."""
     names = [name for name in CHAINS if name != "DOCKER-USER" or draw(st.booleans())]
     lines = [f":{name} {'ACCEPT' if name == 'INPUT' else '-'} [0:0]" for name in names]
     for name in names:
@@ -50,7 +50,7 @@ def saved(draw: st.DrawFn) -> str:
 
 
 def placed(table: str) -> list[str]:
-    """What the script's own function makes of a saved table."""
+    """Run the script's own function on a saved table, and return its output."""
     text = script({"iptables": []}, "")
     function = text[text.index("placed() {") : text.index("put_drops() {")]
     done = subprocess.run(["sh", "-c", f"{function}\nplaced"], input=table, capture_output=True, text=True, check=True)
@@ -64,8 +64,8 @@ def test_rules_land_where_the_plan_wants_them(table: str) -> None:
     wanted = [f"{rule.chain} {rule.text}" for rule in OURS]
     before = parse_save(table)
     chains = {name: [rule for rule in rules if not rule.ours] for name, rules in before.chains.items()}
-    for line in placed("\n".join([table, "RULES", *wanted, ""])):
-        _, chain, position, text = line.split(" ", 3)
+    for row in placed("\n".join([table, "RULES", *wanted, ""])):
+        _, chain, position, text = row.split(" ", 3)
         assert 1 <= int(position) <= len(chains[chain]) + 1
         chains[chain].insert(int(position) - 1, Rule(chain, text))
     after = Table({name: tuple(rules) for name, rules in chains.items()})

@@ -45,10 +45,10 @@ class Standin:
         self.port = int(self.process.stdout.readline())
 
     def site(self, folder: Path, *names: str) -> Path:
-        """A site whose hosts are called as what they do."""
-        known, key = self.folder / "known_hosts", self.folder / "id"
+        """Make a site whose hosts are called as what they do."""
+        known_hosts, key = self.folder / "known_hosts", self.folder / "id"
         data = {"ssh_hostname": "127.0.0.1", "ssh_port": self.port, "ssh_key": str(key)}
-        data |= {"ssh_known_hosts_file": str(known), "_sudo": False}
+        data |= {"ssh_known_hosts_file": str(known_hosts), "_sudo": False}
         hosts = [(name, {**data, "ssh_user": name}) for name in names]
         text = "from rackwright.inventory import build\n"
         return make_site(folder, "", f"{text}globals().update(build(__file__, {{'fleet': {hosts!r}}}))\n")
@@ -56,7 +56,7 @@ class Standin:
 
 @pytest.fixture(scope="module")
 def standin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standin]:
-    """A server for this file."""
+    """Start a server for this file."""
     found = Standin(tmp_path_factory.mktemp("ssh"))
     yield found
     found.process.kill()
@@ -68,7 +68,7 @@ def bounded() -> None:
 
 
 def ask(site: Path, *words: str, within: float) -> tuple[int, str, str]:
-    """Run a command of ours in a fresh process. Raises subprocess.TimeoutExpired when it takes longer."""
+    """Run `rackwright` in a fresh process. Raises subprocess.TimeoutExpired when it takes longer."""
     env = {**os.environ, "PYINFRA_PROGRESS": "off"}
     command = [sys.executable, "-c", CODE.format(grace=GRACE), *words]
     done = subprocess.run(
@@ -87,13 +87,13 @@ def test_hosts_that_flood_or_hang_are_lost_and_the_others_are_shown(standin: Sta
     words = ("exec", "inventory/fleet.py", "--timeout", "3", "--", "true")
     status, out, errors = ask(site, *words, within=45)
     assert (status, out) == (1, "healthy: hello \ufffd\n"), errors
-    said = dict(line.split(": ", 1) for line in errors.splitlines() if ": " in line)
+    messages = dict(row.split(": ", 1) for row in errors.splitlines() if ": " in row)
     for name in FLOODS:
-        refusal(said[name], "RW0761", "2 MiB")
+        refusal(messages[name], "RW0761", "2 MiB")
     for name in HANGS:
         late = ("sshd", "answered after 2 s") if name == "no-start" else (f"not ended after {3 + GRACE} s",)
-        refusal(said[name], "RW0751", *late)
-    assert said["flood-window"].startswith(("RW0712: ", "RW0761: "))
+        refusal(messages[name], "RW0751", *late)
+    assert messages["flood-window"].startswith(("RW0712: ", "RW0761: "))
 
 
 def test_status_shows_the_others_while_hosts_flood_or_hang(standin: Standin, tmp_path: Path) -> None:
@@ -101,12 +101,12 @@ def test_status_shows_the_others_while_hosts_flood_or_hang(standin: Standin, tmp
     status, out, errors = ask(site, "status", "inventory/fleet.py", "--json", within=45)
     assert status == 1
     assert "rackwright: waiting for " in errors
-    said = {row["host"]: json.dumps(row) for row in json.loads(out)["endpoints"]}
-    assert len(said) == len(FLOODS) + len(HANGS) + 2
+    rows = {row["host"]: json.dumps(row) for row in json.loads(out)["endpoints"]}
+    assert len(rows) == len(FLOODS) + len(HANGS) + 2
     for name in FLOODS:
-        assert "printed more than 2 MiB" in said[name]
+        assert "printed more than 2 MiB" in rows[name]
     for name in HANGS:
-        assert "it did not answer within 5 s" in said[name]
+        assert "it did not answer within 5 s" in rows[name]
 
 
 def test_a_host_that_freezes_while_it_is_logged_in_to_is_left_out(standin: Standin, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_host_that_freezes_while_it_is_logged_in_to_is_left_out(standin: Stand
     assert (status, out) == (1, "healthy: hello \ufffd\n"), errors
     assert "no-login: cannot be reached" in errors
     waits = [row.partition("waiting for ")[2] for row in errors.splitlines() if "waiting for " in row]
-    assert "the login at 1 of 3 hosts: no-login" in waits
+    assert texts.LOGS_IN.format(hosts="1 of 3 hosts: no-login") in waits
     assert "1 of 2 hosts: no-session" in waits
     assert "no-session: RW0751" in errors
 

@@ -1,4 +1,4 @@
-"""Ctrl-C is no success, and a sudo password is not asked for."""
+"""Ctrl-C is a failure, and a sudo password is not asked for."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ finally:
 """
 
 
-@pytest.mark.parametrize(("number", "word"), [("SIGINT", "Ctrl-C"), ("SIGTERM", "SIGTERM")])
-def test_ctrl_c_exits_as_interrupted_and_says_what_goes_on(number: str, word: str) -> None:
+@pytest.mark.parametrize(("number", "signal_name"), [("SIGINT", "Ctrl-C"), ("SIGTERM", "SIGTERM")])
+def test_ctrl_c_exits_as_interrupted_and_says_what_goes_on(number: str, signal_name: str) -> None:
     program = PROGRAM.replace("NUMBER", number)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == ExitCode.INTERRUPTED
-    assert f"Stopped by {word}: " in done.stderr
+    assert f"Stopped by {signal_name}: " in done.stderr
     assert "run the same command again" in done.stderr
     assert done.stdout.splitlines() == ["the packet is whole", "disconnects"]
 
@@ -89,26 +89,26 @@ def until(path: Path, done: Callable[[str], bool]) -> str:
 
 
 def test_it_disconnects_though_nobody_reads_any_more(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    words = [sys.executable, "-c", DEAF, str(told)]
+    log = tmp_path / "events.log"
+    words = [sys.executable, "-c", DEAF, str(log)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        until(told, str.isdigit)
+        until(log, str.isdigit)
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
         process.stderr.close()
         process.terminate()
         process.wait(20)
-    assert told.read_text() == "disconnected"
+    assert log.read_text() == "disconnected"
 
 
 def test_a_rollout_that_is_killed_leaves_no_pyinfra_behind(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    words = [sys.executable, "-c", NURSE, DEAF, str(told)]
+    log = tmp_path / "events.log"
+    words = [sys.executable, "-c", NURSE, DEAF, str(log)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as rollout:
-        until(told, str.isdigit)
+        until(log, str.isdigit)
         rollout.kill()
-    until(told, "disconnected".__eq__)
+    until(log, "disconnected".__eq__)
 
 
 def test_pyinfra_cannot_ask_for_a_sudo_password() -> None:

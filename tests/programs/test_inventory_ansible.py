@@ -46,11 +46,11 @@ def write(path: Path, values: Any) -> None:
 
 
 def generate(site: Path, dice: random.Random) -> None:
-    """A site whose inventory, group_vars and host_vars all say something else of the same keys."""
-    said = iter(range(10_000))
+    """Make a site whose inventory, group_vars and host_vars all give the same keys another value."""
+    numbers = iter(range(10_000))
 
     def some() -> dict[str, Any]:
-        return {key: next(said) for key in dice.sample(KEYS, dice.randint(0, 3))}
+        return {key: next(numbers) for key in dice.sample(KEYS, dice.randint(0, 3))}
 
     names = [f"g{number}" for number in range(5)]
     hosts = [f"h{number}" for number in range(4)]
@@ -88,7 +88,7 @@ def test_precedence_is_ansibles(tmp_path: Path, seed: int) -> None:
 
 @pytest.fixture
 def ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with hosts.ini beside group_vars."""
+    """Make a folder with hosts.ini beside group_vars."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hosts.ini").write_text(INI)
     write(tmp_path / "group_vars" / "all.yml", MODEL)
@@ -180,7 +180,7 @@ def test_hosts_ini_of_the_site_counts_wherever_the_user_stands(ini: Path, monkey
     (ini / "hosts.ini").rename(ini / "site" / "hosts.ini")
     (ini / "hosts.ini").write_text("[b200]\nanother ansible_host=192.0.2.9\n")
     assert [host.name for host in load_inventory("site/inventory/ansible.py")] == ["h2", "h1"]
-    monkeypatch.setenv(NAMED, "hosts.ini")  # what somebody types counts from where they stand
+    monkeypatch.setenv(NAMED, "hosts.ini")  # a path that is typed counts from the current folder
     assert [host.name for host in load_inventory("site/inventory/ansible.py")] == ["another"]
     monkeypatch.chdir("site")  # as a process that a rollout starts
     assert [host.name for host in load_inventory("inventory/ansible.py")] == ["another"]
@@ -269,9 +269,9 @@ def test_what_ansible_warns_of_is_shown(ini: Path, caplog: pytest.LogCaptureFixt
     (ini / "dyn").chmod(0o755)
     part_of(current_state(), Inventories).left_out.clear()
     load_inventory("dyn")
-    told = [record.getMessage() for record in caplog.records]
+    messages = [record.getMessage() for record in caplog.records]
     for warning in ("half of the racks did not answer", "Found both group and host with same name: h9"):
-        assert f"dyn: Ansible warns: {warning}" in told
+        assert f"dyn: Ansible warns: {warning}" in messages
 
 
 CFG = """\
@@ -300,10 +300,10 @@ def test_ansible_cfg_says_how_hosts_are_reached(
     assert [h2.data[key] for key in keys] == ["ubuntu", 2222, str(Path("~/.ssh/fleet").expanduser()), True]
     assert [h1.data[key] for key in keys] == ["ops", 2222, "~/.ssh/id", False]
     assert "  ProxyJump ops@bastion\n" in Path(h1.data["ssh_config_file"]).read_text()
-    [told] = [record.getMessage() for record in caplog.records if "not taken" in record.getMessage()]
-    assert told.partition(": not taken: ")[0] == f"{ini}/ansible.cfg"
-    assert "timeout" in told
-    assert "host_key_checking" in told
+    [message] = [record.getMessage() for record in caplog.records if "not taken" in record.getMessage()]
+    assert message.partition(": not taken: ")[0] == f"{ini}/ansible.cfg"
+    assert "timeout" in message
+    assert "host_key_checking" in message
 
 
 PLUGINS = """\
@@ -342,7 +342,7 @@ def test_ansible_cfg_without_a_way_to_hosts_is_not_dumped(ini: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("entry", "message"),
     [
         ("h1 ansible_host=[2001:db8::11]", "ansible_host: must be a name or an address, not '[2001:db8::11]': write it "
          "without brackets; on h1"),
@@ -360,12 +360,12 @@ def test_ansible_cfg_without_a_way_to_hosts_is_not_dumped(ini: Path, monkeypatch
         ("h1 ssh_port=0", "ssh_port: must be greater than or equal to 1, not 0; on h1"),
     ],
 )  # fmt: skip
-def test_errors_on_the_way_to_a_host_name_it_and_the_word_that_was_written(ini: Path, line: str, told: str) -> None:
-    (ini / "hosts.ini").write_text(f"[b200]\n{line}\nh2\n")
+def test_errors_on_the_way_to_a_host_name_it_and_the_word_that_was_written(ini: Path, entry: str, message: str) -> None:
+    (ini / "hosts.ini").write_text(f"[b200]\n{entry}\nh2\n")
     with pytest.raises(SettingsError) as raised:
         load_inventory("hosts.ini")
     [found] = [one for one in str(raised.value).splitlines() if one.startswith("  RW")]
-    assert told in found
+    assert message in found
     assert "on h1" in found
 
 

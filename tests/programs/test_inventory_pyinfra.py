@@ -11,6 +11,7 @@ from rackwright.cli import init
 from rackwright.loading.ansible.command import command
 from tests import texts
 from tests.programs.fake_site import make_site, started
+from tests.refused import refusal
 
 INVENTORY = """\
 from rackwright.inventory import build
@@ -27,7 +28,7 @@ SECRETS = ("hf_leak", "nvapi-leak", "own-leak")
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site of three hosts."""
+    """Make a site of three hosts."""
     return make_site(tmp_path, DEPLOY, INVENTORY)
 
 
@@ -70,7 +71,7 @@ def test_refused_before_any_connection(site: Path, words: list[str], message: st
 def test_data_on_the_command_line_is_true_in_the_deploy(site: Path) -> None:
     status, output = pyinfra(site, "deploy.py", "-y", "--data", "port=9100", "--limit", "front")
     assert status == 0, output
-    assert sorted(line for line in output.splitlines() if line.startswith("settings")) == [
+    assert sorted(output_line for output_line in output.splitlines() if output_line.startswith("settings")) == [
         "settings @fake/a1 9100 None",
         "settings @fake/a2 9100 None",
     ]
@@ -148,4 +149,4 @@ def test_a_plain_inventory_of_pyinfras_gets_an_answer(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text('hosts = ["@fake/a"]\n')
     status, output = started(tmp_path, "pyinfra", "plain.py", "deploy.py", "-y")
     assert status == 1
-    assert "it does not call build(), so group_vars/ and host_vars/ are not read" in output
+    refusal(output, "RW1317", "build()", "group_vars/", "host_vars/")

@@ -71,7 +71,7 @@ ansible_ssh_common_args='-o ProxyCommand="ssh -W %h:%p -q ubuntu@192.0.2.250" -o
 
 @pytest.fixture
 def wild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site of ours, and beside it somebody's kubespray."""
+    """Make a site of Rackwright, and beside it a kubespray of another project."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RACKWRIGHT_SITE", str(tmp_path / "site"))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -89,7 +89,7 @@ def wild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
@@ -100,9 +100,9 @@ def test_kubesprays_inventory_works_as_it_is(wild: Path, caplog: pytest.LogCaptu
         ("node2", "192.0.2.2"),
     ]
     assert not {"ip", "kube_cert_dir"} & hosts[0].data.keys()
-    *near, line = told(caplog)
+    *near, message = messages(caplog)
     ignored = "13 variables of other programs ignored (access_ip, bin_dir, container_manager and 10 more)"
-    assert line == f"mycluster/hosts.yaml: {ignored}; {texts.NO_MODEL}mgmt01"
+    assert message == f"mycluster/hosts.yaml: {ignored}; {texts.NO_MODEL}mgmt01"
     file = wild / "mycluster/group_vars/k8s_cluster/k8s-cluster.yml"
     assert near == [f"{file}:7: environment: {texts.IGNORED}; {texts.KEY_IS_MAPPING.format(key='environment')}"]
 
@@ -111,7 +111,7 @@ def test_a_near_miss_of_ours_is_named(wild: Path, caplog: pytest.LogCaptureFixtu
     (wild / "mycluster" / "group_vars" / "kube_node.yml").write_text("stop_timeot: 90\n")
     load_inventory("mycluster/hosts.yaml")
     file = wild / "mycluster/group_vars/kube_node.yml"
-    assert f"{file}:1: stop_timeot: {texts.IGNORED}; did you mean stop_timeout?" in told(caplog)
+    assert f"{file}:1: stop_timeot: {texts.IGNORED}; did you mean stop_timeout?" in messages(caplog)
 
 
 def test_a_near_miss_in_the_site_itself_is_a_mistake(wild: Path) -> None:
@@ -145,7 +145,7 @@ def test_pyinfra_gets_the_hosts_that_are_left(tmp_path: Path) -> None:
     (tmp_path / "hosts.yaml").write_text(hosts)
     status, output = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y")
     assert status == 0, output
-    assert sorted(line for line in output.splitlines() if line.startswith("deploys")) == [
+    assert sorted(output_line for output_line in output.splitlines() if output_line.startswith("deploys")) == [
         "deploys @fake/node1",
         "deploys @fake/node2",
     ]
@@ -188,12 +188,14 @@ def test_jinja_on_the_way_to_a_host_is_evaluated_with_all_that_the_inventory_say
     file.write_text(BASTION)
     [host] = load_inventory(str(file))
     assert host.data["ssh_hostname"] == "192.0.2.1"
-    said = Path(host.data["ssh_config_file"]).read_text()
+    content = Path(host.data["ssh_config_file"]).read_text()
     jump = "ssh -o StrictHostKeyChecking=yes -W %h:%p -q ubuntu@192.0.2.250 -i ~/.ssh/id_rsa"
-    assert f"ProxyCommand {jump}\n" in said
+    assert f"ProxyCommand {jump}\n" in content
 
 
-@pytest.mark.parametrize("text", ["{{ nobody }}", "{{ ''.__class__ }}", "{{ 1 / 0 }}", "{{", "{{ edge.secret }}"])
+@pytest.mark.parametrize(
+    "text", ["{{ undefined_name }}", "{{ ''.__class__ }}", "{{ 1 / 0 }}", "{{", "{{ edge.secret }}"]
+)
 def test_jinja_that_makes_nothing_is_refused_as_before(wild: Path, text: str) -> None:
     file = wild / "bastion.yml"
     file.write_text(BASTION.replace("{{ bastion }}", text))

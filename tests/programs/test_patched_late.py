@@ -1,4 +1,4 @@
-"""Commands of ours that connect patch late: nothing that greenlets share may be real by then. Fresh processes only."""
+"""Commands that connect patch late: nothing that greenlets share may be real by then. Fresh processes only."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ print([one.name for one in found if one.reading], len(asked))
 
 
 def fresh(site: Path, code: str, *words: str) -> str:
-    """What a process of its own prints, which no warm one has begun."""
+    """Return the output of a fresh process, which no warm one has begun."""
     command = [sys.executable, "-c", code, *words]
     done = subprocess.run(command, cwd=site, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
@@ -61,7 +61,7 @@ def fresh(site: Path, code: str, *words: str) -> str:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site of three hosts without a lock file."""
+    """Make a site of three hosts without a lock file."""
     return make_site(tmp_path, DEPLOY, INVENTORY)
 
 

@@ -40,7 +40,7 @@ serve(name="It serves")
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site of three hosts; the last one fails at its end."""
+    """Make a site of three hosts; the last one fails at its end."""
     return make_site(tmp_path, DEPLOY, INVENTORY)
 
 
@@ -84,16 +84,16 @@ def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
     done = "done: 1 switched, 1 done"
     assert record.outcome == f"exit 0: {done}"
     ending, url = output.splitlines()[-2:]
-    assert ending == f"rackwright: {done}; ask it: rackwright chat inventory/fleet.py"
+    assert ending == texts.ASK_IT.format(text=done, inventory="inventory/fleet.py")
     assert url.split(", ") == ["  http://@fake/a2:8000/v1", "model gpt-oss-120b"]
 
 
 def test_a_quarantined_host_is_taken_on_and_leaves_the_list_when_it_is_well(site: Path) -> None:
     names = ["@fake/a1", "@fake/a2"]
     change_quarantine(site, lambda _: {name: Quarantined("today", "GPU errors") for name in names})
-    _, told = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", "--limit", "front")
-    assert texts.INCLUDED.format(host="@fake/a1", mark="quarantined since today (GPU errors)") in told
-    assert texts.WELL_AGAIN.format(host="@fake/a2") in told
+    _, output = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", "--limit", "front")
+    assert texts.INCLUDED.format(host="@fake/a1", mark="quarantined since today (GPU errors)") in output
+    assert texts.WELL_AGAIN.format(host="@fake/a2") in output
     assert list(load_quarantine(site)) == ["@fake/a1"]
 
 
@@ -151,7 +151,7 @@ def test_a_run_that_the_leases_refused_is_to_be_run_again_and_not_resumed() -> N
     begin: Event = {"kind": "begin", "what": "deploy i.py", "purpose": "deploy", "plain": True, "hosts": ["h1", "h2"]}
     busy: Event = {"kind": "host", "host": "h1", "state": "busy"}
     same: Event = {"kind": "host", "host": "h2", "state": "unchanged"}
-    told = sentence(record_of("r", [begin, busy, same]), 1, executed=True)
-    assert refusal(told, "RW0823", "h1; next: the same command again, when the other run") == told
+    text = sentence(record_of("r", [begin, busy, same]), 1, executed=True)
+    assert refusal(text, "RW0823", "h1; next: the same command again, when the other run") == text
     failed: Event = {"kind": "host", "host": "h2", "state": "failed"}
     assert sentence(record_of("r", [begin, busy, failed]), 1, executed=True).endswith("next: rackwright resume r")

@@ -42,7 +42,7 @@ VETO = "rollout:\n  hooks: {plan: [{command: ./freeze, veto: true}], finish: [{c
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site of three hosts whose plan hook says no while there is a freeze."""
+    """Make a site of three hosts whose plan hook says no while there is a freeze."""
     (tmp_path / "freeze").write_text("#!/bin/sh\nif test -e frozen; then cat frozen; exit 1; fi\n")
     (tmp_path / "freeze").chmod(0o755)
     return make_site(tmp_path, DEPLOY, INVENTORY, VETO)
@@ -52,13 +52,13 @@ def last(site: Path) -> Record:
     return record_of("last", read_record(records(site)[-1]))
 
 
-def cut_run(site: Path, purpose: str, **asked: Any) -> str:
-    """The record of a run that was killed in the middle of the second host's switch; returns its name."""
+def cut_run(site: Path, purpose: str, **begun: Any) -> str:
+    """Write the record of a run that was killed in the middle of the second host's switch; returns its name."""
     path = new_record(site, purpose)
     inventory, deploy = str(site / "inventory" / "fleet.py"), str(site / "deploy.py")
     gone = {**this_process(), "started": -1}
     fields = {"purpose": purpose, "what": purpose, "inventory": inventory, "deploy": deploy, "process": gone}
-    append(path, "begin", hosts=HOSTS, **fields, **asked)
+    append(path, "begin", hosts=HOSTS, **fields, **begun)
     append(path, "phase", name="rollout")
     append(path, "host", host=HOSTS[0], state="switched", before={"llm": "old"})
     append(path, "host", host=HOSTS[1], state="switching")
@@ -78,8 +78,8 @@ def test_a_rollout_leaves_aside_who_is_quarantined_and_a_hook_can_stop_it(site: 
     assert status == 0, output
     assert texts.SKIPPED.format(host=HOSTS[1], why="quarantined since today (the connection)") in output
     assert last(site).states == {HOSTS[1]: "quarantined", HOSTS[0]: "switched", HOSTS[2]: "switched"}
-    told = json.loads((site / "finished").read_text())
-    assert (told["status"], told["text"]) == (0, "done: 2 switched, 0 unchanged")
+    received = json.loads((site / "finished").read_text())
+    assert (received["status"], received["text"]) == (0, "done: 2 switched, 0 unchanged")
     status, output = started(site, "rackwright", "resume", "-y")
     assert status == 0, output
     assert texts.WELL_AGAIN.format(host=HOSTS[1]) in output
@@ -88,9 +88,9 @@ def test_a_rollout_leaves_aside_who_is_quarantined_and_a_hook_can_stop_it(site: 
     assert "nothing is left of run" in output
 
 
-@pytest.mark.parametrize(("purpose", "asked"), [("rollout", {}), ("deploy", {"plain": True})])
-def test_what_is_left_of_a_run_that_was_cut(site: Path, purpose: str, asked: dict[str, Any]) -> None:
-    name = cut_run(site, purpose, data={"port": 8001}, **asked)
+@pytest.mark.parametrize(("purpose", "fields"), [("rollout", {}), ("deploy", {"plain": True})])
+def test_what_is_left_of_a_run_that_was_cut(site: Path, purpose: str, fields: dict[str, Any]) -> None:
+    name = cut_run(site, purpose, data={"port": 8001}, **fields)
     status, output = started(site, "rackwright", "resume")
     assert status == 1, output
     assert "nothing was done" in output

@@ -18,7 +18,7 @@ ASKED = 'model=tiny grace=5 home="$1" url="$2"; answers'
 
 @pytest.fixture
 def guarded() -> Iterator[str]:
-    """The address of a server that answers completions to whoever sends the key."""
+    """Yield the address of a server that answers completions to every client with the key."""
 
     class Engine(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -37,9 +37,9 @@ def guarded() -> Iterator[str]:
 
 
 def answers(home: Path, url: str, **environment: str) -> bool:
-    """What the head makes of it: the script's own function, run by bash."""
-    _, begun, rest = host_text("run_member.bash").partition("\nanswers() {")
-    function = f"answers() {{{rest.partition(chr(10) + '}')[0]}\n}}"
+    """Run the script's own function by bash, as the head does, and return its result."""
+    _, begun, remaining = host_text("run_member.bash").partition("\nanswers() {")
+    function = f"answers() {{{remaining.partition(chr(10) + '}')[0]}\n}}"
     assert begun
     words = ["bash", "-uc", f"{function}\n{ASKED}", "bash", str(home), url]
     return subprocess.run(words, env={"PATH": "/usr/bin:/bin", **environment}, check=False).returncode == 0

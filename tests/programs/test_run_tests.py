@@ -21,7 +21,7 @@ exit "${status:-0}"
 
 
 @pytest.mark.parametrize(
-    ("statuses", "wanted", "left"),
+    ("statuses", "wanted", "remaining"),
     [
         ([0, 0], 0, 0),
         ([1, 0, 0], 0, 0),  # the first part's second try passed: the second part is tried
@@ -30,7 +30,7 @@ exit "${status:-0}"
         ([0, 1, 0], 0, 0),
     ],
 )
-def test_the_last_try_decides(tmp_path: Path, statuses: list[int], wanted: int, left: int) -> None:
+def test_the_last_try_decides(tmp_path: Path, statuses: list[int], wanted: int, remaining: int) -> None:
     for folder in ("scripts", ".venv/bin"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(SCRIPT, tmp_path / "scripts/run-tests")
@@ -40,7 +40,7 @@ def test_the_last_try_decides(tmp_path: Path, statuses: list[int], wanted: int, 
     (tmp_path / "statuses").write_text("".join(f"{status}\n" for status in statuses))
     run = subprocess.run([tmp_path / "scripts/run-tests", "unit", "lab"], check=False, capture_output=True)
     assert run.returncode == wanted
-    assert len((tmp_path / "statuses").read_text().splitlines()) == left
+    assert len((tmp_path / "statuses").read_text().splitlines()) == remaining
 
 
 def test_files_of_a_folder_share_a_worker_and_other_files_have_their_own() -> None:

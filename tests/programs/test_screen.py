@@ -24,6 +24,7 @@ from rackwright.record.view.live_run import GrowingRecord, follow, unshown_error
 from rackwright.record.view.screen import chosen, draw, facts, headline, tightest
 from rackwright.record.view.timeline import Timeline
 from rackwright.record.view.timeline_events import add_event, timeline_of
+from tests import texts
 from tests.unit.made_up_runs import event, made_up, recorded
 
 
@@ -35,7 +36,7 @@ def picture(timeline: Timeline, height: int = 24, width: int = 120, now: float |
 
 
 def part_of(events: list[Event], until: str, **fields: object) -> Timeline:
-    """The timeline up to the first event of a kind with these fields."""
+    """Return the timeline up to the first event of a kind with these fields."""
     for number, one in enumerate(events, 1):
         if one["kind"] == until and all(one.get(key) == value for key, value in fields.items()):
             return timeline_of(events[:number])
@@ -44,31 +45,31 @@ def part_of(events: list[Event], until: str, **fields: object) -> Timeline:
 
 def test_a_download_is_a_bar() -> None:
     lines = picture(part_of(made_up(3), "progress", host="gpu001", part=0.4))
-    (line,) = [line for line in lines if line.startswith("gpu001")]
-    assert "downloading" in line
-    assert "━━━━" in line
+    (bar,) = [bar for bar in lines if bar.startswith("gpu001")]
+    assert "downloading" in bar
+    assert "━━━━" in bar
     assert "no estimate yet" in lines[1]
 
 
 def test_a_wave_is_in_the_header() -> None:
     timeline = part_of(made_up(40, wave=10), "progress", phase="loading", host="gpu012")
     lines = picture(timeline)
-    assert "wave 2 of 4 · 11 of 40 hosts are through" in lines[0]
+    assert f"wave 2 of 4 · {texts.THROUGH.format(over=11, hosts=40)}" in lines[0]
     assert "to go" in lines[1]
     assert "down 4 of at most 4 (b200)" in lines[1]
-    assert any(line.startswith("gpu012") and "loading" in line for line in lines)
+    assert any(row.startswith("gpu012") and "loading" in row for row in lines)
 
 
 def test_canaries_and_bakes_have_their_words() -> None:
     events = recorded("good")
     timeline = part_of(events, "waves")
-    assert headline(timeline) == "canaries, then 2 waves · 0 of 3 hosts are through"
+    assert headline(timeline) == f"canaries, then 2 waves · {texts.THROUGH.format(over=0, hosts=3)}"
     one = replace(timeline, waves=timeline.waves[:2])
     assert headline(one).startswith("canaries, then 1 wave ·")
     baking = part_of(events, "bake")
     assert baking.now is not None
     assert "watching canaries for 2 s more" in list(facts(baking, baking.now))
-    names = {line.split()[0]: line.split()[1] for line in picture(baking) if line.startswith("lab-")}
+    names = {row.split()[0]: row.split()[1] for row in picture(baking) if row.startswith("lab-")}
     assert names["lab-lived1"] == "watching"
     assert "watching" not in "".join(picture(baking, now=baking.now + 3))
     assert headline(timeline_of(recorded("rolled-back"))).startswith("rolling back")
@@ -85,12 +86,12 @@ def test_the_tightest_limit_is_told() -> None:
 
 def test_where_not_all_fit_failed_and_busy_hosts_go_first() -> None:
     timeline = part_of(made_up(200, bad=2), "host", host="gpu199", state="rolled back")
-    shown, rest = chosen(timeline, 15)
-    assert (len(shown), len(rest)) == (14, 186)
+    shown, remaining = chosen(timeline, 15)
+    assert (len(shown), len(remaining)) == (14, 186)
     names = [host.name for host in shown]
     assert names == sorted(names)
     assert "gpu199" in names
-    busy = [host for host in [*shown, *rest] if host.state == "switching"]
+    busy = [host for host in [*shown, *remaining] if host.state == "switching"]
     assert {host.name for host in busy} <= set(names)
     assert picture(timeline)[-2].startswith("and 183 more: ")
 
@@ -108,13 +109,13 @@ def test_it_always_fits_the_terminal(hosts: int, height: int, width: int, share:
     events = made_up(hosts, bad=1)
     lines = picture(timeline_of(events[: int(len(events) * share)]), height, width)
     assert len(lines) < height
-    assert all(len(line) <= width for line in lines)
+    assert all(len(row) <= width for row in lines)
 
 
 @given(st.text(max_size=40))
 def test_no_text_of_a_host_moves_the_cursor(text: str) -> None:
     timeline = timeline_of([event(0, "begin", what=text, hosts=[text]), event(1, "stage", host=text, changes=[text])])
-    assert all(char.isprintable() for line in picture(timeline) for char in line)
+    assert all(char.isprintable() for row in picture(timeline) for char in row)
 
 
 def test_a_record_is_read_as_it_grows(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_after_the_view_failures_are_told_in_full() -> None:
     assert "      line 39" in lines
     assert "      line 10" not in lines, "only the last lines"
     assert lines[-3:] == ["h3:", "    no room", "    free some"]
-    assert not any("fine" in line for line in lines)
+    assert not any("fine" in row for row in lines)
 
 
 def test_an_error_is_told_whatever_its_words() -> None:
@@ -147,16 +148,16 @@ def test_an_error_is_told_whatever_its_words() -> None:
 
 
 def test_a_host_that_was_not_reached_is_told_of() -> None:
-    printed = "    [h1] Could not connect (no route)\n" + "    [h2] fine\n" * 99
+    why = "Could not connect (no route)"
+    printed = f"    [h1] {why}\n" + "    [h2] fine\n" * 99
     lines = list(unshown_errors([event(0, "host", host="h1", state="unreachable")], 1, printed))
-    assert lines == ["h1:", "    Could not connect (no route)"]
+    assert lines == ["h1:", f"    {why}"]
     assert list(unshown_errors([event(0, "host", host="h1", state="unreachable")], 1, "")) == ["h1:", "    unreachable"]
 
 
 def test_what_failed_before_any_host_is_told_as_it_was_printed() -> None:
-    assert list(unshown_errors([], 1, "--> pyinfra error: no such inventory")) == [
-        "--> pyinfra error: no such inventory"
-    ]
+    printed = "--> pyinfra error: no such inventory"
+    assert list(unshown_errors([], 1, printed)) == [printed]
     assert list(unshown_errors([], 0, "all well")) == []
 
 
@@ -191,7 +192,7 @@ def test_the_status_is_that_of_pyinfra(tmp_path: Path, view: bool, capfd: pytest
     assert log.exists() == view
     if view:
         assert log.stat().st_mode & 0o777 == 0o600
-        assert log.read_text() == "    [h1] hello from pyinfra\n    [h1] it broke\n"
+        assert log.read_text() == "".join(f"    [h1] {text}\n" for text in ("hello from pyinfra", "it broke"))
 
 
 DRIVER = """
@@ -227,26 +228,26 @@ def test_a_signal_ends_both_and_leaves_the_terminal_as_it_was(
         start_new_session=True,
     )
     os.close(terminal)
-    seen: list[bytes] = []
-    reader = threading.Thread(target=_read, args=(control, seen), daemon=True)
+    received: list[bytes] = []
+    reader = threading.Thread(target=_read, args=(control, received), daemon=True)
     reader.start()
-    _until(lambda: b"staging" in b"".join(seen))
+    _until(lambda: b"staging" in b"".join(received))
     if everybody:
         os.killpg(process.pid, number)
     else:
         process.send_signal(number)
     assert process.wait(40) == 130
     reader.join(5)
-    shown = b"".join(seen)
+    shown = b"".join(received)
     assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
     assert shown.rstrip().endswith(b"stopped")
     assert record.with_suffix(".log").read_text().endswith("bye\n")
 
 
-def _read(control: int, seen: list[bytes]) -> None:
+def _read(control: int, received: list[bytes]) -> None:
     try:
         while data := os.read(control, 65536):
-            seen.append(data)
+            received.append(data)
     except OSError:  # the other side is closed
         return
 

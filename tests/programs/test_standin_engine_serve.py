@@ -27,6 +27,7 @@ from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.faults import engine_faults
 from rackwright_lab.standins.hub_content import REPOSITORIES, Store
 from rackwright_lab.standins.rootfs import ENGINE
+from tests import foreign_texts
 from tests.programs.standin_process import Running, ask_row, free_port
 
 EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3}
@@ -57,7 +58,7 @@ class Models:
 
 @pytest.fixture
 def models(store: Store, tmp_path: Path) -> Models:
-    """Copies that a test may damage, under the names that the recipes use."""
+    """Copy the models that a test may damage, under the names that the recipes use."""
     wanted = {
         "gpt-oss-20b": "openai/gpt-oss-20b",
         "eagle": "nvidia/gpt-oss-120b-Eagle3",
@@ -111,7 +112,7 @@ class Starter:
         port = port or free_port()
         yaml, log = self._folder / f"options{number}.yaml", self._folder / f"log{number}"
         yaml.write_text(json.dumps(options or {}))
-        told = {
+        variables = {
             "PATH": f"{self._folder}:{os.environ['PATH']}",
             "PYTHONPATH": str(self._folder),
             "TRTLLM_STANDIN_VERSION": version,
@@ -121,11 +122,11 @@ class Starter:
         } | env
         argv = [*prefix, sys.executable, "-m", "tensorrt_llm.commands.serve", str(model), "--host", "127.0.0.1"]
         argv += ["--port", str(port), "--extra_llm_api_options", str(yaml), *flags]
-        engine = Engine(cast("subprocess.Popen[str]", None), port, log, Path(told["TRTLLM_STANDIN_FAULTS"]))
+        engine = Engine(cast("subprocess.Popen[str]", None), port, log, Path(variables["TRTLLM_STANDIN_FAULTS"]))
         engine.set_faults(*faults)
         with log.open("w") as stream:
             engine.process = subprocess.Popen(
-                argv, env={**os.environ, **told}, stdout=stream, stderr=subprocess.STDOUT, text=True
+                argv, env={**os.environ, **variables}, stdout=stream, stderr=subprocess.STDOUT, text=True
             )
         self._running.append(engine)
         return engine
@@ -182,8 +183,8 @@ def refused(engine: Engine) -> tuple[int, str]:
 
 
 def test_an_unknown_flag_is_a_usage_error(start: Starter, models: Models) -> None:
-    code, said = refused(start(models.base, "--moe_backend", "TRTLLM"))
-    assert (code, "No such option" in said, "Usage: trtllm-serve" in said) == (2, True, True)
+    code, message = refused(start(models.base, "--moe_backend", "TRTLLM"))
+    assert (code, "No such option" in message, "Usage: trtllm-serve" in message) == (2, True, True)
 
 
 @pytest.mark.parametrize(("version", "code"), [("1.1.0rc0", 2), ("1.2.0rc1", 2), ("1.2.0rc6", 1)])
@@ -195,28 +196,28 @@ def test_config_is_another_name_for_the_options_file_since_the_end_of_2025(
 
 
 def test_an_unknown_key_ends_with_a_traceback_before_any_weight_is_read(start: Starter, models: Models) -> None:
-    code, said = refused(start(models.base, options={"kv_cache_dtype": "fp8"}))
+    code, message = refused(start(models.base, options={"kv_cache_dtype": "fp8"}))
     assert code == 1
-    assert "Traceback" in said
-    assert "Extra inputs are not permitted" in said
-    assert "Loading weights" not in said
+    assert "Traceback" in message
+    assert "Extra inputs are not permitted" in message
+    assert "Loading weights" not in message
 
 
 def test_a_port_that_is_taken_is_told(start: Starter, models: Models) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, said = refused(start(models.base, port=port))
-    assert (code, f"Failed to bind socket to 127.0.0.1:{port}" in said) == (1, True)
+        code, message = refused(start(models.base, port=port))
+    assert (code, foreign_texts.NOT_BOUND.format(address=f"127.0.0.1:{port}") in message) == (1, True)
 
 
 def test_more_ranks_than_gpus_are_refused(start: Starter, models: Models) -> None:
-    code, said = refused(start(models.base, "--tp_size", "16"))
-    assert (code, "invalid device ordinal" in said) == (1, True)
+    code, message = refused(start(models.base, "--tp_size", "16"))
+    assert (code, "invalid device ordinal" in message) == (1, True)
 
 
 def test_no_gpu_at_all_is_refused(start: Starter, models: Models) -> None:
-    code, said = refused(start(models.base, PATH="/nonexistent"))
-    assert (code, "No GPU devices found on the node" in said) == (1, True)
+    code, message = refused(start(models.base, PATH="/nonexistent"))
+    assert (code, foreign_texts.NO_GPUS in message) == (1, True)
 
 
 def cut_short(models: Models) -> None:
@@ -261,8 +262,8 @@ def test_damaged_models_are_refused(
 ) -> None:
     damage(models)
     drafted = {"speculative_config": {**EAGLE, "speculative_model_dir": str(models.draft)}}
-    code, said = refused(start(models.base, options=drafted))
-    assert (code, text in said) == (1, True), said
+    code, message = refused(start(models.base, options=drafted))
+    assert (code, text in message) == (1, True), message
 
 
 def test_while_loading_connections_are_refused_and_the_port_is_taken(start: Starter, models: Models) -> None:
@@ -393,8 +394,8 @@ def test_a_repository_name_is_served_from_the_hubs_cache_and_never_fetched(
     engine = start(Path("nvidia/Llama"), HF_HOME=str(tmp_path / "hf"))
     engine.wait_ready()
     assert engine.get("/v1/models").json()["data"][0]["id"] == "nvidia/Llama"
-    code, said = refused(start(Path("nvidia/Other"), HF_HOME=str(tmp_path / "hf")))
-    assert (code, "is not a local folder" in said) == (1, True)
+    code, message = refused(start(Path("nvidia/Other"), HF_HOME=str(tmp_path / "hf")))
+    assert (code, "is not a local folder" in message) == (1, True)
 
 
 # --- answers
@@ -455,8 +456,8 @@ def test_a_stream_says_the_same_as_a_whole_answer(engine: Engine) -> None:
             model="gpt-oss-20b", messages=messages, stream=True, stream_options={"include_usage": True}
         )
     )
-    said = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-    assert said == "Rome"
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == "Rome"
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
     assert chunks[-1].usage is not None
 
@@ -561,9 +562,9 @@ def test_a_missing_vocabulary_fails_chat_alone(
     engine = start(models.base, prefix=() if prepare else ("env", "-u", "TIKTOKEN_ENCODINGS_BASE"),
                    TIKTOKEN_ENCODINGS_BASE=str(folder))  # fmt: skip
     engine.wait_ready()
-    with pytest.raises(openai.BadRequestError, match="error downloading or loading vocab file") as told:
+    with pytest.raises(openai.BadRequestError, match=foreign_texts.NO_VOCABULARY) as caught:
         engine.ask("What is 17 + 25?")
-    assert why in str(told.value)
+    assert why in str(caught.value)
     assert engine.get("/health").status_code == 200
     assert engine.post("/v1/completions", {"model": "m", "prompt": "6 * 7"}).json()["choices"][0]["text"] == "42"
 
@@ -572,8 +573,8 @@ def test_a_missing_vocabulary_fails_chat_alone(
 
 
 def test_it_dies_at_the_end_of_its_load(start: Starter, models: Models) -> None:
-    code, said = refused(start(models.base, faults=({"fault": "die_at_end_of_load"},)))
-    assert (code, "CUDA out of memory" in said) == (1, True)
+    code, message = refused(start(models.base, faults=({"fault": "die_at_end_of_load"},)))
+    assert (code, "CUDA out of memory" in message) == (1, True)
 
 
 def test_it_is_never_ready_until_the_fault_goes(start: Starter, models: Models) -> None:

@@ -28,7 +28,7 @@ LARGE = "openai/gpt-oss-120b"
 DRAFT = "nvidia/gpt-oss-120b-Eagle3"
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 WEIGHTS = "model.safetensors"
-TOKEN, STRANGER = "hf_granted", "hf_valid_but_not_granted"
+TOKEN, NOT_GRANTED = "hf_granted", "hf_valid_but_not_granted"
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Web:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     state = tmp_path_factory.mktemp("web")
-    faults.set_tokens(state, {TOKEN: True, STRANGER: False})
+    faults.set_tokens(state, {TOKEN: True, NOT_GRANTED: False})
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     site = Site(state, hub="127.0.0.1", cdn="localhost", cdn_url=f"http://localhost:{port}")
@@ -150,7 +150,7 @@ def test_main_moves_when_it_is_told_to(web: Web) -> None:
     faults.move_branch(web.state, DRAFT, 2)
 
 
-@pytest.mark.parametrize("token", ["", STRANGER, "hf_wrong"])
+@pytest.mark.parametrize("token", ["", NOT_GRANTED, "hf_wrong"])
 def test_a_gated_repository_needs_a_token_that_was_granted(web: Web, tmp_path: Path, token: str) -> None:
     done = web.download(tmp_path / "model", GATED, token=token)
     assert done.returncode != 0
@@ -175,13 +175,13 @@ def test_a_granted_token_opens_the_gated_repository_and_is_never_logged(web: Web
         (f"/api/models/{BASE}/revision/nope", "", 404, "RevisionNotFound"),
         (f"/{BASE}/resolve/main/nope.txt", "", 404, "EntryNotFound"),
         (f"/{GATED}/resolve/main/config.json", "", 401, "GatedRepo"),
-        (f"/{GATED}/resolve/main/config.json", STRANGER, 403, "GatedRepo"),
+        (f"/{GATED}/resolve/main/config.json", NOT_GRANTED, 403, "GatedRepo"),
     ],
 )
 def test_errors_carry_the_hubs_codes(web: Web, path: str, token: str, status: int, code: str) -> None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    answered, _, seen = web.get(path, **headers)
-    assert (answered, seen["X-Error-Code"]) == (status, code)
+    answered, _, answer = web.get(path, **headers)
+    assert (answered, answer["X-Error-Code"]) == (status, code)
 
 
 def test_the_tree_lists_folders_and_files(web: Web) -> None:
@@ -270,7 +270,7 @@ def test_it_serves_https_under_the_real_names(tmp_path: Path) -> None:
         ):
             client.settimeout(5)
             client.sendall(b"GET /key HTTP/1.1\r\nHost: download.docker.com\r\nConnection: close\r\n\r\n")
-            said = b"".join(iter(lambda: client.recv(4096), b""))
+            received = b"".join(iter(lambda: client.recv(4096), b""))
         running.shutdown()
-    assert said.startswith(b"HTTP/1.1 200")
-    assert said.endswith(b"hello")
+    assert received.startswith(b"HTTP/1.1 200")
+    assert received.endswith(b"hello")

@@ -16,6 +16,7 @@ from rackwright.concerns.endpoint.proof.full import channels, refuses
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
+from tests import foreign_texts
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running, ask_row
 
 MODEL = "gpt-oss-20b"
@@ -114,15 +115,15 @@ def test_its_health_goes(server: Running) -> None:
 def test_it_is_silent_while_it_loads_and_says_503_while_it_warms_up(bench: Bench) -> None:
     slow = ({"fault": "load_seconds", "value": 4},)
     running = bench.start("--model-path", bench.model(LLAMA, "llama"), faults=slow)
-    until, seen = time.monotonic() + 40, list[int]()
-    while 200 not in seen and time.monotonic() < until:
+    until, statuses = time.monotonic() + 40, list[int]()
+    while 200 not in statuses and time.monotonic() < until:
         try:
-            seen.append(running.get("/health").status_code)
+            statuses.append(running.get("/health").status_code)
             assert "Model init total" in running.log.read_text()
         except httpx2.TransportError:
-            assert not seen, f"refused after {seen}"
+            assert not statuses, f"refused after {statuses}"
             time.sleep(0.05)
-    assert (seen[0], set(seen)) == (503, {503, 200})
+    assert (statuses[0], set(statuses)) == (503, {503, 200})
     assert running.get("/metrics").status_code == 404
     assert running.get("/model_info").json()["is_generation"] is True
     assert running.end() == 0
@@ -130,19 +131,19 @@ def test_it_is_silent_while_it_loads_and_says_503_while_it_warms_up(bench: Bench
 
 def test_without_its_warm_up_it_is_healthy_at_once(bench: Bench) -> None:
     running = bench.start("--model-path", bench.model(LLAMA, "llama"), "--skip-server-warmup")
-    seen = list[int]()
-    while not seen:
+    statuses = list[int]()
+    while not statuses:
         assert running.process.poll() is None, running.log.read_text()
         with contextlib.suppress(httpx2.TransportError):
-            seen.append(running.get("/health").status_code)
-    assert seen == [200]
+            statuses.append(running.get("/health").status_code)
+    assert statuses == [200]
 
 
 @pytest.fixture(scope="module", params=["", "reasoning-parser: gpt-oss", "tool-call-parser: gpt-oss"])
 def unparsed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, store: Store, encodings: Path
 ) -> Iterator[tuple[str, Running]]:
-    """A server of gpt-oss that lacks one parser or both."""
+    """Start a server of gpt-oss that lacks one parser or both."""
     made = Bench(tmp_path_factory.mktemp("sglang"), "sglang", store, encodings)
     parser = request.param
     file = made.yaml(f"served-model-name: {MODEL}\nskip-server-warmup: true\n{parser}\n")
@@ -155,33 +156,33 @@ def unparsed(
 def test_without_a_parser_content_is_what_the_model_wrote(unparsed: tuple[str, Running]) -> None:
     parser, running = unparsed
     choice = running.chat("What is 17 + 25?", MODEL).json()["choices"][0]
-    said = choice["message"]
+    message = choice["message"]
     final = "<|start|>assistant<|channel|>final<|message|>42"
     if parser == "reasoning":
-        assert (said["content"], bool(said["reasoning_content"])) == ("42", True)
+        assert (message["content"], bool(message["reasoning_content"])) == ("42", True)
     else:
-        assert said["content"].startswith("<|channel|>analysis<|message|>")
-        assert (said["content"].endswith(f"<|end|>{final}"), said["reasoning_content"]) == (True, None)
+        assert message["content"].startswith("<|channel|>analysis<|message|>")
+        assert (message["content"].endswith(f"<|end|>{final}"), message["reasoning_content"]) == (True, None)
     marks = channels(running.url, MODEL)
     assert refuses(marks, None, ask_row(marks)) == (parser != "reasoning")
     *events, _, _ = running.chat("What is 17 + 25?", MODEL, stream=True).text.split("\n\n")
     deltas = [json.loads(event.removeprefix("data: "))["choices"][0]["delta"] for event in events]
-    assert "".join(delta.get("content") or "" for delta in deltas) == said["content"]
+    assert "".join(delta.get("content") or "" for delta in deltas) == message["content"]
 
 
 def test_without_a_parser_a_tool_call_stays_text(unparsed: tuple[str, Running]) -> None:
     parser, running = unparsed
     choice = running.chat("What is the weather in Oslo?", MODEL, tools=[WEATHER]).json()["choices"][0]
-    said = choice["message"]
+    message = choice["message"]
     if parser == "tool":
-        (call,) = said["tool_calls"]
-        assert (json.loads(call["function"]["arguments"]), said["content"]) == ({"city": "Oslo"}, None)
-        assert (choice["finish_reason"], said["reasoning_content"]) == ("tool_calls", None)
+        (call,) = message["tool_calls"]
+        assert (json.loads(call["function"]["arguments"]), message["content"]) == ({"city": "Oslo"}, None)
+        assert (choice["finish_reason"], message["reasoning_content"]) == ("tool_calls", None)
         return
-    assert (said["tool_calls"], choice["finish_reason"]) == (None, "stop")
+    assert (message["tool_calls"], choice["finish_reason"]) == (None, "stop")
     call = '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Oslo"}'
-    assert said["content"].endswith(call)
-    assert said["content"].startswith("<|channel|>analysis") == (parser == "")
+    assert message["content"].endswith(call)
+    assert message["content"].startswith("<|channel|>analysis") == (parser == "")
 
 
 def test_other_models_too_need_a_parser_of_tool_calls(bench: Bench) -> None:
@@ -206,14 +207,14 @@ def test_other_models_too_need_a_parser_of_tool_calls(bench: Bench) -> None:
     ],
 )
 def test_options_that_do_not_fit_end_it(bench: Bench, options: str, code: int, text: str) -> None:
-    status, said = bench.start("--model-path", bench.model(GPT_OSS, MODEL), "--config", bench.yaml(options)).ended()
-    assert (status, text in said) == (code, True), said
+    status, message = bench.start("--model-path", bench.model(GPT_OSS, MODEL), "--config", bench.yaml(options)).ended()
+    assert (status, text in message) == (code, True), message
 
 
 def test_a_load_that_fails_ends_the_server(bench: Bench) -> None:
     running = bench.start("--model-path", bench.model(LLAMA, "llama"), faults=({"fault": "die_at_end_of_load"},))
-    status, said = running.ended()
-    assert (status, "Received sigquit from a child process" in said) == (1, True)
+    status, message = running.ended()
+    assert (status, foreign_texts.SIGQUIT in message) == (1, True)
 
 
 def test_it_listens_on_loopback_unless_told(bench: Bench) -> None:

@@ -17,6 +17,7 @@ from rackwright.concerns.endpoint.proof.full import no_loop, refuses, streams
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
+from tests import foreign_texts
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running, ask_row
 
 PROFILES = Path(__file__).parents[2] / "group_vars"
@@ -69,7 +70,7 @@ def test_a_chat_is_answered_and_holds_nothing_of_tensorrt_llm(server: Running) -
 
 def test_a_stream_ends_as_openai_clients_expect(server: Running) -> None:
     text = server.chat("What is the capital of Italy?", MODEL, stream=True).text
-    events = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    events = [row.removeprefix("data: ") for row in text.splitlines() if row.startswith("data: ")]
     deltas = [json.loads(event)["choices"][0]["delta"] for event in events[:-1]]
     assert ("".join(delta.get("content") or "" for delta in deltas), events[-1]) == ("Rome", "[DONE]")
 
@@ -82,7 +83,7 @@ def test_a_tool_is_called(server: Running) -> None:
 
 def test_metrics_tell_what_was_drafted(server: Running) -> None:
     server.chat("What is 17 + 25?", MODEL)
-    rows = dict(line.rsplit(" ", 1) for line in server.get("/metrics").text.splitlines() if line[0] != "#")
+    rows = dict(row.rsplit(" ", 1) for row in server.get("/metrics").text.splitlines() if row[0] != "#")
     drafts, accepted = (
         float(rows[f'vllm:spec_decode_num_{name}_total{{engine="0",model_name="{MODEL}"}}'])
         for name in ("draft_tokens", "accepted_tokens")
@@ -142,13 +143,14 @@ def test_n_grams_win_what_repeats_and_nothing_while_it_counts(bench: Bench) -> N
 
 def test_another_model_or_no_request_at_all_is_refused(server: Running) -> None:
     answer = server.chat("What is 17 + 25?", "other")
-    assert (answer.status_code, answer.json()["error"]["message"]) == (404, "The model `other` does not exist.")
+    message = answer.json()["error"]["message"]
+    assert (answer.status_code, message) == (404, foreign_texts.NO_MODEL.format(model="other"))
     assert server.post("/v1/chat/completions", {"model": MODEL}).status_code == 400
 
 
 def test_several_greedy_answers_are_refused_as_by_a_real_one(server: Running) -> None:
     answer = server.chat("What is 17 + 25?", MODEL, n=2, temperature=0)
-    assert (answer.status_code, "n must be 1 when using greedy sampling" in answer.text) == (400, True), answer.text
+    assert (answer.status_code, foreign_texts.GREEDY_ONCE in answer.text) == (400, True), answer.text
     assert len(server.chat("What is 17 + 25?", MODEL, n=2).json()["choices"]) == 2
 
 
@@ -185,19 +187,19 @@ def test_its_health_goes(server: Running) -> None:
     ],
 )
 def test_options_that_do_not_fit_end_it(bench: Bench, options: dict[str, object], code: int, text: str) -> None:
-    status, said = bench.start(bench.model(GPT_OSS, MODEL), "--config", bench.yaml(yaml.safe_dump(options))).ended()
-    assert (status, text in said) == (code, True), said
+    status, message = bench.start(bench.model(GPT_OSS, MODEL), "--config", bench.yaml(yaml.safe_dump(options))).ended()
+    assert (status, text in message) == (code, True), message
 
 
 def test_a_file_that_is_no_yaml_file_ends_it(bench: Bench) -> None:
-    status, said = bench.start(bench.model(GPT_OSS, MODEL), "--config", bench.yaml("a: 1", "options.conf")).ended()
-    assert (status, "Config file must be of a yaml/yml type. conf supplied" in said) == (1, True)
+    status, message = bench.start(bench.model(GPT_OSS, MODEL), "--config", bench.yaml("a: 1", "options.conf")).ended()
+    assert (status, foreign_texts.NOT_YAML.format(suffix="conf") in message) == (1, True)
 
 
 def test_the_draft_for_long_contexts_does_not_load(bench: Bench) -> None:
     file = bench.yaml(yaml.safe_dump({**profile(), **drafting(bench.model(LONG, "eagle3"))}))
-    status, said = bench.start(bench.model(GPT_OSS, MODEL), "--config", file).ended()
-    assert (status, "Engine core initialization failed" in said) == (1, True), said
+    status, message = bench.start(bench.model(GPT_OSS, MODEL), "--config", file).ended()
+    assert (status, foreign_texts.ENGINE_FAILED in message) == (1, True), message
 
 
 def test_a_draft_of_another_model_does_not_load(bench: Bench) -> None:
@@ -205,8 +207,8 @@ def test_a_draft_of_another_model_does_not_load(bench: Bench) -> None:
     config = json.loads((draft / "config.json").read_text())
     (draft / "config.json").write_text(json.dumps({**config, "hidden_size": 4096}))
     file = bench.yaml(yaml.safe_dump(drafting(draft)))
-    status, said = bench.start(bench.model(GPT_OSS, MODEL), "--config", file).ended()
-    assert (status, "Draft model does not match" in said) == (1, True)
+    status, message = bench.start(bench.model(GPT_OSS, MODEL), "--config", file).ended()
+    assert (status, "Draft model does not match" in message) == (1, True)
 
 
 def test_without_a_gpu_or_the_vocabulary_it_does_not_start(bench: Bench) -> None:
@@ -214,8 +216,8 @@ def test_without_a_gpu_or_the_vocabulary_it_does_not_start(bench: Bench) -> None
     (bench.folder / "bin/nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
     assert "Failed to infer device type" in bench.start(base).ended()[1]
     (bench.folder / "bin/nvidia-smi").write_text('#!/bin/sh\necho "GPU 0: NVIDIA B200 (UUID: GPU-0)"\n')
-    status, said = bench.start(base, TIKTOKEN_ENCODINGS_BASE="/nowhere").ended()
-    assert (status, "error downloading or loading vocab file" in said) == (1, True)
+    status, message = bench.start(base, TIKTOKEN_ENCODINGS_BASE="/nowhere").ended()
+    assert (status, foreign_texts.NO_VOCABULARY in message) == (1, True)
 
 
 # --- how it starts and ends
@@ -252,8 +254,8 @@ def test_tool_calls_come_back_only_with_a_parser(bench: Bench) -> None:
 
 
 def test_it_dies_at_the_end_of_its_load(bench: Bench) -> None:
-    status, said = bench.start(bench.model(LLAMA, "llama"), faults=({"fault": "die_at_end_of_load"},)).ended()
-    assert (status, "CUDA out of memory" in said) == (1, True)
+    status, message = bench.start(bench.model(LLAMA, "llama"), faults=({"fault": "die_at_end_of_load"},)).ended()
+    assert (status, "CUDA out of memory" in message) == (1, True)
 
 
 # --- the options, built as in the image
@@ -274,6 +276,6 @@ def test_the_options_can_be_built_with_the_engines_own_classes(bench: Bench) -> 
     bad = bench.python(CHECK.format(model=model, file=bench.yaml("kv-cache-dtyp: fp8")))
     assert (bad.returncode, "unrecognized arguments: --kv-cache-dtyp" in bad.stderr) == (2, True)
     made = bench.python(f"from vllm.engine.arg_utils import EngineArgs; EngineArgs(model='{model}', speed=11)")
-    assert "unexpected keyword argument 'speed'" in made.stderr
+    assert foreign_texts.UNKNOWN_ARGUMENT.format(name="speed") in made.stderr
     wrong = f"from vllm.engine.arg_utils import *; EngineArgs('{model}', kv_cache_dtype='x').create_engine_config()"
-    assert "kv_cache_dtype: Input should be" in bench.python(wrong).stderr
+    assert foreign_texts.WRONG_VALUE.format(field="kv_cache_dtype") in bench.python(wrong).stderr

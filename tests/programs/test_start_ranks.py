@@ -21,7 +21,7 @@ ASKED = (
 
 @pytest.fixture
 def member(tmp_path: Path) -> Path:
-    """A release's folder on a member, and a docker that says what it is asked."""
+    """Make a release's folder on a member, and a docker that prints its arguments."""
     docker = tmp_path / "docker"
     docker.write_text('#!/bin/bash\ncase $3 in inspect) echo true ;; *) printf "<%s>" "$@" ;; esac\n')
     docker.chmod(0o755)
@@ -30,8 +30,8 @@ def member(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def come_in(folder: Path, asked: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": "/usr/bin:/bin", "SSH_ORIGINAL_COMMAND": asked}
+def come_in(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": "/usr/bin:/bin", "SSH_ORIGINAL_COMMAND": command}
     words = ["bash", str(folder / "start-ranks"), HEAD]
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
 
@@ -46,7 +46,7 @@ def test_what_open_mpi_asks_for_runs_in_the_endpoints_container(member: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("command", "says"),
     [
         ("", "not orted with plain options"),
         ("id", "not orted with plain options"),
@@ -64,7 +64,7 @@ def test_what_open_mpi_asks_for_runs_in_the_endpoints_container(member: Path) ->
         (f"orted {BACK} -mca mca_base_component_path /scratch", "names files of its own"),
     ],
 )
-def test_anything_else_is_refused(member: Path, asked: str, says: str) -> None:
-    done = come_in(member, asked)
+def test_anything_else_is_refused(member: Path, command: str, says: str) -> None:
+    done = come_in(member, command)
     assert (done.returncode, done.stdout) == (1, "")
     assert says in done.stderr

@@ -1,4 +1,4 @@
-"""A command on a terminal of its own, as somebody types at it."""
+"""A command on a terminal of its own, as an operator types at it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Typed:
 
     def __init__(self, words: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> None:
         self._ours, theirs = pty.openpty()
-        known = {**os.environ, "PYINFRA_PROGRESS": "off", "TERM": "dumb", **(env or {})}
+        environment = {**os.environ, "PYINFRA_PROGRESS": "off", "TERM": "dumb", **(env or {})}
         self.process = subprocess.Popen(
-            words, cwd=cwd, env=known, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            words, cwd=cwd, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
             preexec_fn=_as_a_login,  # noqa: PLW1509 - no thread runs here
         )  # fmt: skip
         os.close(theirs)
@@ -77,17 +77,17 @@ class Typed:
             return False
         try:
             text = os.read(self._ours, 65536).decode(errors="replace")
-        except OSError:  # nobody has its other end open
+        except OSError:  # no process has its other end open
             return False
         self.shown += text.replace("\r\n", "\n")
         return bool(text)
 
 
 def rackwright(*words: str) -> list[str]:
-    """The words of one of our commands, started as users start it."""
+    """Return a command line of `rackwright`, started as users start it."""
     return [str(Path(sys.executable).with_name("rackwright")), *words]
 
 
 def pyinfra(*words: str) -> list[str]:
-    """The words of pyinfra's command."""
+    """Return a command line of pyinfra."""
     return [str(Path(sys.executable).with_name("pyinfra")), *words]

@@ -22,16 +22,16 @@ TOOL = {
 
 @dataclass(frozen=True)
 class Request:
-    """One request: a path, and a body for a POST (JSON, or text as it stands)."""
+    """One request: a path, and a body for a POST (JSON, or text as is)."""
 
     path: str
     body: dict[str, Any] | str | None = None
 
 
 def chat(text: str = "What is 17 + 25? Answer with the number only.", **more: Any) -> Request:
-    """A conversation of one question, asked greedily: where a sampled answer ends is chance."""
-    asked = {"messages": [{"role": "user", "content": text}], "max_tokens": 16, "temperature": 0}
-    body = {"model": MODEL, **asked, **more}
+    """Make a conversation of one question, asked greedily: where a sampled answer ends is chance."""
+    request_body = {"messages": [{"role": "user", "content": text}], "max_tokens": 16, "temperature": 0}
+    body = {"model": MODEL, **request_body, **more}
     return Request("/v1/chat/completions", {key: value for key, value in body.items() if value is not None})
 
 
@@ -50,12 +50,12 @@ REQUESTS = {
     "an unknown model": chat(model="nonsense"),
     "no JSON": Request("/v1/chat/completions", "{"),
     "no messages": chat(messages=None),
-    # Of one token: how long the model goes on is not its server's doing.
+    # Of one token: the length of an answer is up to the model, not to its server.
     "an unknown role": chat(messages=[{"role": "nobody", "content": "?"}], max_tokens=1),
     "too many tokens asked for": chat(max_tokens=5000),
     "a prompt that is too long": chat("sea " * 3000, max_tokens=1),
     "a negative temperature": chat(temperature=-1),
-    "a temperature that is no number": chat(temperature="warm"),
+    "a temperature that is not a number": chat(temperature="warm"),
     "no tokens asked for": chat(max_tokens=0),
     "an unknown field": chat(nonsense=1),
     "a tool call that streams": chat("What is the weather in Paris now? Use the tool.", tools=[TOOL], **STREAM),
@@ -66,7 +66,7 @@ REQUESTS = {
 }
 
 
-def asked(base: str, request: Request) -> dict[str, Any]:
+def answers_of(base: str, request: Request) -> dict[str, Any]:
     """Status, kind of content and shape of what a server answers to a request."""
     data = (
         None if request.body is None else (request.body if isinstance(request.body, str) else json.dumps(request.body))
@@ -83,16 +83,16 @@ def asked(base: str, request: Request) -> dict[str, Any]:
 
 
 def body_shape(kind: str, text: str) -> Any:
-    """The shape of a body: of its JSON, or of each sort of event of a stream."""
+    """Return the shape of a body: of its JSON, or of each sort of event of a stream."""
     if kind == "text/event-stream":
-        lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
-        shapes = [shape(json.loads(line)) for line in lines if line != "[DONE]"]
+        lines = [row.removeprefix("data: ") for row in text.splitlines() if row.startswith("data: ")]
+        shapes = [shape(json.loads(row)) for row in lines if row != "[DONE]"]
         return {"ends": lines[-1:] == ["[DONE]"], "events": sorted({json.dumps(one, sort_keys=True) for one in shapes})}
     return shape(json.loads(text)) if kind == "application/json" and text else bool(text)
 
 
 def shape(value: Any, name: str = "") -> Any:
-    """What a value is made of, without what differs from one answer to the next."""
+    """Return a value's structure, without what differs from one answer to the next."""
     if isinstance(value, dict):
         return {key: shape(one, key) for key, one in sorted(value.items())}
     if isinstance(value, list):
@@ -109,12 +109,14 @@ def metrics(text: str) -> set[str]:
 
 
 def differences(real: Any, ours: Any, where: str = "") -> list[str]:
-    """What differs, one line for each place."""
+    """Find the differences, one line for each path."""
     if isinstance(real, dict) and isinstance(ours, dict):
         return [
-            line
+            difference
             for key in sorted(real.keys() | ours.keys())
-            for line in differences(real.get(key, "nothing"), ours.get(key, "nothing"), f"{where}.{key}".lstrip("."))
+            for difference in differences(
+                real.get(key, "nothing"), ours.get(key, "nothing"), f"{where}.{key}".lstrip(".")
+            )
         ]
     if isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours) == 1:
         return differences(real[0], ours[0], f"{where}[]")

@@ -6,8 +6,8 @@ import os
 from rackwright.inventory import build
 from rackwright_lab.inventory import endpoint, hosts
 
-asked = json.loads(os.environ.get("GROUP_SETTINGS", "{}"))
+given = json.loads(os.environ.get("GROUP_SETTINGS", "{}"))
 real = endpoint()
-engine = {**real["engine"], "tensor-parallel-size": 2, **asked.pop("engine", {})}
-own = {**real, "hosts": 2, "network": "host", "engine": engine, **asked}
-globals().update(build(__file__, {"lab": [(name, {**data, **own}) for name, data in hosts()]}))
+engine = {**real["engine"], "tensor-parallel-size": 2, **given.pop("engine", {})}
+host_values = {**real, "hosts": 2, "network": "host", "engine": engine, **given}
+globals().update(build(__file__, {"lab": [(name, {**data, **host_values}) for name, data in hosts()]}))

@@ -26,7 +26,7 @@ NO_CONTENT = "No responses with actual content"
 
 
 def talk(words: int, turns: int) -> Iterator[str]:
-    """Turns of so many words."""
+    """Make turns of so many words."""
     chosen = random.Random(3)
     return (" ".join(chosen.choices(WORDS, k=words)) for _ in range(turns))
 
@@ -34,13 +34,13 @@ def talk(words: int, turns: int) -> Iterator[str]:
 def files(folder: Path) -> dict[str, Path]:
     """Synthetic files of the three published forms, by kind: nothing of the real ones may be fetched here."""
     places = {name: folder / name for name in ("sharegpt", "spec_bench", "burstgpt")}
-    said = list(talk(20, 64))
+    conversation = list(talk(20, 64))
     chats = [
-        {"conversations": [{"from": "human", "value": asked}, {"from": "gpt", "value": answer}]}
-        for asked, answer in zip(said[::2], said[1::2], strict=True)
+        {"conversations": [{"from": "human", "value": question}, {"from": "gpt", "value": answer}]}
+        for question, answer in zip(conversation[::2], conversation[1::2], strict=True)
     ]
     places["sharegpt"].write_text(json.dumps(chats))
-    places["spec_bench"].write_text("".join(f"{json.dumps({'turns': [text]})}\n" for text in said))
+    places["spec_bench"].write_text("".join(f"{json.dumps({'turns': [text]})}\n" for text in conversation))
     lines = ["Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type"]
     lines += [f"{number},GPT-4,{20 + number},{10 + number},{30 + 2 * number},API log" for number in range(32)]
     places["burstgpt"].write_text("\n".join(lines))
@@ -50,17 +50,17 @@ def files(folder: Path) -> dict[str, Path]:
 def short_suite(folder: Path) -> Path:
     """Seed 003's suite with its sets, patterns and rates; lengths and numbers of requests are fewer."""
     suite = load_suite("seed003").model_dump(exclude_none=True)
-    own = files(folder)
+    folder_of = files(folder)
     for data in suite["datasets"].values():
         data.update({key: data[key] // SHORTER for key in ("input", "output") if key in data})
-        if data["kind"] in own:
-            data["path"] = str(own[data["kind"]])
+        if data["kind"] in folder_of:
+            data["path"] = str(folder_of[data["kind"]])
     for pattern in suite["arrivals"].values():
         pattern["concurrency"] = min(pattern["concurrency"], AT_ONCE)
         pattern["requests"] = REQUESTS
-    place = folder / "bench.yml"
-    place.write_text(yaml.safe_dump(json.loads(json.dumps(suite))))
-    return place
+    path = folder / "bench.yml"
+    path.write_text(yaml.safe_dump(json.loads(json.dumps(suite))))
+    return path
 
 
 def test_the_seeds_whole_suite_is_measured_but_for_one_cell_at_most(site: Site, tmp_path: Path) -> None:

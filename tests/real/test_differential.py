@@ -15,7 +15,7 @@ from rackwright_lab.standins.hub_content import Store
 from tests.lab.conftest import BIN, Site
 from tests.programs.standin_process import Bench
 from tests.real import moved
-from tests.real.asking import MODEL, REQUESTS, asked, differences, metrics
+from tests.real.asking import MODEL, REQUESTS, answers_of, differences, metrics
 from tests.real.chosen import BUILD
 
 pytestmark = pytest.mark.lab
@@ -31,7 +31,7 @@ KNOWN = {
 
 @pytest.fixture(scope="module")
 def real(worker_lab: Lab) -> str:
-    """Base URL of the real one, on the lived-in host."""
+    """Return the base URL of the real one, on the lived-in host."""
     host = worker_lab.hosts[-1]
     run = Site(worker_lab).command(BIN / "pyinfra", "inventory/lab_vllm.py", "deploy.py", "--limit", host.name, "-y")
     assert run.status == 0, run.output
@@ -40,7 +40,7 @@ def real(worker_lab: Lab) -> str:
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Base URL of the stand-in, over the same model's files, with the same options."""
+    """Return the base URL of the stand-in, over the same model's files, with the same options."""
     folder = tmp_path_factory.mktemp("standin")
     bench = Bench(folder, "vllm", Store(folder / "hub"), folder)
     words = [f"--{key}" if value is True else f"--{key}={value}" for key, value in BUILD.engine.items()]
@@ -53,12 +53,12 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_both_answer_alike(real: str, ours: str, name: str) -> None:
-    known = moved.ANSWERS.get(BUILD.version, set())
-    both = differences(asked(real, REQUESTS[name]), asked(ours, REQUESTS[name]))
-    found = [line for line in both if line not in known]
-    assert bool(found) is (name in KNOWN), "\n".join(found) or f"{name} is no difference any more"
+    known_differences = moved.ANSWERS.get(BUILD.version, set())
+    both = differences(answers_of(real, REQUESTS[name]), answers_of(ours, REQUESTS[name]))
+    found = [row for row in both if row not in known_differences]
+    assert bool(found) is (name in KNOWN), "\n".join(found) or f"{name} no longer differs"
 
 
 def test_the_standin_makes_up_no_metric(real: str, ours: str) -> None:
-    theirs, own = (urllib.request.urlopen(f"{base}/metrics").read().decode() for base in (real, ours))
-    assert metrics(own) <= metrics(theirs)
+    theirs, emulated = (urllib.request.urlopen(f"{base}/metrics").read().decode() for base in (real, ours))
+    assert metrics(emulated) <= metrics(theirs)

@@ -21,7 +21,7 @@ from tests.real.chosen import BUILD
 pytestmark = pytest.mark.lab
 
 NO_MODEL = "/nothing/at-all"
-"""What is accepted ends too, a moment later: there is no such model."""
+"""What is accepted ends too, a moment later: the model does not exist."""
 TRY = """
 import io, json, os, sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -88,7 +88,7 @@ CASES = {
 
 
 def command_line(name: str, folder: str) -> list[str]:
-    """The words of a case, with its file in a folder."""
+    """Return the words of a case, with its file in a folder."""
     config = [] if CASES[name].config is None else ["--config", f"{folder}/{_file(name)}"]
     return [NO_MODEL, *config, *CASES[name].words]
 
@@ -105,33 +105,33 @@ def write_files(folder: Path) -> None:
 
 
 def outcomes(lines: str) -> dict[str, tuple[int, str]]:
-    rows: list[Any] = [json.loads(line) for line in lines.splitlines() if line.startswith("[")]
-    return {name: (code, said) for name, (code, said) in zip(CASES, rows, strict=True)}
+    rows: list[Any] = [json.loads(row) for row in lines.splitlines() if row.startswith("[")]
+    return {name: (code, message) for name, (code, message) in zip(CASES, rows, strict=True)}
 
 
 @pytest.fixture(scope="module")
 def real(worker_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
-    """What the real one made of each, in its image on the lived-in host."""
+    """Return the outcome of each case with the real one, in its image on the lived-in host."""
     host, folder = worker_lab.hosts[-1], tmp_path_factory.mktemp("real") / "files"
     write_files(folder)
     host.run("mkdir -p /tmp/flags")
     for file in folder.iterdir():
         host.run(f"cat >/tmp/flags/{file.name}", stdin=file.read_text())
     host.run("cat >/tmp/flags/try.py", stdin=TRY)
-    asked = json.dumps([command_line(name, "/tmp/flags") for name in CASES])
+    commands = json.dumps([command_line(name, "/tmp/flags") for name in CASES])
     run = f"docker run --rm -i -v /tmp/flags:/tmp/flags:ro --entrypoint python3 {BUILD.image} /tmp/flags/try.py"
-    return outcomes(host.run(run, stdin=asked, timeout=900).stdout)
+    return outcomes(host.run(run, stdin=commands, timeout=900).stdout)
 
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[int, str]]]:
-    """What the stand-in made of each."""
+    """Return the outcome of each case with the stand-in."""
     folder = tmp_path_factory.mktemp("standin")
     bench = Bench(folder, "vllm", Store(folder / "hub"), folder)
     write_files(folder / "files")
-    asked = json.dumps([command_line(name, str(folder / "files")) for name in CASES])
+    commands = json.dumps([command_line(name, str(folder / "files")) for name in CASES])
     argv = [sys.executable, "-c", TRY]
-    done = subprocess.run(argv, input=asked, env=bench.environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(argv, input=commands, env=bench.environment(), capture_output=True, text=True, check=True)
     yield outcomes(done.stdout)
     bench.end_all()
 
@@ -140,8 +140,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[i
 def test_both_read_a_command_line_alike(
     real: dict[str, tuple[int, str]], ours: dict[str, tuple[int, str]], name: str
 ) -> None:
-    (theirs, their_words), (own, own_words) = real[name], ours[name]
+    (theirs, their_words), (emulated, own_words) = real[name], ours[name]
     alike = name not in moved.COMMAND_LINES.get(BUILD.version, {})
-    assert (own == theirs) is alike, f"the real one says:\n{their_words}\nthe stand-in:\n{own_words}"
+    assert (emulated == theirs) is alike, f"the real one says:\n{their_words}\nthe stand-in:\n{own_words}"
     for words in (their_words, own_words):
         assert CASES[name].named in words

@@ -18,6 +18,7 @@ from rackwright.concerns.endpoint.proof.drafts import PROMPT, TOKENS
 from rackwright.concerns.endpoint.proof.sampling import MILD_TEMPERATURE, part_followed
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.real.builds import NGRAM
+from tests import texts
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import proven, running, switches
 from tests.real.chosen import BUILD
@@ -48,12 +49,12 @@ def deploy(site: Site, *words: str) -> Run:
 
 
 def rollout(site: Site, **settings: Any) -> Run:
-    words = [word for key, value in settings.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    words = [argument for key, value in settings.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
     return site.rackwright("rollout", INVENTORY, "-y", "--bake", "1", "--wave", "1", *words)
 
 
 def revision(name: str) -> dict[str, str]:
-    """The model's settings with another revision."""
+    """Return the model's settings with another revision."""
     return {**BUILD.settings["model"], "revision": name}
 
 
@@ -64,16 +65,16 @@ def get(host: Host, path: str) -> str:
 def ask(host: Host) -> str:
     question = {"role": "user", "content": "What is 17 + 25? Answer with the number only."}
     body = {"model": "tiny-chat", "messages": [question], "max_tokens": 16}
-    line = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions"
-    answer = json.loads(host.run(line, stdin=json.dumps(body)).stdout)
+    command = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions"
+    answer = json.loads(host.run(command, stdin=json.dumps(body)).stdout)
     return str(answer["choices"][0]["message"]["content"])
 
 
 def sampled(host: Host) -> list[str]:
-    """The text that the gate asks for, five times at a mild temperature."""
+    """Return the text that the gate asks for, five times at a mild temperature."""
     body = {"model": "tiny-chat", "prompt": PROMPT, "max_tokens": TOKENS, "temperature": MILD_TEMPERATURE}
-    line = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/completions"
-    answers = [json.loads(host.run(line, stdin=json.dumps(body)).stdout) for _ in range(5)]
+    command = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/completions"
+    answers = [json.loads(host.run(command, stdin=json.dumps(body)).stdout) for _ in range(5)]
     return [str(answer["choices"][0]["text"]) for answer in answers]
 
 
@@ -106,7 +107,8 @@ def test_a_first_deploy_whose_drafts_spoil_the_answers_is_refused(site: Site) ->
         assert "proved: sampled answers: " in run.output, run.output
         assert median(part_followed(text) for text in sampled(host)) > 0.7
         return
-    assert "refused: sampled answers: drafting (ngram) spoils all but greedy answers" in run.output, run.output
+    spoils = texts.DRAFTING_SPOILS.format(method="ngram")
+    assert f"refused: sampled answers: {spoils}" in run.output, run.output
     assert host.run("systemctl is-active rackwright-llm", check=False).stdout.strip() != "active"
 
 
@@ -139,8 +141,10 @@ def test_a_good_change_goes_through(site: Site) -> None:
 @on_builds_that_draft
 def test_drafts_are_counted_where_they_are_accepted(site: Site) -> None:
     run = rollout(site, engine={"speculative-config": NGRAM, "override-generation-config": '{"temperature": 0}'})
-    assert re.search(r"proved: accepted drafts: \d+ of \d+ draft tokens accepted", run.output), run.output
-    assert "proved: sampled answers: 100% of the text comes back" in run.output, run.output
+    proposed = texts.pattern(texts.DRAFT_TOKENS, proposed=r"\d+")
+    assert re.search(rf"proved: accepted drafts: \d+{proposed} accepted", run.output), run.output
+    comes_back = texts.TEXT_COMES_BACK.format(share="100%")
+    assert f"proved: sampled answers: {comes_back}" in run.output, run.output
     # N-grams of a model of 1.7 MB cost more than they win on two busy cores, and the gate says so.
     assert set(re.findall(r"refused: ([\w ]+): ", run.output)) <= {"speed"}, run.output
     assert [ask(host) for host in site.lab.hosts] == ["42", "42"]

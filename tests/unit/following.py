@@ -56,8 +56,8 @@ def with_key_fixed(options: Mapping[str, Any], path: KeyPath, move: Move) -> dic
     """Options without the key at `path`, and with what `move` puts in its stead, in the same place if it can be."""
     if move.path is not None and move.path[:-1] == path[:-1]:
         return _renamed(options, path, move)
-    left = _without(options, path)
-    return left if move.path is None else _with(left, move.path, move.value)
+    remaining = _without(options, path)
+    return remaining if move.path is None else _with(remaining, move.path, move.value)
 
 
 def _renamed(options: Mapping[str, Any], path: KeyPath, move: Move) -> dict[str, Any]:

@@ -31,13 +31,13 @@ TERABYTE = 10**12
 
 @cache
 def synthetic() -> Mapping[str, Any]:
-    """The machines of synthetic.yaml."""
+    """Return the machines of synthetic.yaml."""
     found: Mapping[str, Any] = load_yaml((FIXTURES / "synthetic.yaml").read_text())
     return found
 
 
 def gpu_output(machine: str = "b200", processes: str = "", **tags: str) -> str:
-    """What the section `gpus` prints on a machine of synthetic.yaml, or on the real `h200`.
+    """Print the section `gpus` of a machine of synthetic.yaml, or of the real `h200`.
 
     tags: further changes by path, with `__` for `/`, of GPU 0 alone. processes: lines after the GPUs' own.
     """
@@ -50,8 +50,8 @@ def gpu_output(machine: str = "b200", processes: str = "", **tags: str) -> str:
     for index in range(row["gpus"]):
         copy = ElementTree.fromstring(ElementTree.tostring(gpu))
         uuid = f"GPU-00000000-0000-0000-0000-{index + 1:012d}"
-        own = {path.replace("__", "/"): value for path, value in tags.items()} if index == 0 else {}
-        for path, value in {**row["tags"], "uuid": uuid, "minor_number": str(index), **own}.items():
+        overrides = {path.replace("__", "/"): value for path, value in tags.items()} if index == 0 else {}
+        for path, value in {**row["tags"], "uuid": uuid, "minor_number": str(index), **overrides}.items():
             _set(copy, path, value)
         root.append(copy)
         table.append(f"gpu {uuid}, {index}, {row['compute_cap']}")
@@ -89,12 +89,12 @@ def _b64(text: str) -> str:
 
 @cache
 def gpus(machine: str = "b200", **tags: str) -> SeenGpus:
-    """Parsed GPUs of a machine."""
+    """Return the parsed GPUs of a machine."""
     return parse(gpu_output(machine, **tags))
 
 
 def settings(**values: Any) -> HostSettings:
-    """A host's settings with one endpoint of gpt-oss."""
+    """Return a host's settings with one endpoint of gpt-oss."""
     model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
     return HostSettings.model_validate({"model": model, "allow_from": ["10.0.0.0/8"], **values})
 
@@ -111,7 +111,7 @@ DGX_B200 = {
 
 
 def machine(architecture: str = "x86_64", **values: str) -> SeenMachine:
-    """A healthy machine with Docker: values as the section `preflight` prints them."""
+    """Return a healthy machine with Docker: values as the section `preflight` prints them."""
     healthy = {
         "architecture": architecture,
         "init": "systemd",
@@ -132,8 +132,8 @@ def machine(architecture: str = "x86_64", **values: str) -> SeenMachine:
 
 
 def docker(**values: Any) -> SeenDocker:
-    """A host with Docker and the toolkit, all as it should be."""
-    seen = SeenDocker(
+    """Return a host with Docker and the toolkit, all as it should be."""
+    reading = SeenDocker(
         system=BOOKWORM,
         daemon="up",
         version=(28, 0, 1),
@@ -144,10 +144,10 @@ def docker(**values: Any) -> SeenDocker:
         info={"ServerVersion": "28.0.1", "DockerRootDir": "/var/lib/docker", "Runtimes": {"runc": {}, "nvidia": {}}},
         files={"/etc/docker/daemon.json": '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}'},
     )
-    return replace(seen, **values)
+    return replace(reading, **values)
 
 
 def case(**values: Any) -> Case:
-    """A healthy DGX B200."""
+    """Return a healthy DGX B200."""
     healthy = Case(settings(hardware=DGX_B200), machine(), gpus(), docker())
     return replace(healthy, **values)

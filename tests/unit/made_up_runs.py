@@ -17,17 +17,17 @@ REFUSED = (
 
 
 def recorded(name: str) -> list[Event]:
-    """A record that a rollout on lab hosts has left."""
+    """Return a record that a rollout on lab hosts has left."""
     return read_record(RECORDED / f"{name}.jsonl")
 
 
 def event(after: float, kind: str, /, **fields: object) -> Event:
-    """An event some seconds after the begin."""
+    """Make an event some seconds after the begin."""
     return {"time": (BEGIN + timedelta(seconds=after)).isoformat(timespec="milliseconds"), "kind": kind, **fields}
 
 
 def made_up(count: int, wave: int = 20, bad: int = 0, seed: int = 1) -> list[Event]:
-    """A whole rollout over `count` hosts; `bad` of them fail by a fault of their own."""
+    """Make a whole rollout over `count` hosts; `bad` of them fail by a fault of their own."""
     return sorted(_events(count, wave, bad, random.Random(seed)), key=lambda one: str(one["time"]))
 
 
@@ -82,14 +82,14 @@ def _switch(name: str, now: float, fails: bool, wave: int) -> Iterator[Event]:
     yield event(now + 6, "progress", host=name, job="switch-llm", phase="loading", text="switching to release b")
     yield event(now + 25, "job", **job, state="done")
     speed = 0.0081 + now / 1e6
-    seen = {
+    speed_fields = {
         "seen": f"{speed * 1000:.1f} ms a token",
         "figure": speed,
         "before": "7.9 ms a token",
         "figure_before": 0.0079,
     }
     yield event(now + 26, "row", host=name, row="a chat answer", mark="proved", seen="17 + 25 is answered with '42'")
-    yield event(now + 28, "row", host=name, row="speed", mark="proved", **seen)
+    yield event(now + 28, "row", host=name, row="speed", mark="proved", **speed_fields)
     if fails:
         yield event(now + 29, "row", host=name, row="a tool call", mark="refused", seen="no tool call came back")
         yield event(

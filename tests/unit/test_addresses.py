@@ -1,4 +1,4 @@
-"""Loopback is one question with one answer, whoever asks it: settings, status, the gate's row on strangers, names."""
+"""Loopback is one question with one answer for all callers: settings, status, the gate's row on listeners, names."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def test_loopback(address: str, loopback: bool) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1", "0.0.0.0"])
 def test_settings_ask_it(address: str) -> None:
-    own = EndpointSettings.model_validate(
+    endpoint = EndpointSettings.model_validate(
         {"model": {"repository": "a/b", "mount": "/config/models/b"}, "network": "host", "bind": address}
     )
-    assert own.is_local is is_loopback(address)
+    assert endpoint.is_local is is_loopback(address)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "[::1]", "[::ffff:127.0.0.2]", "0.0.0.0", "10.9.0.1"])
@@ -40,10 +40,10 @@ def test_the_row_on_strangers_asks_it(address: str) -> None:
 
 
 def test_a_name_that_leads_to_this_machine_is_no_address_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def told(*_: Any) -> list[Any]:
+    def resolved(*_: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in ("127.0.1.1", "10.0.0.7")]
 
-    monkeypatch.setattr(socket, "getaddrinfo", told)
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
     assert _resolved("gpu01.made.up") == "10.0.0.7"
 
 

@@ -20,7 +20,7 @@ from tests.unit.test_engine_profiles import settings_of
 
 @pytest.fixture(autouse=True)
 def no_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What somebody has measured in this folder would stand before everything else."""
+    """Hide measurements in this folder, which would come before everything else."""
     monkeypatch.setenv("RACKWRIGHT_RUNS", str(tmp_path))
 
 
@@ -62,7 +62,7 @@ ACCEPTED = (
 
 
 @pytest.mark.parametrize(
-    ("load", "advised", "said"),
+    ("load", "advised", "wanted_text"),
     [
         (Load(8191, 1), True, ADVICE),
         (
@@ -83,14 +83,14 @@ ACCEPTED = (
         ),
     ],
 )
-def test_the_text_of_a_card_s_advice_up_to_its_limit_and_beyond(load: Load, advised: bool, said: str) -> None:
+def test_the_text_of_a_card_s_advice_up_to_its_limit_and_beyond(load: Load, advised: bool, wanted_text: str) -> None:
     found = advise("B200", load)
     (one,) = [one for one in found if one.profile == "b200_eagle3_v2"]
     assert (one.advised, one.beyond, one.percent) == (advised, not advised, None)
     assert (found[0] is one) == advised
     assert one.reasons == (
         f"its speed was not measured on this GPU; settings from {CARD}",
-        f"{said} [{CARD}]",
+        f"{wanted_text} [{CARD}]",
         ACCEPTED,
     )
 
@@ -146,7 +146,7 @@ def test_every_figure_and_profile_of_the_data_exists() -> None:
 def test_the_limits_of_a_row_are_those_of_its_profile(row: dict[str, Any]) -> None:
     settings = settings_of(row["name"])
     plan, model = plan_of(settings.all_endpoints["llm"]), settings.model
-    contexts = {known["repository"]: known["context"] for known in table("models")}
+    contexts = {entry["repository"]: entry["context"] for entry in table("models")}
     assert model is not None
     assert row.get("serves", "openai/gpt-oss-120b") == model.repository
     assert row.get("concurrency") == plan.value("batch")
@@ -244,7 +244,11 @@ def test_the_text_of_explain_has_default_versions_and_source(capsys: pytest.Capt
 
 def test_explain_shows_every_place_that_a_name_has(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "max_batch_size"]) == 0
-    heads = [line for line in capsys.readouterr().out.splitlines() if line and not line.startswith(" ")]
+    heads = [
+        output_line
+        for output_line in capsys.readouterr().out.splitlines()
+        if output_line and not output_line.startswith(" ")
+    ]
     paths = ("max_batch_size", "cuda_graph_config.max_batch_size", "encoder_cuda_graph_config.max_batch_size")
     assert heads == [f"{path} (TensorRT-LLM)" for path in paths]
 
@@ -253,13 +257,13 @@ def test_explain_shows_every_place_that_a_name_has(capsys: pytest.CaptureFixture
 def test_explain_says_what_every_known_key_of_the_other_engines_does(
     engine: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    keys = {".".join(path) for line in lines(engine).values() for path in line.all_keys()}
+    keys = {".".join(path) for version_line in lines(engine).values() for path in version_line.all_keys()}
     spoken = {key.removeprefix("no-") for key in table(f"{engine}/keys")}
     assert spoken <= keys
     assert main(["explain", "tool-call-parser"]) == 0
-    said = capsys.readouterr().out
-    assert "  default: null\n" in said
-    assert "  source: sglang/srt/server_args.py of" in said
+    output = capsys.readouterr().out
+    assert "  default: null\n" in output
+    assert "  source: sglang/srt/server_args.py of" in output
 
 
 PUBLISHED = [load_yaml(path.read_text()) for path in (ROOT / "tests" / "fixtures" / "engine-yaml").glob("*.yaml")]
@@ -277,21 +281,23 @@ def test_explain_says_all_of_every_key_that_is_published_or_shipped(
     key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", key]) == 0
-    head, does, *rest = capsys.readouterr().out.splitlines()
+    head, does, *remaining = capsys.readouterr().out.splitlines()
     assert head.startswith(f"{key.removeprefix('no-')} (")
     assert not does.startswith("  type:"), "what the key does is not said"
     for label in ("type", "default", "versions", "source"):
-        assert any(line.startswith(f"  {label}: ") for line in rest)
+        assert any(row.startswith(f"  {label}: ") for row in remaining)
 
 
 def test_the_text_of_explain_says_which_version_takes_which_value(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "speculative_config.decoding_type"]) == 0
-    (values,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  values: ")]
-    told = values.removeprefix("  values: ").split("; ")
-    assert "DraftTarget from 1.0.0 on, gone in 1.3.0rc4" in told
-    assert "Draft_Target from 1.3.0rc4 on" in told
-    assert "Eagle3 from 1.3.0rc1 on (not sure for 1.3.0rc1)" in told
-    assert not any(one.startswith("Eagle ") for one in told), "every version takes it"
+    (values,) = [
+        output_line for output_line in capsys.readouterr().out.splitlines() if output_line.startswith("  values: ")
+    ]
+    entries = values.removeprefix("  values: ").split("; ")
+    assert "DraftTarget from 1.0.0 on, gone in 1.3.0rc4" in entries
+    assert "Draft_Target from 1.3.0rc4 on" in entries
+    assert "Eagle3 from 1.3.0rc1 on (not sure for 1.3.0rc1)" in entries
+    assert not any(one.startswith("Eagle ") for one in entries), "every version takes it"
 
 
 @pytest.mark.parametrize("name", ["tp_size", "--tp_size", "engine.tensor_parallel_size"])

@@ -27,8 +27,8 @@ def cell(rate: float, failed: int = 0, marks: tuple[str, ...] = ()) -> Measured:
     return Measured(rows, 10240 / rate, input_tokens=1024.0, failed=failed, marks=marks)
 
 
-def told(release: str, **more: Any) -> dict[str, Any]:
-    """What a run says of its conditions."""
+def condition_event(release: str, **more: Any) -> dict[str, Any]:
+    """Make the event by which a run records its conditions."""
     return {
         "time": "2026-11-23T10:00:00.000+00:00",
         "kind": "measuring",
@@ -56,12 +56,12 @@ def events(conditions: list[dict[str, Any]], **cells: Measured) -> list[dict[str
     return [begin, *conditions, *rows, {"kind": "end", "text": "done"}]
 
 
-def kept(site: Path, run: str, found: list[dict[str, Any]]) -> None:
+def write_record(site: Path, run: str, found: list[dict[str, Any]]) -> None:
     (site / "runs").mkdir(exist_ok=True)
     (site / "runs" / f"{run}.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in found))
 
 
-def said(capsys: pytest.CaptureFixture[str], site: Path, *words: str) -> list[str]:
+def advice_lines(capsys: pytest.CaptureFixture[str], site: Path, *words: str) -> list[str]:
     assert main([*ASKED, "--site", str(site), *words]) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -69,9 +69,13 @@ def said(capsys: pytest.CaptureFixture[str], site: Path, *words: str) -> list[st
 def test_own_runs_stand_first_with_date_release_and_hardware_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept(tmp_path, "20261123-100000-bench", events([told("a" * 64)], random__high=cell(390.66)))
-    kept(tmp_path, "20261123-110000-bench", events([told("b" * 64, drafting="eagle3")], random__high=cell(480)))
-    out = said(capsys, tmp_path)
+    write_record(tmp_path, "20261123-100000-bench", events([condition_event("a" * 64)], random__high=cell(390.66)))
+    write_record(
+        tmp_path,
+        "20261123-110000-bench",
+        events([condition_event("b" * 64, drafting="eagle3")], random__high=cell(480)),
+    )
+    out = advice_lines(capsys, tmp_path)
     assert out[:4] == [
         "measured by this site, the newest run of each release:",
         "1. llm on gpu-03 with eagle3, release bbbbbbbbbbbb (1 GPU): 480.0 tokens/s",
@@ -86,11 +90,13 @@ def test_own_runs_stand_first_with_date_release_and_hardware_text(
 
 
 def test_without_runs_of_its_own_a_site_gets_what_it_got(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, tmp_path)[0].startswith("1. rtx_pro_6000_vllm (1 GPU): 100 %")
+    assert advice_lines(capsys, tmp_path)[0].startswith("1. rtx_pro_6000_vllm (1 GPU): 100 %")
 
 
 def test_a_record_that_is_damaged_is_left_out_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept(tmp_path, "20261123-100000-bench", [{"kind": "begin", "purpose": "bench"}, {"kind": "cell", "measured": {}}])
+    write_record(
+        tmp_path, "20261123-100000-bench", [{"kind": "begin", "purpose": "bench"}, {"kind": "cell", "measured": {}}]
+    )
     assert main([*ASKED, "--site", str(tmp_path)]) == 0
     assert "20261123-100000-bench is damaged" in capsys.readouterr().err
 
@@ -98,7 +104,11 @@ def test_a_record_that_is_damaged_is_left_out_by_name(tmp_path: Path, capsys: py
 def test_a_gpu_without_a_profile_is_ranked_by_own_runs_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept(tmp_path, "20261123-100000-bench", events([told("c", gpus=["NVIDIA H100 80GB HBM3"])], random__high=cell(9)))
+    write_record(
+        tmp_path,
+        "20261123-100000-bench",
+        events([condition_event("c", gpus=["NVIDIA H100 80GB HBM3"])], random__high=cell(9)),
+    )
     words = ["advise", "--gpu", "H100", "--context", "1k", "--concurrency", "32", "--site", str(tmp_path)]
     assert main(words) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
@@ -109,12 +119,14 @@ def figures(*conditions: dict[str, Any], run: str = "20261123-100000-bench", **c
 
 
 def test_cells_that_failed_or_wait_for_a_rate_rank_nothing() -> None:
-    found = figures(told("a"), x__high=cell(5, failed=1), x__bursts=cell(5), x__low=cell(7, marks=("too hot",)))
+    found = figures(
+        condition_event("a"), x__high=cell(5, failed=1), x__bursts=cell(5), x__low=cell(7, marks=("too hot",))
+    )
     assert [(one.cell, one.rate, one.marks) for one in found] == [("x.low", 7.0, ("too hot",))]
 
 
 def test_each_variant_of_a_comparison_has_its_own_release() -> None:
-    base, draft = told("a", variant="baseline"), told("b", variant="eagle3", drafting="eagle3")
+    base, draft = condition_event("a", variant="baseline"), condition_event("b", variant="eagle3", drafting="eagle3")
     both = {"baseline:x__high": cell(100), "eagle3:x__high": cell(120)}
     found = list(figures_of(bench_of("r", events([base, draft, base], **both))))
     assert [(one.variant, one.release, one.drafting) for one in found] == [
@@ -129,15 +141,15 @@ def ranked(found: list[OwnFigure], concurrency: int) -> list[tuple[str, float]]:
 
 def test_the_nearest_load_comes_before_the_fastest_figure() -> None:
     found = [
-        *figures(told("a"), x__high=cell(900)),
-        *figures(told("b"), x__low=cell(80)),
-        *figures(told("c"), x__low=cell(90)),
+        *figures(condition_event("a"), x__high=cell(900)),
+        *figures(condition_event("b"), x__low=cell(80)),
+        *figures(condition_event("c"), x__low=cell(90)),
     ]
     assert ranked(found, 1) == [("c", 90.0), ("b", 80.0), ("a", 900.0)]
     assert [one.is_far for one in own_advice("RTX PRO 6000", Load(1024, 1), found)] == [False, False, True]
 
 
 def test_the_newest_run_of_a_cell_counts() -> None:
-    again = figures(told("a"), run="20261124-100000-bench", x__high=cell(50))
-    assert ranked([*again, *figures(told("a"), x__high=cell(900))], 32) == [("a", 50.0)]
+    again = figures(condition_event("a"), run="20261124-100000-bench", x__high=cell(50))
+    assert ranked([*again, *figures(condition_event("a"), x__high=cell(900))], 32) == [("a", 50.0)]
     assert own_advice("B200", Load(1024, 32), again) == []

@@ -37,7 +37,7 @@ def test_engines_of_both_ends_say_the_same(engine: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "known"),
+    ("text", "answered"),
     [
         ("", (False, False, False)),
         ("\n\nanswer 000 http://docker/version", (False, False, False)),
@@ -47,9 +47,9 @@ def test_engines_of_both_ends_say_the_same(engine: str) -> None:
         ("{}\n\nanswer 200 http://docker/info\n\nanswer 000 http://docker/images/json", (True, False, False)),
     ],
 )
-def test_what_docker_does_not_answer_is_unknown_and_never_nothing(text: str, known: tuple[bool, ...]) -> None:
+def test_what_docker_does_not_answer_is_unknown_and_never_nothing(text: str, answered: tuple[bool, ...]) -> None:
     found = parse_answers("", text)
-    assert tuple(part is not None for part in (found.info, found.containers, found.images)) == known
+    assert tuple(part is not None for part in (found.info, found.containers, found.images)) == answered
 
 
 @pytest.mark.parametrize("body", ["", "{", "{}", "null", '"[]"'])
@@ -100,10 +100,10 @@ class Engine:
     socket: Path
     answers: dict[str, str]
     refuses: bool = False
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def answer(self, path: str) -> tuple[int, str]:
-        self.asked.append(path)
+        self.requests.append(path)
         bare = path.removeprefix("/v1.41")
         if self.refuses and path == bare != "/version":
             return 400, '{"message":"a version is needed"}'
@@ -113,7 +113,7 @@ class Engine:
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
     lines = ENGINES["20.10"].split("\n")
-    paths = [line.split("http://docker")[1] for line in lines if line.startswith("answer ")]
+    paths = [row.split("http://docker")[1] for row in lines if row.startswith("answer ")]
     engine = Engine(tmp_path / "docker.sock", dict(zip(paths, lines[::3], strict=False)))
 
     class Handler(BaseHTTPRequestHandler):
@@ -149,12 +149,12 @@ while part := line.recv(65536):
 
 
 def ask(engine: Engine, folder: Path, up: bool = True, curl: bool = True) -> str:
-    """What the reading prints of Docker, by curl or by Docker's own client."""
+    """Run the reading of Docker, by curl or by Docker's own client, and return its output."""
     client = folder / "docker"
     client.write_text(DIAL.format(socket=str(engine.socket)))
     client.chmod(0o755)
-    known = f"have() {{ {'true' if curl else 'false'}; }}\nis_active() {{ {'true' if up else 'false'}; }}\n"
-    script = known + host_script("engine_ask", reading_socket=str(engine.socket)) + host_script("engine_read")
+    stubs = f"have() {{ {'true' if curl else 'false'}; }}\nis_active() {{ {'true' if up else 'false'}; }}\n"
+    script = stubs + host_script("engine_ask", reading_socket=str(engine.socket)) + host_script("engine_read")
     path = {"PATH": f"{folder}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", script], env=path, capture_output=True, text=True, check=True)
     return done.stdout
@@ -164,7 +164,7 @@ def ask(engine: Engine, folder: Path, up: bool = True, curl: bool = True) -> str
 def test_docker_is_asked_once_for_all(engine: Engine, tmp_path: Path, curl: bool) -> None:
     printed = ask(engine, tmp_path, curl=curl)
     assert parse_answers("", printed) == parse_answers("", ENGINES["20.10"])
-    assert engine.asked == ["/version", "/info", "/containers/json?all=1", "/images/json"]
+    assert engine.requests == ["/version", "/info", "/containers/json?all=1", "/images/json"]
 
 
 @pytest.mark.parametrize("curl", [True, False])
@@ -172,17 +172,17 @@ def test_an_engine_that_wants_a_version_gets_its_own(engine: Engine, tmp_path: P
     engine.refuses = True
     found = parse_answers("", ask(engine, tmp_path, curl=curl))
     assert found == parse_answers("", ENGINES["20.10"])
-    assert engine.asked[-3:] == ["/v1.41/info", "/v1.41/containers/json?all=1", "/v1.41/images/json"]
+    assert engine.requests[-3:] == ["/v1.41/info", "/v1.41/containers/json?all=1", "/v1.41/images/json"]
 
 
 def test_a_stopped_dockerd_is_not_asked_since_that_would_start_it(engine: Engine, tmp_path: Path) -> None:
     assert ask(engine, tmp_path, up=False).strip() == ""
-    assert engine.asked == []
+    assert engine.requests == []
 
 
 @pytest.mark.parametrize("curl", [True, False])
 def test_a_dockerd_that_does_not_answer_is_unknown(engine: Engine, tmp_path: Path, curl: bool) -> None:
-    engine.socket = tmp_path / "nobody.sock"
+    engine.socket = tmp_path / "absent.sock"
     found = parse_answers("", ask(engine, tmp_path, curl=curl))
     assert (found.info, found.containers, found.images) == (None, None, None)
 

@@ -166,11 +166,11 @@ def test_a_key_of_any_shape_at_any_place_is_taken_or_refused_in_one_line(path: s
     assert bool(problems) == (host is None)
     lines = str(InvalidSettingsError(problems, "x")).splitlines()[1:-1] if problems else []
     assert len(lines) <= len(problems)
-    assert all(len(line) < 1000 for line in lines)
+    assert all(len(row) < 1000 for row in lines)
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"endpoints": {"a": {"[x]": 1}}}, "endpoints.a.'[x]': unknown key"),
         ({"gate": {"[x]": 1}}, "gate.'[x]': unknown key: gate takes level, commit_deadline"),
@@ -181,6 +181,6 @@ def test_a_key_of_any_shape_at_any_place_is_taken_or_refused_in_one_line(path: s
         ({"allow_from": ["10.0.0.0/99"]}, "allow_from[0]: must be a network such as 10.0.0.0/8, not '10.0.0.0/99'"),
     ],
 )
-def test_an_odd_key_is_named_as_it_was_written(values: dict[str, Any], told: str) -> None:
+def test_an_odd_key_is_named_as_it_was_written(values: dict[str, Any], message: str) -> None:
     _, problems = validate("h", values, {})
-    assert told in str(InvalidSettingsError(problems, "x"))
+    assert message in str(InvalidSettingsError(problems, "x"))

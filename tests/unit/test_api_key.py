@@ -1,4 +1,4 @@
-"""An endpoint's own key: where each engine takes one, where it lies on a host, and what of it is seen by others."""
+"""An endpoint's own key: where each engine takes one, where a host stores it, and what of it others see."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ IMAGES = {
 }
 
 
-def settings(kind: str = "vllm", key: Secret | None = KEY, **own: Any) -> EndpointSettings:
+def settings(kind: str = "vllm", key: Secret | None = KEY, **more: Any) -> EndpointSettings:
     model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/m"}
-    values = {"engine_kind": kind, "image": IMAGES[kind], "model": model, "engine": {"stream-interval": 4}, **own}
+    values = {"engine_kind": kind, "image": IMAGES[kind], "model": model, "engine": {"stream-interval": 4}, **more}
     return HostSettings.model_validate({**values, **({"api_key": key} if key else {})}).all_endpoints["llm"]
 
 
-def release(own: EndpointSettings) -> Release:
-    spec = endpoint_spec("llm", own, "/srv/encodings", RESOLVED, _added(own, Hardware()))
-    return build_release(spec, own, NOWHERE)
+def release(endpoint: EndpointSettings) -> Release:
+    spec = endpoint_spec("llm", endpoint, "/srv/encodings", RESOLVED, _added(endpoint, Hardware()))
+    return build_release(spec, endpoint, NOWHERE)
 
 
 # -- what each engine takes
@@ -77,7 +77,7 @@ def test_without_a_key_nothing_of_it_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "said"),
+    ("endpoint", "message"),
     [
         (settings("tensorrt-llm"), "trtllm-serve has no API key, in no version: give no key, keep `allow_from` narrow"),
         (settings("sglang", image="lmsysorg/sglang:v0.5.2"), "reads a key from a file from 0.5.3 on, not in 0.5.2"),
@@ -86,15 +86,15 @@ def test_without_a_key_nothing_of_it_is_said() -> None:
         (settings("sglang", engine={"tokenizer-worker-num": 2}), "start only without a key"),
     ],
 )
-def test_where_a_key_cannot_be_kept_it_is_refused(own: EndpointSettings, said: str) -> None:
-    [found] = check_api_key(own)
-    assert said in found.sentence
+def test_where_a_key_cannot_be_kept_it_is_refused(endpoint: EndpointSettings, message: str) -> None:
+    [found] = check_api_key(endpoint)
+    assert message in found.sentence
     assert found.code == "RW0323"
 
 
-@pytest.mark.parametrize("own", [settings(), settings("sglang"), settings("tensorrt-llm", key=None)])
-def test_where_it_can_nothing_is_said(own: EndpointSettings) -> None:
-    assert list(check_api_key(own)) == []
+@pytest.mark.parametrize("endpoint", [settings(), settings("sglang"), settings("tensorrt-llm", key=None)])
+def test_where_it_can_nothing_is_said(endpoint: EndpointSettings) -> None:
+    assert list(check_api_key(endpoint)) == []
 
 
 def test_every_engine_has_its_row_with_a_source() -> None:
@@ -116,25 +116,25 @@ def test_every_engine_has_its_row_with_a_source() -> None:
     ],
 )
 def test_versions_that_write_the_key_into_their_log_are_kept_from_it(kind: str, image: str, quiet: str | None) -> None:
-    own = settings(kind, image=image)
-    made = release(own)
+    endpoint = settings(kind, image=image)
+    made = release(endpoint)
     variables = [name for name in made.spec.environment if name.endswith("LOGGING_CONFIG_PATH")]
     assert bool(variables) == ("logging.json" in made.files) == (quiet is not None)
-    assert quiet is None or quiet in quiet_loggers(own)
+    assert quiet is None or quiet in quiet_loggers(endpoint)
 
 
-@pytest.mark.parametrize(("kind", "said"), [("vllm", "vllm.engine"), ("sglang", "sglang.srt.managers")])
-def test_only_those_loggers_are_quiet(kind: str, said: str) -> None:
+@pytest.mark.parametrize(("kind", "logger"), [("vllm", "vllm.engine"), ("sglang", "sglang.srt.managers")])
+def test_only_those_loggers_are_quiet(kind: str, logger: str) -> None:
     file = json.loads(release(settings(kind)).files["logging.json"])
     script = (
         "import json, logging, logging.config, sys\n"
         "logging.config.dictConfig(json.loads(sys.argv[1]))\n"
         "for name in sys.argv[2:]: logging.getLogger(name).info('said by %s', name)\n"
     )
-    words = ["python3", "-c", script, json.dumps(file), said, *quiet_loggers(settings(kind))]
-    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    assert f"said by {said}" in told
-    assert len(told.splitlines()) == 1
+    words = ["python3", "-c", script, json.dumps(file), logger, *quiet_loggers(settings(kind))]
+    output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert f"said by {logger}" in output
+    assert len(output.splitlines()) == 1
 
 
 # -- the file that is made at each start
@@ -153,8 +153,8 @@ def start(made: Release, home: Path, key: str) -> subprocess.CompletedProcess[st
         (tools / name).write_text("#!/bin/sh\n")
         (tools / name).chmod(0o755)
     script = made.files["before-start"].replace(HOME, str(home))
-    own = {"PATH": f"{tools}:/usr/bin:/bin", "GPUS": "GPU-1", "BINDING": bound.hash, "KEY": key}
-    return subprocess.run(["sh", "-xc", script], env=own, capture_output=True, text=True, check=False)
+    environment = {"PATH": f"{tools}:/usr/bin:/bin", "GPUS": "GPU-1", "BINDING": bound.hash, "KEY": key}
+    return subprocess.run(["sh", "-xc", script], env=environment, capture_output=True, text=True, check=False)
 
 
 def put_key(home: Path, key: Secret) -> str:
@@ -189,11 +189,11 @@ def test_no_start_without_the_key(tmp_path: Path, text: str | None) -> None:
 def test_an_older_template_of_the_site_is_refused_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "before-start.j2").write_text("#!/bin/sh\nexit 0\n")
-    own = settings()
-    spec = endpoint_spec("llm", own, "/srv/encodings", RESOLVED, _added(own, Hardware()))
+    endpoint = settings()
+    spec = endpoint_spec("llm", endpoint, "/srv/encodings", RESOLVED, _added(endpoint, Hardware()))
     with pytest.raises(SettingsError, match=r"api_key.*rackwright init --update"):
-        build_release(spec, own, tmp_path)
-    build_release(replace(spec, key_option=""), own, tmp_path)
+        build_release(spec, endpoint, tmp_path)
+    build_release(replace(spec, key_option=""), endpoint, tmp_path)
 
 
 # -- the key's file on the host
@@ -239,10 +239,10 @@ def test_a_commit_leaves_the_proven_binding_s_key_alone(tmp_path: Path) -> None:
     for key in (KEY, OTHER):
         put_key(tmp_path, key)
     (tmp_path / "keyed").mkdir()
-    for digest, left in ((key_digest(OTHER), [key_digest(OTHER)]), ("", None)):
+    for digest, remaining in ((key_digest(OTHER), [key_digest(OTHER)]), ("", None)):
         bound = Binding(("GPU-1",), digest)
         script = durable_script("commit", home=str(tmp_path), release_hash="a", binding=bound.text, keep=2)
         subprocess.run(["sh", "-c", script], check=True)
-        there = [file.name for file in (tmp_path / "keys").iterdir()] if (tmp_path / "keys").exists() else None
-        assert there == left
+        present = [file.name for file in (tmp_path / "keys").iterdir()] if (tmp_path / "keys").exists() else None
+        assert present == remaining
     assert not (tmp_path / "keyed").exists()

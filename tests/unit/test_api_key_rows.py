@@ -77,12 +77,12 @@ def ran(row: Question) -> subprocess.CompletedProcess[str]:
 
 
 def with_login(home: str, row: Question) -> Question:
-    """A row as hosts ask it, but for the look at who listens (test_listener.py)."""
+    """Return a row as hosts ask it, but without the check of the listener (test_listener.py)."""
     return replace(row, script=login_script(home) + row.script)
 
 
 def bound(home: Path, *keys: Any) -> Path:
-    """An endpoint's folder whose binding names the first of these keys."""
+    """Make an endpoint's folder whose binding names the first of these keys."""
     for key in keys:
         put_key(home, key)
     (home / "binding").write_text(Binding(("GPU-1",), key_digest(keys[0])).text)
@@ -134,24 +134,28 @@ def with_key(rows: Any) -> list[str]:
 
 
 def test_all_rows_of_a_keyed_release_carry_it() -> None:
-    own = settings(gate={"level": "full"})
-    made, binding = release(own), Binding(("GPU-1",), key_digest(KEY))
-    names = [row.name for row in questions(made, binding, own)]
+    endpoint = settings(gate={"level": "full"})
+    made, binding = release(endpoint), Binding(("GPU-1",), key_digest(KEY))
+    names = [row.name for row in questions(made, binding, endpoint)]
     assert "its key is asked for" in names
-    assert with_key(questions(made, binding, own)) == ["the model's name", "a chat answer"]
-    after = questions_after(made, own)
+    assert with_key(questions(made, binding, endpoint)) == ["the model's name", "a chat answer"]
+    after = questions_after(made, endpoint)
     assert with_key(after) == [row.name for row in after if "curl" in row.script]
     assert {"speed", "streaming", "no repeated token"} <= set(with_key(after))
     assert with_key(tried_of("llm", made.hash, made.facts, binding).questions) == ["the model's name", "a chat answer"]
-    assert with_key(bake_rows("llm", made.hash, made.facts, own)) == ["engine steps"]
+    assert with_key(bake_rows("llm", made.hash, made.facts, endpoint)) == ["engine steps"]
     serving = SeenEndpoint(active="active", health=200, spec=made.facts)
     assert with_key(questions_before(settings(key=None, gate={"level": "full"}), serving))
 
 
 def test_without_a_key_no_row_speaks_of_one() -> None:
-    own = settings(key=None, gate={"level": "full"})
-    made, binding = release(own), Binding(("GPU-1",))
-    rows = (*questions(made, binding, own), *questions_after(made, own), *bake_rows("llm", "x", made.facts, own))
+    endpoint = settings(key=None, gate={"level": "full"})
+    made, binding = release(endpoint), Binding(("GPU-1",))
+    rows = (
+        *questions(made, binding, endpoint),
+        *questions_after(made, endpoint),
+        *bake_rows("llm", "x", made.facts, endpoint),
+    )
     assert with_key(rows) == []
     assert "its key is asked for" not in [row.name for row in rows]
 
@@ -160,7 +164,7 @@ def test_without_a_key_no_row_speaks_of_one() -> None:
 
 
 def counted(tmp_path: Path, files: dict[str, str], limit: int = 32768) -> Any:
-    """The row's verdict on a host whose control group has these files."""
+    """Return the row's verdict on a host whose control group has these files."""
     group = tmp_path / "sys" / "fs" / "cgroup" / "docker"
     group.mkdir(parents=True)
     for name, text in files.items():
@@ -178,7 +182,7 @@ def counted(tmp_path: Path, files: dict[str, str], limit: int = 32768) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("files", "passed", "seen"),
+    ("files", "passed", "observed"),
     [
         ({"pids.max": "32768", "pids.peak": "812", "pids.current": "700"}, True, "812 at most of 32768"),
         ({"pids.max": "32768", "pids.current": "700"}, True, "700 at most of 32768"),
@@ -191,10 +195,10 @@ def counted(tmp_path: Path, files: dict[str, str], limit: int = 32768) -> Any:
     ],
 )
 def test_the_peak_of_threads_is_told_against_the_limit(
-    tmp_path: Path, files: dict[str, str], passed: bool, seen: str
+    tmp_path: Path, files: dict[str, str], passed: bool, observed: str
 ) -> None:
     verdict = counted(tmp_path, files)
-    assert (verdict.passed, verdict.measured, verdict.text) == (passed, True, seen)
+    assert (verdict.passed, verdict.measured, verdict.text) == (passed, True, observed)
 
 
 def test_a_host_without_such_a_group_is_not_measured(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_what_is_no_key_has_none(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_a_file_with_any_other_key_is_not_taken(tmp_path: Path, file: str, pinned: str, taken: bool) -> None:
-    """apt would trust every key in the file."""
+    """Every key in the file would be trusted by apt."""
     key = tmp_path / "key"
     key.write_text((KEYS / f"{file}.asc").read_text())
     done = sh('only_pinned "$1" https://x/gpg "$2"', tmp_path, str(key), pinned)
@@ -66,20 +66,20 @@ def test_a_file_with_any_other_key_is_not_taken(tmp_path: Path, file: str, pinne
 
 def test_no_repository_is_added_by_a_key_that_is_not_pinned(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
-    told = tmp_path / "told"
+    call_file = tmp_path / "curl-calls"
     (tmp_path / "bin" / "curl").write_text(
-        f'#!/bin/sh\necho "$@" >{told}\nwhile [ "$1" != -o ]; do shift; done\ncp {KEYS}/apt-key-rsa3072.asc "$2"\n'
+        f'#!/bin/sh\necho "$@" >{call_file}\nwhile [ "$1" != -o ]; do shift; done\ncp {KEYS}/apt-key-rsa3072.asc "$2"\n'
     )
     (tmp_path / "bin" / "curl").chmod(0o755)
     add = f"PATH={tmp_path}/bin:$PATH\nrefresh_one() {{ :; }}\nadd_repository docker https://x/gpg 'deb x' \"$1\""
     assert sh(add, tmp_path, ED).returncode == 1
-    kept = tmp_path / "etc" / "apt"
-    assert not (kept / "sources.list.d").exists()
-    assert list((kept / "keyrings").iterdir()) == []
-    assert "--proto =https --proto-redir =https" in told.read_text()
-    (kept / "sources.list.d").mkdir()
+    apt_folder = tmp_path / "etc" / "apt"
+    assert not (apt_folder / "sources.list.d").exists()
+    assert list((apt_folder / "keyrings").iterdir()) == []
+    assert "--proto =https --proto-redir =https" in call_file.read_text()
+    (apt_folder / "sources.list.d").mkdir()
     assert sh(add, tmp_path, RSA).returncode == 0
-    assert (kept / "sources.list.d" / "rackwright-docker.list").read_text() == "deb x\n"
+    assert (apt_folder / "sources.list.d" / "rackwright-docker.list").read_text() == "deb x\n"
 
 
 @pytest.mark.parametrize(

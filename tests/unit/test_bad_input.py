@@ -1,4 +1,4 @@
-"""Whatever lies in group_vars: one line with file and key for each mistake, no traceback, and no long wait."""
+"""Any content of group_vars: one line with file and key for each mistake, no traceback, and no long wait."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECONDS = 5
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site with one host in one group."""
+    """Make a site with one host in one group."""
     for name in ("inventory", "group_vars"):
         (tmp_path / name).mkdir()
     (tmp_path / "deploy.py").touch()
@@ -44,7 +44,7 @@ def write_inventory(site: Path, groups: str) -> None:
 
 
 def refusal(site: Path) -> str:
-    """What is said of a site that is refused, in time."""
+    """Return the refusal of a site, within a time limit."""
     began = time.process_time()
     with pytest.raises(SettingsError) as raised:
         load_inventory(str(site / "inventory/x.py"))
@@ -145,18 +145,18 @@ VALUES = {
 """A line of group_vars/all.yml, and what is said of it."""
 
 
-@pytest.mark.parametrize("line", VALUES, ids=lambda line: line[:40])
-def test_a_wrong_value_is_one_line_with_file_and_key(site: Path, line: str) -> None:
-    own = line.startswith("model: ")
-    (site / "group_vars/all.yml").write_text(f"{'' if own else MODEL}{line}\n")
-    told = refusal(site)
-    assert VALUES[line] in told, told
-    assert f"group_vars/all.yml:{1 if own else 2}: " in told, told
-    assert len(told.splitlines()) == 3, told
+@pytest.mark.parametrize("entry", VALUES, ids=lambda entry: entry[:40])
+def test_a_wrong_value_is_one_line_with_file_and_key(site: Path, entry: str) -> None:
+    replaces_model = entry.startswith("model: ")
+    (site / "group_vars/all.yml").write_text(f"{'' if replaces_model else MODEL}{entry}\n")
+    message = refusal(site)
+    assert VALUES[entry] in message, message
+    assert f"group_vars/all.yml:{1 if replaces_model else 2}: " in message, message
+    assert len(message.splitlines()) == 3, message
 
 
 @pytest.mark.parametrize(
-    "line",
+    "entry",
     [
         "port: 8010",
         "rollout: {max_unavailable: 10%, error_budget: 0}",
@@ -171,31 +171,31 @@ def test_a_wrong_value_is_one_line_with_file_and_key(site: Path, line: str) -> N
         "docker: {daemon: {max-concurrent-downloads: 8}}",
     ],
 )
-def test_a_right_value_is_none_of_them(site: Path, line: str) -> None:
-    (site / "group_vars/all.yml").write_text(f"{MODEL}{line}\n")
+def test_a_right_value_is_none_of_them(site: Path, entry: str) -> None:
+    (site / "group_vars/all.yml").write_text(f"{MODEL}{entry}\n")
     assert load_inventory(str(site / "inventory/x.py"))
 
 
-def laid_down(place: Path, what: str) -> None:
+def laid_down(path: Path, what: str) -> None:
     match what:
         case "a link to nothing":
-            place.symlink_to("nowhere.yml")
+            path.symlink_to("nowhere.yml")
         case "a link to itself":
-            place.symlink_to(place.name)
+            path.symlink_to(path.name)
         case "a pipe":
-            os.mkfifo(place)
+            os.mkfifo(path)
         case "a folder":
-            place.mkdir()
+            path.mkdir()
         case "Latin-1":
-            place.write_bytes("endpoint_name: grün\n".encode("latin-1"))
+            path.write_bytes("endpoint_name: grün\n".encode("latin-1"))
         case "a NUL":
-            place.write_bytes(b"endpoint_name: 'a\0b'\n")
+            path.write_bytes(b"endpoint_name: 'a\0b'\n")
         case "not mine to read":
-            place.symlink_to("/proc/1/mem")
+            path.symlink_to("/proc/1/mem")
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "message"),
     [
         ("a link to nothing", "is a link to nowhere.yml, which does not exist"),
         ("a pipe", "is not a file"),
@@ -205,11 +205,11 @@ def laid_down(place: Path, what: str) -> None:
         ("not mine to read", "cannot be read"),
     ],
 )
-def test_a_file_that_is_none_is_named(site: Path, what: str, told: str) -> None:
+def test_a_file_that_is_none_is_named(site: Path, what: str, message: str) -> None:
     laid_down(site / "group_vars/rack.yml", what)
-    said = refusal(site)
-    assert "group_vars/rack.yml" in said, said
-    assert told in said, said
+    refused = refusal(site)
+    assert "group_vars/rack.yml" in refused, refused
+    assert message in refused, refused
 
 
 BAD_FILES = {
@@ -297,9 +297,9 @@ def test_what_would_take_for_ever_is_refused_at_once(site: Path, name: str) -> N
 @pytest.mark.parametrize("name", ["gpu 01", "../x", "-oProxyCommand=x", "gpu\n01", "", "a/b", "gpu01;id"])
 def test_a_name_that_is_no_hosts_is_refused(site: Path, name: str) -> None:
     write_inventory(site, repr({"rack": [name]}))
-    told = refusal(site)
-    assert "inventory/x.py" in told, told
-    assert "is not a host's name" in told, told
+    message = refusal(site)
+    assert "inventory/x.py" in message, message
+    assert "is not a host's name" in message, message
 
 
 @pytest.mark.parametrize("name", ["-oProxyCommand=x", "a b", ""])
@@ -343,16 +343,16 @@ def test_an_inventory_without_hosts_says_so(
     site: Path, verb: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (site / "inventory" / name).write_text(EMPTY[name])
-    told = told_by(verb, site, name, capsys)
-    assert f"RW0225: {site}/inventory/{name} names no hosts; next: " in told, told
+    output = told_by(verb, site, name, capsys)
+    assert f"RW0225: {site}/inventory/{name} names no hosts; next: " in output, output
 
 
 @pytest.mark.parametrize("name", ["x.py", "hosts.ini", "hosts.yml"])
 def test_an_inventory_that_is_a_pipe_is_not_opened(site: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     (site / "inventory" / name).unlink(missing_ok=True)
     os.mkfifo(site / "inventory" / name)
-    told = told_by("check", site, name, capsys)
-    assert f"RW0226: {site}/inventory/{name} is not a file: a pipe" in told, told
+    output = told_by("check", site, name, capsys)
+    assert f"RW0226: {site}/inventory/{name} is not a file: a pipe" in output, output
 
 
 @pytest.mark.parametrize("name", ["deploy.py", "tasks/own.py"])
@@ -385,7 +385,7 @@ def test_what_an_editor_leaves_behind_is_no_traceback(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "what", "told"),
+    ("name", "what", "message"),
     [
         ("rack/own.yml", "a link to nothing", "is a link to nowhere.yml, which does not exist"),
         ("rack/own.yml", "a pipe", "is not a file"),
@@ -393,24 +393,24 @@ def test_what_an_editor_leaves_behind_is_no_traceback(site: Path) -> None:
         ("rack/deep/own.yml", "a pipe", "is not a file"),
     ],
 )
-def test_the_same_within_the_folder_of_a_group(site: Path, place: str, what: str, told: str) -> None:
-    path = site / "group_vars" / place
+def test_the_same_within_the_folder_of_a_group(site: Path, name: str, what: str, message: str) -> None:
+    path = site / "group_vars" / name
     path.parent.mkdir(parents=True)
     laid_down(path, what)
-    said = refusal(site)
-    assert f"RW0223: group_vars/{place}: {told}" in said, said
+    refused = refusal(site)
+    assert f"RW0223: group_vars/{name}: {message}" in refused, refused
 
 
 @pytest.mark.parametrize("kind", ["group_vars", "host_vars"])
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "message"),
     [("a link to nothing", "is a link to nowhere.yml"), ("a pipe", "is not a folder"), ("Latin-1", "is not a folder")],
 )
-def test_group_vars_that_are_no_folder_are_named(site: Path, kind: str, what: str, told: str) -> None:
+def test_group_vars_that_are_no_folder_are_named(site: Path, kind: str, what: str, message: str) -> None:
     if (site / kind).exists():
         (site / kind).rename(site / "kept")
     laid_down(site / kind, what)
-    assert f"RW0223: {kind}: {told}" in refusal(site)
+    assert f"RW0223: {kind}: {message}" in refusal(site)
 
 
 def test_a_folder_that_leads_back_to_itself_is_named(site: Path) -> None:
@@ -418,9 +418,9 @@ def test_a_folder_that_leads_back_to_itself_is_named(site: Path) -> None:
     for name in ("a", "b", "c"):
         (site / "group_vars/rack" / name).symlink_to(".")
     (site / "group_vars/rack/own.yml").symlink_to("own.yml")
-    said = refusal(site)
-    coded_refusal(said, "RW0223", "group_vars/rack/own.yml: ", "link to own.yml")
-    coded_refusal(said, "RW0223", "group_vars/rack/a: ", "link to ., a folder")
+    message = refusal(site)
+    coded_refusal(message, "RW0223", "group_vars/rack/own.yml: ", "link to own.yml")
+    coded_refusal(message, "RW0223", "group_vars/rack/a: ", "link to ., a folder")
 
 
 def test_a_folder_that_may_not_be_read_is_named(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,8 +65,8 @@ def test_of_a_file_whose_content_was_cut_nothing_is_written(tmp_path: Path, cut:
     file.write_text("before")
     owner = f"{file.owner()}:{file.group()}"
     steps = [WriteFile(str(file), "0123456789" * 20, owner=owner), WriteFile(f"{file}.2", "0" * 10, owner=owner)]
-    line, text = sent(command_of(as_one([commands._shell_of(step) for step in steps])))
-    cut_off = subprocess.run(["sh", "-c", line], input=text[:-cut], capture_output=True, text=True, check=False)
+    command, text = sent(command_of(as_one([commands._shell_of(step) for step in steps])))
+    cut_off = subprocess.run(["sh", "-c", command], input=text[:-cut], capture_output=True, text=True, check=False)
     assert cut_off.returncode == (1 if cut > 1 else 0)
     assert file.read_text() in ("before", "0123456789" * 20)
     assert Path(f"{file}.2").exists() == (cut == 1)
@@ -75,14 +75,14 @@ def test_of_a_file_whose_content_was_cut_nothing_is_written(tmp_path: Path, cut:
 def test_secrets_and_unseen_scripts_are_no_argument() -> None:
     steps: list[Shell | WriteFile] = [Shell("cat", stdin=Secret("a-secret"))]
     steps += [Shell(": a-password", unseen=True), WriteFile("/f", "of a file")]
-    line, _ = sent(command_of(as_one([commands._shell_of(step) for step in steps])))
+    command, _ = sent(command_of(as_one([commands._shell_of(step) for step in steps])))
     words = ("a-secret", "a-password", base64.b64encode(b"of a file").decode())
-    assert not any(word in line for word in words)
+    assert not any(argument in command for argument in words)
 
 
 def test_the_error_names_the_file_that_could_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = done(Shell("true"), Shell("echo no space >&2; false"))
-    lines = [OutputLine("stderr", line) for line in shown.stderr.splitlines()]
+    lines = [OutputLine("stderr", row) for row in shown.stderr.splitlines()]
     monkeypatch.setattr(commands, "under_lease", lambda *_: (False, CommandOutput(lines)))
     host: Any = None
     with pytest.raises(StepFailedError) as caught:

@@ -24,7 +24,7 @@ OLD = json.dumps({"auths": {"nvcr.io": {"auth": "b2xkOmtleQ=="}}, "other": 1})
 
 @pytest.fixture
 def managed(tmp_path: Path) -> tuple[Path, Path]:
-    """A file that root manages elsewhere, and the link to it."""
+    """Make a file that root manages elsewhere, and the link to it."""
     target, link = tmp_path / "managed" / "config.json", tmp_path / "docker" / "config.json"
     for path in (target, link):
         path.parent.mkdir()
@@ -45,7 +45,7 @@ def put_login(path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def put_daemon(path: Path) -> subprocess.CompletedProcess[str]:
-    """dockerd's configuration put in place, with tools that say that all is well."""
+    """Put dockerd's configuration in place, with tools that report success."""
     tools = path.parents[1] / "tools"
     tools.mkdir(exist_ok=True)
     for name in ("systemctl", "docker", "dockerd", "timeout"):
@@ -58,7 +58,7 @@ def put_daemon(path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def take_back(path: Path) -> subprocess.CompletedProcess[str]:
-    """dockerd's configuration of before, as a cut change has it put back."""
+    """Put the previous configuration of dockerd back, as a cut change does."""
     words = {"daemon_json": str(path), "dropin": str(path.parents[1] / "units" / "x.conf"), "dropin_text": ""}
     text = base64.b64encode(b"new").decode()
     script = trial_script("dockerd", owner="u", held="", daemon_text=text, endpoints="", **words)
@@ -202,11 +202,11 @@ def _digest(salt: str) -> str:
 
 def test_what_a_killed_edit_has_left_of_an_old_login_goes(managed: tuple[Path, Path]) -> None:
     target, link = managed
-    left = target.parent / ".rackwright.AbCdEfGh"
-    left.mkdir()
-    (left / "config.json").write_text(OLD)
+    leftover = target.parent / ".rackwright.AbCdEfGh"
+    leftover.mkdir()
+    (leftover / "config.json").write_text(OLD)
     assert edit(link, "put").returncode == 0
-    assert not left.exists()
+    assert not leftover.exists()
 
 
 def test_every_script_that_is_included_is_there() -> None:

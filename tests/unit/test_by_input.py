@@ -35,7 +35,7 @@ class Kept(io.BytesIO):
 
 
 def sent(command: StringCommand) -> tuple[str, str]:
-    """What a command puts into argv, and what it sends, as the SSH connector does."""
+    """Return what a command puts into argv, and what it sends, as the SSH connector does."""
     buffer = Kept()
     if command.connector_arguments.get("_stdin"):
         write_stdin(command.connector_arguments["_stdin"], buffer)
@@ -43,8 +43,8 @@ def sent(command: StringCommand) -> tuple[str, str]:
 
 
 def ran(command: StringCommand) -> subprocess.CompletedProcess[str]:
-    line, text = sent(command)
-    return subprocess.run(["sh", "-c", line], input=text, capture_output=True, text=True, check=False)
+    command_line, text = sent(command)
+    return subprocess.run(["sh", "-c", command_line], input=text, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def ran(command: StringCommand) -> subprocess.CompletedProcess[str]:
 )
 @pytest.mark.parametrize("filler", [0, 3 * MOST])
 def test_a_script_runs_the_same_however_it_travels(script: str, filler: int) -> None:
-    asked = f": {'x' * filler}\n{script}"
+    long_script = f": {'x' * filler}\n{script}"
     plain = subprocess.run(["sh", "-c", script], input="one\ntwo\n", capture_output=True, text=True, check=False)
     for unseen in (False, True):
-        done = ran(command_of(Shell(asked, stdin="one\ntwo\n", unseen=unseen)))
+        done = ran(command_of(Shell(long_script, stdin="one\ntwo\n", unseen=unseen)))
         assert (done.returncode, done.stdout, done.stderr) == (plain.returncode, plain.stdout, plain.stderr)
 
 
@@ -63,42 +63,44 @@ def test_a_long_script_is_no_argument() -> None:
     """Linux refuses an argument of 128 KiB, and each shell on the way quotes some more of it."""
     script = "\n".join(f"echo 'line {number}' >/dev/null" for number in range(12000)) + "\necho whole"
     assert len(script) > 2 * 128 * 1024
-    line, _ = sent(command_of(Shell(script)))
-    assert len(shlex.quote(line)) < 1024
+    command, _ = sent(command_of(Shell(script)))
+    assert len(shlex.quote(command)) < 1024
     assert ran(command_of(Shell(script))).stdout == "whole\n"
 
 
 @pytest.mark.parametrize("cut", [1, 10, 40])
 def test_of_a_script_that_was_cut_nothing_runs(cut: int) -> None:
     script = "echo first\necho second"
-    line, text = receiver(script, "title"), framed(script)[:-cut]
-    done = subprocess.run(["sh", "-c", line], input=text, capture_output=True, text=True, check=False)
+    command, text = receiver(script, "title"), framed(script)[:-cut]
+    done = subprocess.run(["sh", "-c", command], input=text, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "nothing was done" in done.stderr
 
 
 def settings(endpoints: int = 1, networks: int = 1) -> HostSettings:
     allowed = [f"10.{index // 250}.{index % 250}.0/24" for index in range(networks)]
-    own = {f"e{n}": {"port": 8000 + n, "gpus": [n], "allow_from": allowed} for n in range(endpoints)}
+    by_name = {f"e{n}": {"port": 8000 + n, "gpus": [n], "allow_from": allowed} for n in range(endpoints)}
     proxy = {"http": f"http://user:{PASSWORD}@proxy.example.com:3128"}
-    return HostSettings.model_validate({"model": MODEL, "endpoints": own, "proxy": proxy})
+    return HostSettings.model_validate({"model": MODEL, "endpoints": by_name, "proxy": proxy})
 
 
 def test_a_reading_shows_no_proxys_password() -> None:
     command = reading_command(settings())
-    line, text = sent(command)
+    command_line, text = sent(command)
     assert PASSWORD in text, "the reading asks by the proxy"
-    assert PASSWORD not in line
-    assert "reads of a host" in line
+    assert PASSWORD not in command_line
+    assert "reads of a host" in command_line
     assert PASSWORD not in get_kwargs_str(dict(command.connector_arguments)), "pyinfra logs a fact's arguments"
     assert PASSWORD not in f"{Unshown(PASSWORD)} {Unshown(PASSWORD)!r} {Unshown(PASSWORD)!s}"
 
 
 def test_many_networks_of_many_endpoints_are_read_and_guarded() -> None:
-    asked = settings(8, 64)
-    line, _ = sent(reading_command(asked))
-    assert len(line) < 1024
-    long = "\n".join(f"echo {network}" for own in asked.all_endpoints.values() for network in own.networks * 20)
+    host_settings = settings(8, 64)
+    command, _ = sent(reading_command(host_settings))
+    assert len(command) < 1024
+    long = "\n".join(
+        f"echo {network}" for endpoint in host_settings.all_endpoints.values() for network in endpoint.networks * 20
+    )
     step = Guarded("rules", long, "true", 30)
     assert len(sent(command_of(Shell(guards._arm(step), stdin="true\n", unseen=True)))[0]) < 1024
 
@@ -108,8 +110,8 @@ class Host:
 
 
 def guarded(monkeypatch: pytest.MonkeyPatch, *printed: str) -> str:
-    """What is said of a guarded change that failed after the host had printed this."""
-    lines = [OutputLine("stdout", line) for line in printed] + [OutputLine("stderr", "no such rule")]
+    """Return the error of a guarded change that failed after the host had printed this."""
+    lines = [OutputLine("stdout", output_line) for output_line in printed] + [OutputLine("stderr", "no such rule")]
     monkeypatch.setattr(guards, "under_lease", lambda *_: (False, CommandOutput(lines)))
     host: Any = Host()
     with pytest.raises(StepFailedError) as caught:

@@ -31,7 +31,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
     """Ask on a host that is well, but for what is said; returns exit status, reason and cause."""
     shell = [request.param, "sh"] if request.param == "busybox" else [request.param]
 
-    def asked(
+    def run_script(
         active: bool = True,
         info: dict[str, Any] | None = None,
         lacks: str = "",
@@ -50,14 +50,14 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
         written: str = "",
         silent: str = "",
     ) -> tuple[int, str, str]:
-        known = (
+        stubs = (
             {"ServerVersion": "28.0.1", "DockerRootDir": str(tmp_path), "Runtimes": RUNTIMES} if info is None else info
         )
         programs = {
             "systemctl": f"case $1 in is-active) {'true' if active else 'false'} ;; is-enabled) echo {docker_unit} ;; "
             f"show) case $* in *MainPID*) echo {daemon} ;; *) echo '{fragment}' ;; esac ;; esac",
             "findmnt": findmnt,
-            "docker": f"case $1 in info) cat <<'END'\n{compact(known)}\nEND\n;;\n*) {images} ;; esac",
+            "docker": f"case $1 in info) cat <<'END'\n{compact(stubs)}\nEND\n;;\n*) {images} ;; esac",
             "nvidia-smi": smi,
             "df": f"echo head; {df}",
         }
@@ -90,12 +90,12 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
         assert run.stderr == ""
         return run.returncode, paths["reason"].read_text().strip(), paths["cause"].read_text().strip()
 
-    return asked
+    return run_script
 
 
-def compact(known: dict[str, Any]) -> str:
+def compact(state: dict[str, Any]) -> str:
     """As Docker's client prints it."""
-    return json.dumps(known, separators=(",", ":"))
+    return json.dumps(state, separators=(",", ":"))
 
 
 RUNTIMES = {"nvidia": {"path": "sh", "status": {"x": "y"}}, "runc": {"path": "/bin/sh"}}
@@ -142,11 +142,11 @@ GONE: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("text", GONE)
 def test_whatever_is_gone_is_named_before_anything_is_stopped(ask: Ask, text: str) -> None:
-    known, cause = GONE[text]
-    status, reason, said = ask(**known)
-    assert (status, said) == (1, cause)
+    state, cause = GONE[text]
+    status, reason, output = ask(**state)
+    assert (status, output) == (1, cause)
     assert text in reason
-    progress = SwitchProgress("llm", "/logs", cause=said, failure=reason)
+    progress = SwitchProgress("llm", "/logs", cause=output, failure=reason)
     assert all(one.cause.is_hosts for one in failure_of(progress).reasons), (
         "it is the host's fault, never the release's"
     )
@@ -161,7 +161,7 @@ def test_the_way_out_of_chains_that_are_gone_is_no_outage(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    "known",
+    "state",
     [
         {"active": False, "info": {}, "lacks": "nat DOCKER\\n"},
         {"publishes": "no", "lacks": "nat DOCKER\\n"},
@@ -173,8 +173,8 @@ def test_the_way_out_of_chains_that_are_gone_is_no_outage(ask: Ask) -> None:
         {"df": "echo btrfs 0 0 999999 - /"},
     ],
 )
-def test_what_nobody_can_tell_or_nothing_needs_stops_no_switch(ask: Ask, known: dict[str, Any]) -> None:
-    assert ask(**known) == WELL
+def test_what_nobody_can_tell_or_nothing_needs_stops_no_switch(ask: Ask, state: dict[str, Any]) -> None:
+    assert ask(**state) == WELL
 
 
 @pytest.fixture

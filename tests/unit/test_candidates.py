@@ -19,8 +19,8 @@ SWITCHING = {"kind": "host", "host": "h2", "state": "switching", "before": {"llm
 
 
 def run(name: str, purpose: str, *events: Event, **fields: Any) -> Record:
-    known = {"purpose": purpose, "what": f"{purpose} i.py", "hosts": HOSTS, "inventory": "/s/i.py", "process": GONE}
-    begin = {"kind": "begin", "time": "2026-01-31T10:15:00.000+00:00", "deploy": "/s/deploy.py", **known, **fields}
+    begun = {"purpose": purpose, "what": f"{purpose} i.py", "hosts": HOSTS, "inventory": "/s/i.py", "process": GONE}
+    begin = {"kind": "begin", "time": "2026-01-31T10:15:00.000+00:00", "deploy": "/s/deploy.py", **begun, **fields}
     phase = [{"kind": "phase", "name": purpose}] if purpose != "deploy" else []
     return record_of(name, [begin, *phase, *events])
 
@@ -49,9 +49,9 @@ def test_a_deploy_that_the_lease_refused_is_nothing_to_resume() -> None:
 
 
 def test_a_run_that_a_hook_refused_and_a_rollback_with_nothing_kept_are_nothing_to_resume() -> None:
-    kept = run("kept", "rollback", *ended(h1="refused", h2="refused", h3="refused"))
+    refused = run("kept", "rollback", *ended(h1="refused", h2="refused", h3="refused"))
     assert names(CUT, VETOED) == ["cut"]
-    assert names(kept) == []
+    assert names(refused) == []
 
 
 def test_what_was_stopped_from_outside_was_not_refused() -> None:

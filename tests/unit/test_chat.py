@@ -18,7 +18,7 @@ ARGUMENTS = argparse.Namespace(inventory="i", limit=[], only=[], question="?", m
 
 
 def host(rank: int) -> Any:
-    """A member of a pair, as a connected host."""
+    """Return a member of a pair, as a connected host."""
     group = Group("llm", MEMBERS, rank)
     settings = SimpleNamespace(group=group, follows=not group.is_head, all_endpoints={"llm": None})
     return SimpleNamespace(host=SimpleNamespace(name=group.member.host), entry=SimpleNamespace(settings=settings))

@@ -40,10 +40,10 @@ def cheap() -> Iterator[None]:
     vars(util).update(before)
 
 
-def asked(depth: int) -> tuple[list[int], str]:
-    """An operation's order, and its call's location, asked some calls further in, as deploys nest."""
+def order_and_location(depth: int) -> tuple[list[int], str]:
+    """Look up an operation's order and its call's location, some calls further in, as deploys nest."""
     if depth:
-        return asked(depth - 1)
+        return order_and_location(depth - 1)
     state: Any = SimpleNamespace(current_deploy_filename=__file__, current_op_file_number=3)
     return util.get_operation_order_from_stack(state), util.get_call_location()
 
@@ -53,7 +53,7 @@ def test_the_order_of_operations_is_the_same(cheap: None, depth: int) -> None:
     answers = []
     for lookups in ({"stack": calling_frames, "getframeinfo": place_of}, INSPECT):
         vars(util).update(lookups)
-        answers.append(asked(depth))
+        answers.append(order_and_location(depth))
     assert answers[0] == answers[1]
     assert len(answers[0][0]) > depth
     assert __file__.rpartition("/")[2] in answers[0][1]
@@ -92,11 +92,11 @@ def test_arguments_come_from_the_same_layer_with_the_same_checks(layers: list[di
     for key, value in assigned.items():
         setattr(host.data, key, value)
 
-    def asked(pop: Any) -> Any:
-        own = dict(kwargs)
+    def popped(pop: Any) -> Any:
+        arguments = dict(kwargs)
         try:
-            return pop(state, host, own), own
+            return pop(state, host, arguments), arguments
         except ArgumentTypeError as error:
             return str(error)
 
-    assert asked(global_arguments) == asked(OWN_POP)
+    assert popped(global_arguments) == popped(OWN_POP)

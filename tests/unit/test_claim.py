@@ -28,8 +28,8 @@ def test_the_second_is_refused_and_told_of_the_first(tmp_path: Path) -> None:
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "held\n"
-        said = rf"run r is being resumed already, by .*\(process {first.pid}\) since .* UTC; nothing was done; next"
-        with pytest.raises(RackwrightError, match=said), claimed(record):
+        pattern = rf"run r is being resumed already, by .*\(process {first.pid}\) since .* UTC; nothing was done; next"
+        with pytest.raises(RackwrightError, match=pattern), claimed(record):
             pass
         first.kill()
     with claimed(record):

@@ -108,16 +108,16 @@ def test_a_plan_says_by_its_status_that_something_is_pending() -> None:
 
 def test_ansible_checks_host_keys_as_strictly() -> None:
     data = {"ssh_hostname": "10.79.1.4", "ssh_user": "ops", "ssh_key": "/k", "ssh_known_hosts_file": "/known"}
-    told = tools.ansible_data(data)
-    assert told["ansible_host"] == "10.79.1.4"
-    assert told["ansible_ssh_common_args"] == "-o UserKnownHostsFile=/known -o StrictHostKeyChecking=yes"
+    variables = tools.ansible_data(data)
+    assert variables["ansible_host"] == "10.79.1.4"
+    assert variables["ansible_ssh_common_args"] == "-o UserKnownHostsFile=/known -o StrictHostKeyChecking=yes"
 
 
 # -- the state
 
 
 @pytest.mark.parametrize(
-    ("line", "rule"),
+    ("rule_line", "rule"),
     [
         (
             '-A INPUT -s 10.79.0.0/16 -p tcp -m tcp --dport 8000 -m comment --comment "rackwright:llm" -j ACCEPT',
@@ -134,8 +134,8 @@ def test_ansible_checks_host_keys_as_strictly() -> None:
         ("-A INPUT -j ACCEPT", None),
     ],
 )
-def test_rules_are_told_in_the_modules_words_or_not_at_all(line: str, rule: dict[str, Any] | None) -> None:
-    assert state.rule_of(line) == rule
+def test_rules_are_told_in_the_modules_words_or_not_at_all(rule_line: str, rule: dict[str, Any] | None) -> None:
+    assert state.rule_of(rule_line) == rule
 
 
 def test_the_playbook_names_what_the_state_has() -> None:
@@ -176,7 +176,7 @@ def test_medians_and_ratios() -> None:
 def test_the_table_has_a_row_a_tool() -> None:
     lines = table(SITTING, tools.OURS)
     assert lines[2] == "| ansible | 20.00 | 10.00 | 30.00 | 12.00 | 20.00 | 900 | 60 | 0.2 cores |"
-    assert {line.count("|") for line in lines} == {10}
+    assert {row.count("|") for row in lines} == {10}
 
 
 def test_figures_are_read_as_they_were_kept() -> None:

@@ -27,7 +27,7 @@ def job(begin: float, end: float, name: str, title: str, **fields: Any) -> list[
 
 
 def first_deploy() -> Timeline:
-    """The image takes 50 s, and one model, which waits for it, 120 s more; all else has ended earlier."""
+    """Deploy at first: the image takes 50 s, one model, which waits for it, 120 s more; all else has ended earlier."""
     events = [
         at(0, "begin", hosts=[HOST], who="ops", what="deploy inventory/lab.py"),
         at(0, "stage", concern="docker", changes=["install docker"]),
@@ -83,10 +83,10 @@ def test_time_in_which_nothing_is_known_to_go_on_is_told() -> None:
 
 def test_several_downloads_are_as_far_as_the_slowest() -> None:
     begun = [at(0, "job", job=name, title=name, state="began") for name in ("model-a", "model-b")]
-    told = [at(1, "progress", job="model-a", phase=DOWNLOADING, part=0.9, text="")]
+    events = [at(1, "progress", job="model-a", phase=DOWNLOADING, part=0.9, text="")]
     slow = [at(2, "progress", job="model-b", phase=DOWNLOADING, part=0.2, text="")]
-    assert timeline_of([*begun, *told]).hosts[HOST].part == 0.9
-    assert timeline_of([*begun, *told, *slow]).hosts[HOST].part == 0.2
+    assert timeline_of([*begun, *events]).hosts[HOST].part == 0.9
+    assert timeline_of([*begun, *events, *slow]).hosts[HOST].part == 0.2
 
 
 def test_the_text_of_the_report_has_it() -> None:

@@ -27,7 +27,7 @@ INVENTORY = "from rackwright.inventory import build\nglobals().update(build(__fi
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site of one host with one endpoint."""
+    """Make a site of one host with one endpoint."""
     for name, text in (("group_vars/all.yml", MODEL), ("inventory/lab.py", INVENTORY), ("deploy.py", "")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -48,11 +48,11 @@ def test_every_verb_that_loads_settings_takes_it(verb: str) -> None:
 
 @pytest.mark.parametrize("words", [["teardown", "i.py"], ["status", "i.py"], ["drain", "i.py", "--reason", "x"]])
 def test_what_it_says_counts_while_the_command_runs(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = list[dict[str, Any]]()
+    snapshots = list[dict[str, Any]]()
     parsed = main.parser(words[0])
 
     def handler(_: argparse.Namespace) -> int:
-        seen.append(data_given())
+        snapshots.append(data_given())
         return 0
 
     monkeypatch.setattr(main, "parser", lambda _=None: parsed)
@@ -61,7 +61,7 @@ def test_what_it_says_counts_while_the_command_runs(words: list[str], monkeypatc
     parser.set_defaults(handler=handler)
     given_words = ["--data", "replicas=2", "--data", "gpus=all"]
     assert main.main([*words, *given_words]) == 0
-    assert seen == [{"replicas": 2, "gpus": "all"}]
+    assert snapshots == [{"replicas": 2, "gpus": "all"}]
     assert data_given() == {}
 
 

@@ -39,7 +39,7 @@ def pairs(*hosts: InventoryHost) -> list[tuple[str, dict[str, Any]]]:
 
 
 def deploy(folder: Path, *lines: str) -> Path:
-    """A deploy file that has the shipped steps at hand."""
+    """Write a deploy file that imports the shipped steps."""
     imports = ["from tasks import *"]
     file = folder / "deploy.py"
     file.write_text("\n".join([*imports, *lines]) + "\n")
@@ -152,8 +152,8 @@ def test_any_choice_of_steps_is_refused_exactly_when_a_need_is_missing(steps: se
 
 
 def test_a_rollback_says_which_operations_it_does_not_run(tmp_path: Path) -> None:
-    own = "from pyinfra.operations import server", "server.shell(name='Tune the kernel', commands=['true'])"
-    deploy(tmp_path, "docker()", *own)
+    operation = "from pyinfra.operations import server", "server.shell(name='Tune the kernel', commands=['true'])"
+    deploy(tmp_path, "docker()", *operation)
     assert own_operations(tmp_path, [host()]) == [f"{texts.OPERATIONS_NOT_RUN}Tune the kernel"]
     deploy(tmp_path, "docker()")
     assert own_operations(tmp_path, [host()]) == []

@@ -33,7 +33,7 @@ from tests import texts
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, BOUND, EDITED, WANTED, assigned, pending, proved, wanting
 from tests.unit.test_plan import recorded, serving, settings
-from tests.unit.test_status import NOW, at_rest, printed, said
+from tests.unit.test_status import NOW, at_rest, printed, release_drift
 
 LOADING: dict[str, Any] = {"active": "activating", "sub": "start-post", "health": None}
 
@@ -72,8 +72,8 @@ def test_a_switch_that_is_due_anyway_adopts_it(changed: Mapping[str, Any], why: 
 
 
 def test_it_is_adopted_when_that_is_asked_for_and_rolls_back_when_it_fails() -> None:
-    asked = WantedEndpoints({"llm": wanting(EDITED, adopt=True)}, BOOT)
-    (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), True))
+    wanted = WantedEndpoints({"llm": wanting(EDITED, adopt=True)}, BOOT)
+    (change,) = changes(wanted, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), True))
     assert change.why == texts.ADOPTS
     step = proved(change)
     assert (step.release, step.restarts, step.serving) == (EDITED.hash, True, True)
@@ -85,10 +85,10 @@ def test_it_is_adopted_when_that_is_asked_for_and_rolls_back_when_it_fails() -> 
 def test_the_rollouts_option_is_a_setting_of_its_hosts(words: list[str], adopt: dict[str, Any]) -> None:
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
-    asked = given(parser.parse_args(["rollout", "hosts.py", *words]))
-    assert asked == {"gate.level": "full", **adopt}
-    own = settings(**nested(asked))
-    assert ENDPOINT.wanted(own, at_rest()).endpoints["llm"].adopt == bool(adopt)
+    options = given(parser.parse_args(["rollout", "hosts.py", *words]))
+    assert options == {"gate.level": "full", **adopt}
+    host_settings = settings(**nested(options))
+    assert ENDPOINT.wanted(host_settings, at_rest()).endpoints["llm"].adopt == bool(adopt)
 
 
 @pytest.mark.parametrize(
@@ -108,45 +108,47 @@ def test_what_is_put_back_meanwhile_is_the_running_release(changed: Mapping[str,
 
 
 def edited_host() -> tuple[HostSettings, HostReading, Release]:
-    """A host that serves, and settings that differ from what it serves in a limit alone."""
-    own = settings(stop_timeout=61)
-    release = wanted_release("llm", own, own, at_rest())
+    """Return a serving host, and settings that differ from its release in a limit alone."""
+    host_settings = settings(stop_timeout=61)
+    release = wanted_release("llm", host_settings, host_settings, at_rest())
     assert isinstance(release, Release)
-    return own, at_rest(), release
+    return host_settings, at_rest(), release
 
 
 def staged(reading: HostReading, release: Release) -> HostReading:
-    """The same host with that release in its place."""
+    """Return the same host with that release staged."""
     sums = {**reading[RELEASE].sums["llm"], release.hash: release.sums}
     return HostReading({**reading.by_concern, RELEASE.name: SeenReleases({"llm": sums})})
 
 
 def test_a_plan_stages_it_and_then_has_nothing_to_do() -> None:
-    own, reading, release = edited_host()
-    before = plan_host("h", own, reading, EVERYTHING)
+    host_settings, reading, release = edited_host()
+    before = plan_host("h", host_settings, reading, EVERYTHING)
     [staging] = [one for one in before.changes if one.concern in ("release", "endpoint")]
     assert staging.concern == "release"
     assert staging.restarts == ""
     assert "+TimeoutStopSec=76" in staging.diff, "people see what will differ"
-    after = plan_host("h", own, staged(reading, release), EVERYTHING)
+    after = plan_host("h", host_settings, staged(reading, release), EVERYTHING)
     assert not [one for one in after.changes if one.concern in ("release", "endpoint")]
     quiet = replace(after, state="converged", changes=())
     assert exit_code([quiet]) == 0
-    told = f"release {release.hash} of endpoint llm is adopted at the next switch"
-    assert told in plan_text([quiet])
-    assert [text[: len(told)] for text in plan_values([quiet])["hosts"][0]["notes"]] == [told]
+    message = f"release {release.hash} of endpoint llm is adopted at the next switch"
+    assert message in plan_text([quiet])
+    assert [text[: len(message)] for text in plan_values([quiet])["hosts"][0]["notes"]] == [message]
 
 
 def test_it_is_no_drift() -> None:
-    own, reading, release = edited_host()
-    assert said(reading, own) == []
-    assert said(staged(reading, release), own) == []
-    assert "endpoint" not in {one.concern for one in drift_of("h", own, reading, EVERYTHING).findings}
+    host_settings, reading, release = edited_host()
+    assert release_drift(reading, host_settings) == []
+    assert release_drift(staged(reading, release), host_settings) == []
+    assert "endpoint" not in {one.concern for one in drift_of("h", host_settings, reading, EVERYTHING).findings}
 
 
 def test_status_says_so_and_counts_nobody_as_behind_text() -> None:
-    own, _, release = edited_host()
-    rows: list[StatusRow] = [row for host in ("a", "b") for row in rows_of(host, Asked(own), parse(printed()), NOW)]
+    host_settings, _, release = edited_host()
+    rows: list[StatusRow] = [
+        row for host in ("a", "b") for row in rows_of(host, Asked(host_settings), parse(printed()), NOW)
+    ]
     assert [(row.wanted, row.drift, row.adopts) for row in rows] == [(True, False, release.hash)] * 2
     text = render(rows)
     assert "behind" not in text
@@ -166,18 +168,18 @@ def test_status_groups_hosts_by_release_where_there_are_several() -> None:
 
 
 def swapped(reading: HostReading) -> HostReading:
-    """The host with another GPU in place of its first."""
-    seen = reading[GPUS]
-    first = replace(seen.gpus[0], uuid="GPU-from-the-shelf")
-    return HostReading({**reading.by_concern, GPUS.name: replace(seen, gpus=(first, *seen.gpus[1:]))})
+    """Return the host with another GPU in place of its first."""
+    gpu_reading = reading[GPUS]
+    first = replace(gpu_reading.gpus[0], uuid="GPU-from-the-shelf")
+    return HostReading({**reading.by_concern, GPUS.name: replace(gpu_reading, gpus=(first, *gpu_reading.gpus[1:]))})
 
 
 def test_hosts_with_other_gpus_have_the_same_release() -> None:
-    own, one, other = settings(), recorded("converged"), swapped(recorded("converged"))
-    first, second = (wanted_release("llm", own, own, reading) for reading in (one, other))
+    host_settings, one, other = settings(), recorded("converged"), swapped(recorded("converged"))
+    first, second = (wanted_release("llm", host_settings, host_settings, reading) for reading in (one, other))
     assert isinstance(first, Release)
     assert first == second
-    assert binding_of(own, one, own) != binding_of(own, other, own)
+    assert binding_of(host_settings, one, host_settings) != binding_of(host_settings, other, host_settings)
 
 
 def test_a_swapped_gpu_restarts_the_same_release_with_the_new_binding() -> None:
@@ -203,9 +205,9 @@ def test_one_that_gave_up_for_it_says_so_text() -> None:
 
 def test_other_gpus_that_fail_roll_back_to_those_of_before_which_are_still_there() -> None:
     old = Binding(("GPU-3", "GPU-4"))
-    seen = replace(AT_REST, running=replace(AT_REST.running, binding=old.hash), binding=old, proven_binding=old)  # type: ignore[type-var]
-    asked = WantedEndpoints({"llm": wanting(gpus={*old.gpus, *BOUND.gpus})}, BOOT)
-    (change,) = changes(asked, SeenEndpoints(True, {"llm": seen}, dict(BOOT), True))
+    reading = replace(AT_REST, running=replace(AT_REST.running, binding=old.hash), binding=old, proven_binding=old)  # type: ignore[type-var]
+    wanted = WantedEndpoints({"llm": wanting(gpus={*old.gpus, *BOUND.gpus})}, BOOT)
+    (change,) = changes(wanted, SeenEndpoints(True, {"llm": reading}, dict(BOOT), True))
     step = proved(change)
     assert assigned(step, "previous") == f"release {WANTED.hash}"
     assert old.text in assigned(step, "back")

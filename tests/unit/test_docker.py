@@ -40,12 +40,12 @@ VALUES = st.recursive(
 TREES = st.dictionaries(KEYS, VALUES, max_size=5)
 
 
-def asked(*owned: Owned, authority: str | None = None, **values: Any) -> WantedDocker:
+def wanted_docker(*owned: Owned, authority: str | None = None, **values: Any) -> WantedDocker:
     return WantedDocker(settings(**values), authority, frozenset(owned))
 
 
-def pending(wanted: WantedDocker, seen: SeenDocker) -> list[Change]:
-    return changes(wanted, seen)
+def pending(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
+    return changes(wanted, reading)
 
 
 def with_daemon_json(text: str | None, **values: Any) -> SeenDocker:
@@ -128,18 +128,18 @@ def test_no_file_is_an_empty_one(text: str | None) -> None:
 
 
 def test_a_converged_host_has_none() -> None:
-    assert pending(asked(), docker()) == []
+    assert pending(wanted_docker(), docker()) == []
 
 
 def test_a_broken_file_refuses_and_writes_nothing() -> None:
-    (change,) = pending(asked(docker={"daemon": {"debug": True}}), with_daemon_json('{"a" 1}'))
+    (change,) = pending(wanted_docker(docker={"daemon": {"debug": True}}), with_daemon_json('{"a" 1}'))
     (step,) = change.steps
     assert isinstance(step, Refuse)
     assert "line 1, column 6" in step.text
 
 
 def test_the_runtime_takes_a_reload_even_under_a_serving_endpoint() -> None:
-    (change,) = pending(asked(), with_daemon_json('{"bip": "10.0.0.1/24"}', serving=("llm",)))
+    (change,) = pending(wanted_docker(), with_daemon_json('{"bip": "10.0.0.1/24"}', serving=("llm",)))
     (step,) = change.steps
     assert isinstance(step, Guarded)
     assert "action=reload" in step.script
@@ -148,13 +148,13 @@ def test_the_runtime_takes_a_reload_even_under_a_serving_endpoint() -> None:
 
 
 def test_a_dockerd_that_was_never_told_is_reloaded() -> None:
-    seen = docker(info={**docker().info, "Runtimes": {"runc": {}}})
-    (change,) = pending(asked(), seen)
+    reading = docker(info={**docker().info, "Runtimes": {"runc": {}}})
+    (change,) = pending(wanted_docker(), reading)
     assert "does not know the runtime" in change.why
 
 
 def test_other_keys_take_a_restart_which_is_left_to_its_turn_under_a_serving_endpoint() -> None:
-    wanted = asked(docker={"daemon": {"log-opts": {"max-size": "10m"}}})
+    wanted = wanted_docker(docker={"daemon": {"log-opts": {"max-size": "10m"}}})
     (change,) = pending(wanted, docker())
     assert isinstance(change.steps[0], Guarded)
     assert "action=restart" in change.steps[0].script
@@ -174,7 +174,7 @@ def test_other_keys_take_a_restart_which_is_left_to_its_turn_under_a_serving_end
     ids=lambda keys: next(iter(keys)),
 )
 def test_what_cannot_wait_for_the_hosts_turn_is_refused_under_a_serving_endpoint(keys: dict[str, Any]) -> None:
-    wanted = asked(docker={"daemon": {**keys, "log-level": "warn"}})
+    wanted = wanted_docker(docker={"daemon": {**keys, "log-level": "warn"}})
     (refused,) = pending(wanted, docker(serving=("llm",)))
     assert isinstance(refused.steps[0], Refuse)
     assert next(iter(keys)) in refused.steps[0].text
@@ -186,32 +186,32 @@ def test_what_cannot_wait_for_the_hosts_turn_is_refused_under_a_serving_endpoint
 
 
 def test_other_features_take_a_reload() -> None:
-    (change,) = pending(asked(docker={"daemon": {"features": {"cdi": True}}}), docker(serving=("llm",)))
+    (change,) = pending(wanted_docker(docker={"daemon": {"features": {"cdi": True}}}), docker(serving=("llm",)))
     assert isinstance(change.steps[0], Guarded)
     assert "action=reload" in change.steps[0].script
 
 
 def test_nothing_is_done_to_a_dockerd_whose_restart_is_under_way() -> None:
-    wanted = asked(docker={"daemon": {"log-level": "warn"}})
+    wanted = wanted_docker(docker={"daemon": {"log-level": "warn"}})
     assert pending(wanted, docker(restarting=True)) == []
     (wait,) = pending(wanted, docker(restarting=True, daemon="down", info={}))
     assert "wait for dockerd" in wait.what
 
 
 def test_reloadable_keys_never_restart() -> None:
-    (change,) = pending(asked(docker={"daemon": {"max-concurrent-downloads": 10}}), docker(serving=("llm",)))
+    (change,) = pending(wanted_docker(docker={"daemon": {"max-concurrent-downloads": 10}}), docker(serving=("llm",)))
     assert isinstance(change.steps[0], Guarded)
     assert "action=reload" in change.steps[0].script
 
 
 def test_a_restart_says_what_else_runs() -> None:
-    seen = docker(info={**docker().info, "ContainersRunning": 3})
-    (change,) = pending(asked(docker={"daemon": {"bip": "10.0.0.1/24"}}), seen)
+    reading = docker(info={**docker().info, "ContainersRunning": 3})
+    (change,) = pending(wanted_docker(docker={"daemon": {"bip": "10.0.0.1/24"}}), reading)
     assert "3 other containers" in change.why
 
 
 def test_the_undo_holds_the_old_text() -> None:
-    (change,) = pending(asked(docker={"daemon": {"debug": True}}), docker())
+    (change,) = pending(wanted_docker(docker={"daemon": {"debug": True}}), docker())
     (step,) = change.steps
     assert isinstance(step, Guarded)
     old = docker().files[DAEMON_JSON] or ""
@@ -219,23 +219,25 @@ def test_the_undo_holds_the_old_text() -> None:
 
 
 def test_a_bare_host_is_installed_then_configured() -> None:
-    found = pending(asked(), BARE)
+    found = pending(wanted_docker(), BARE)
     assert [type(change.steps[0]) for change in found] == [Job, Guarded]
     job = found[0].steps[0]
     assert isinstance(job, Job)
     assert "engine=docker.io" in job.script
     assert Owned("package", "docker.io") in found[0].owns
     assert Owned("hold", "docker.io") in found[0].owns
-    assert Owned("hold", "curl") not in found[0].owns, "what serves nobody keeps getting its security updates"
+    assert Owned("hold", "curl") not in found[0].owns, (
+        "a package that serves nothing keeps getting its security updates"
+    )
 
 
 def test_nothing_is_held_when_nothing_is_to_be() -> None:
-    found = pending(asked(docker={"hold_packages": False}), BARE)
+    found = pending(wanted_docker(docker={"hold_packages": False}), BARE)
     assert not [entry for entry in found[0].owns if entry.kind == "hold"]
 
 
 def test_dockers_own_repository() -> None:
-    found = pending(asked(docker={"source": "docker"}), BARE)
+    found = pending(wanted_docker(docker={"source": "docker"}), BARE)
     job = found[0].steps[0]
     assert isinstance(job, Job)
     assert "engine='docker-ce docker-ce-cli containerd.io'" in job.script
@@ -249,16 +251,16 @@ def test_debian_13_splits_the_client() -> None:
 
 
 def test_apparmor_is_installed_where_the_kernel_wants_it() -> None:
-    (change,) = pending(asked(), docker(apparmor_missing=True))
+    (change,) = pending(wanted_docker(), docker(apparmor_missing=True))
     assert "apparmor" in change.what
 
 
 def test_nftables_is_installed_where_it_is_missing_and_recorded() -> None:
     lacking = docker(has=docker().has - {"nft"})
-    (change,) = pending(asked(), lacking)
+    (change,) = pending(wanted_docker(), lacking)
     assert (change.what, change.owns) == ("install nftables", (Owned("package", "nftables"),))
-    assert Owned("package", "nftables") in pending(asked(), BARE)[0].owns
-    (refused,) = pending(asked(), replace(lacking, system=replace(BOOKWORM, id="fedora")))
+    assert Owned("package", "nftables") in pending(wanted_docker(), BARE)[0].owns
+    (refused,) = pending(wanted_docker(), replace(lacking, system=replace(BOOKWORM, id="fedora")))
     assert isinstance(refused.steps[0], Refuse)
     assert "nftables" in refused.steps[0].text
 
@@ -274,14 +276,14 @@ def test_nftables_is_wanted_only_where_a_firewall_is(steps: set[str] | None, is_
 
 
 def test_another_family_is_refused_by_name() -> None:
-    (change,) = pending(asked(), replace(BARE, system=replace(BOOKWORM, id="fedora")))
+    (change,) = pending(wanted_docker(), replace(BARE, system=replace(BOOKWORM, id="fedora")))
     assert isinstance(change.steps[0], Refuse)
     assert "fedora" in change.steps[0].text
 
 
 def test_another_toolkit_version_waits_for_a_stop() -> None:
     installed = {**docker().packages, apt.TOOLKIT: Package(True, True, "1.17.8-1")}
-    wanted = asked(docker={"toolkit_version": "1.18.1-1"})
+    wanted = wanted_docker(docker={"toolkit_version": "1.18.1-1"})
     pin, change = pending(wanted, docker(packages=installed))
     assert isinstance(pin.steps[0], WriteFile)
     assert "Pin: version 1.18.1-1" in str(pin.steps[0].content)
@@ -292,13 +294,13 @@ def test_another_toolkit_version_waits_for_a_stop() -> None:
 
 
 def test_dockerd_down_is_started_and_never_installed() -> None:
-    seen = docker(daemon="down", info={}, version=())
-    (change,) = pending(asked(), seen)
+    reading = docker(daemon="down", info={}, version=())
+    (change,) = pending(wanted_docker(), reading)
     assert change.what == "start dockerd"
 
 
 def test_dockerd_down_and_not_configured_is_both_in_one() -> None:
-    (change,) = pending(asked(), with_daemon_json(None, daemon="down", info={}))
+    (change,) = pending(wanted_docker(), with_daemon_json(None, daemon="down", info={}))
     (step,) = change.steps
     assert isinstance(step, Guarded)
     assert "action=start" in step.script
@@ -308,59 +310,59 @@ SILENT = ("firewalld does not answer; next, on it: look",)
 
 
 def test_a_dockerd_that_would_not_come_up_again_is_not_stopped() -> None:
-    wanted = asked(docker={"daemon": {"bip": "10.0.0.1/24"}})
+    wanted = wanted_docker(docker={"daemon": {"bip": "10.0.0.1/24"}})
     for reading in (docker(waits=SILENT), docker(waits=SILENT, daemon="down", info={}, version=())):
         (change,) = [one for one in pending(wanted, reading) if "dockerd" in one.what]
         (step,) = change.steps
         assert isinstance(step, Refuse)
         assert (step.code, step.text.endswith(SILENT[0])) == ("RW2112", True)
-    (change,) = pending(asked(), docker(waits=SILENT, daemon="down", info={}, version=()))
+    (change,) = pending(wanted_docker(), docker(waits=SILENT, daemon="down", info={}, version=()))
     assert isinstance(change.steps[0], Refuse)
-    (change,) = pending(asked(docker={"daemon": {"max-concurrent-downloads": 10}}), docker(waits=SILENT))
+    (change,) = pending(wanted_docker(docker={"daemon": {"max-concurrent-downloads": 10}}), docker(waits=SILENT))
     assert isinstance(change.steps[0], Guarded), "a reload stops nothing"
 
 
 def test_the_host_asks_itself_before_it_stops_dockerd() -> None:
-    (change,) = pending(asked(docker={"daemon": {"bip": "10.0.0.1/24"}}), docker())
+    (change,) = pending(wanted_docker(docker={"daemon": {"bip": "10.0.0.1/24"}}), docker())
     (step,) = change.steps
     assert isinstance(step, Guarded)
     assert "docker_start_waits 10" in step.before
-    (change,) = pending(asked(docker={"daemon": {"max-concurrent-downloads": 10}}), docker())
+    (change,) = pending(wanted_docker(docker={"daemon": {"max-concurrent-downloads": 10}}), docker())
     assert isinstance(change.steps[0], Guarded)
     assert change.steps[0].before == ""
 
 
 def test_a_unit_that_is_not_enabled() -> None:
-    (change,) = pending(asked(), docker(enabled=False))
+    (change,) = pending(wanted_docker(), docker(enabled=False))
     assert change.what == "start dockerd at boot"
 
 
 def test_users_join_and_leave_text() -> None:
-    seen = docker(users={"ops": frozenset({"ops", "sudo"}), "ann": frozenset({"ann", "docker"})})
+    reading = docker(users={"ops": frozenset({"ops", "sudo"}), "ann": frozenset({"ann", "docker"})})
     owned = (Owned("group_member", "docker:bob"),)
-    join, leave = pending(asked(*owned, docker={"users": ["ops", "ann"]}), seen)
+    join, leave = pending(wanted_docker(*owned, docker={"users": ["ops", "ann"]}), reading)
     assert (join.what, leave.what) == ("add ops to the group docker", "take bob out of the group docker")
     assert join.owns == (Owned("group_member", "docker:ops"),)
     assert leave.disowns == owned
 
 
 def test_a_member_that_was_there_before_is_not_ours() -> None:
-    seen = docker(users={"ann": frozenset({"docker"})})
-    assert pending(asked(docker={"users": ["ann"]}), seen) == []
-    assert pending(asked(), seen) == []
+    reading = docker(users={"ann": frozenset({"docker"})})
+    assert pending(wanted_docker(docker={"users": ["ann"]}), reading) == []
+    assert pending(wanted_docker(), reading) == []
 
 
 def test_a_user_who_does_not_exist_is_named() -> None:
-    (change,) = pending(asked(docker={"users": ["ghost"]}), docker())
+    (change,) = pending(wanted_docker(docker={"users": ["ghost"]}), docker())
     assert isinstance(change.steps[0], Refuse)
     assert "ghost" in change.steps[0].text
 
 
 def test_a_hold_of_ours_that_was_released_comes_back() -> None:
     loose = docker(packages={**docker().packages, "docker.io": Package(False, True, "20.10")})
-    (change,) = pending(asked(Owned("hold", "docker.io"), Owned("package", "docker.io")), loose)
+    (change,) = pending(wanted_docker(Owned("hold", "docker.io"), Owned("package", "docker.io")), loose)
     assert change.what == "hold docker.io"
-    assert pending(asked(), loose) == [], "a package that somebody else installed is theirs to hold"
+    assert pending(wanted_docker(), loose) == [], "a package that another operator installed is theirs to hold"
 
 
 DRIVER_PACKAGE = "nvidia-driver-580-server-open"
@@ -374,13 +376,13 @@ FOUND = docker(
 
 
 def test_what_was_there_before_is_held_by_setting_and_released_again() -> None:
-    assert pending(asked(), FOUND) == []
-    (change,) = pending(asked(docker={"hold_existing": True}), FOUND)
+    assert pending(wanted_docker(), FOUND) == []
+    (change,) = pending(wanted_docker(docker={"hold_existing": True}), FOUND)
     assert change.what == f"hold docker.io, {DRIVER_PACKAGE}"
     assert change.owns == (Owned("hold", "docker.io"), Owned("hold", DRIVER_PACKAGE))
     held = replace(FOUND, packages={name: replace(one, held=True) for name, one in FOUND.packages.items()})
-    assert pending(asked(*change.owns, docker={"hold_existing": True}), held) == []
-    (release,) = pending(asked(*change.owns), held)
+    assert pending(wanted_docker(*change.owns, docker={"hold_existing": True}), held) == []
+    (release,) = pending(wanted_docker(*change.owns), held)
     assert release.what == f"release docker.io, {DRIVER_PACKAGE}"
     assert release.disowns == change.owns
 
@@ -388,17 +390,17 @@ def test_what_was_there_before_is_held_by_setting_and_released_again() -> None:
 def test_our_own_packages_are_no_business_of_that_setting() -> None:
     ours = (Owned("hold", "docker.io"), Owned("package", "docker.io"))
     held = {**docker().packages, "docker.io": Package(True, True, "20.10")}
-    assert pending(asked(*ours), docker(packages=held)) == []
+    assert pending(wanted_docker(*ours), docker(packages=held)) == []
 
 
 def test_holds_go_when_they_are_no_longer_wanted() -> None:
     held = docker(packages={**docker().packages, "docker.io": Package(True, True, "20.10")})
-    (change,) = pending(asked(Owned("hold", "docker.io"), docker={"hold_packages": False}), held)
+    (change,) = pending(wanted_docker(Owned("hold", "docker.io"), docker={"hold_packages": False}), held)
     assert change.disowns == (Owned("hold", "docker.io"),)
 
 
 def test_the_sites_authority_reaches_system_and_docker() -> None:
-    found = pending(asked(authority="PEM\n"), docker())
+    found = pending(wanted_docker(authority="PEM\n"), docker())
     paths = [step.path for change in found for step in change.steps if isinstance(step, WriteFile)]
     assert paths == [AUTHORITY, "/etc/docker/certs.d/nvcr.io/ca.crt"]
     assert isinstance(found[0].steps[1], Shell)
@@ -406,16 +408,16 @@ def test_the_sites_authority_reaches_system_and_docker() -> None:
 
 
 def test_the_images_own_registry_is_trusted_too_and_docker_hub_by_the_system_alone() -> None:
-    own = pending(asked(authority="PEM\n", image="registry.corp:5000/trtllm:1.1.0rc0"), docker())
-    paths = [step.path for change in own for step in change.steps if isinstance(step, WriteFile)]
+    private_registry = pending(wanted_docker(authority="PEM\n", image="registry.corp:5000/trtllm:1.1.0rc0"), docker())
+    paths = [step.path for change in private_registry for step in change.steps if isinstance(step, WriteFile)]
     folders = ["/etc/docker/certs.d/nvcr.io/ca.crt", "/etc/docker/certs.d/registry.corp:5000/ca.crt"]
     assert paths == [AUTHORITY, *folders]
-    hub = pending(asked(authority="PEM\n", image="vllm/vllm-openai:v0.11.0"), docker())
+    hub = pending(wanted_docker(authority="PEM\n", image="vllm/vllm-openai:v0.11.0"), docker())
     assert [step.path for change in hub for step in change.steps if isinstance(step, WriteFile)] == paths[:2]
 
 
 def test_a_proxy_reaches_apt_and_dockerd() -> None:
-    apt_file, daemon = pending(asked(proxy={"http": "http://proxy:3128"}), docker())
+    apt_file, daemon = pending(wanted_docker(proxy={"http": "http://proxy:3128"}), docker())
     assert isinstance(apt_file.steps[0], WriteFile)
     assert 'Acquire::https::Proxy "http://proxy:3128";' in str(apt_file.steps[0].content)
     assert "restart" in daemon.what
@@ -423,7 +425,7 @@ def test_a_proxy_reaches_apt_and_dockerd() -> None:
 
 
 def test_on_a_bare_host_the_proxy_is_there_before_dockerd_starts() -> None:
-    found = pending(asked(proxy={"http": "http://proxy:3128"}), BARE)
+    found = pending(wanted_docker(proxy={"http": "http://proxy:3128"}), BARE)
     kinds = [type(change.steps[0]) for change in found]
     assert kinds == [WriteFile, WriteFile, Job, Guarded]
     assert isinstance(found[-1].steps[0], Guarded)
@@ -431,7 +433,7 @@ def test_on_a_bare_host_the_proxy_is_there_before_dockerd_starts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("proxy", "there"),
+    ("proxy", "dropin_text"),
     [
         ({"http": "http://proxy:3128"}, None),
         ({"https": "http://me:pw@proxy:3128", "no_proxy": ["10.0.0.0/8", ".corp"]}, None),
@@ -440,10 +442,10 @@ def test_on_a_bare_host_the_proxy_is_there_before_dockerd_starts() -> None:
     ids=["http", "https", "left over"],
 )
 def test_what_configures_a_fresh_dockerd_keeps_the_proxy_that_was_written_before_it(
-    proxy: dict[str, Any], there: str | None
+    proxy: dict[str, Any], dropin_text: str | None
 ) -> None:
-    bare = replace(BARE, files={DROPIN: there})
-    found = pending(asked(proxy=proxy), bare)
+    bare = replace(BARE, files={DROPIN: dropin_text})
+    found = pending(wanted_docker(proxy=proxy), bare)
     dropin = next(s for change in found for s in change.steps if isinstance(s, WriteFile) and s.path == DROPIN)
     [guarded] = [step for change in found for step in change.steps if isinstance(step, Guarded)]
     assert f"dropin_text={base64.b64encode(str(dropin.content).encode()).decode()}\n" in guarded.script
@@ -453,26 +455,28 @@ def test_what_configures_a_fresh_dockerd_keeps_the_proxy_that_was_written_before
 def test_a_fresh_dockerd_without_a_proxy_gets_none_of_ours_back_and_keeps_a_foreign_one(mine: bool) -> None:
     bare = replace(BARE, files={DROPIN: "[Service]\n"})
     owned = [Owned("file", DROPIN)] if mine else []
-    [guarded] = [step for change in pending(asked(*owned), bare) for step in change.steps if isinstance(step, Guarded)]
-    kept = "" if mine else base64.b64encode(b"[Service]\n").decode()
-    assert f"dropin_text={kept or chr(39) * 2}\n" in guarded.script
+    [guarded] = [
+        step for change in pending(wanted_docker(*owned), bare) for step in change.steps if isinstance(step, Guarded)
+    ]
+    retained = "" if mine else base64.b64encode(b"[Service]\n").decode()
+    assert f"dropin_text={retained or chr(39) * 2}\n" in guarded.script
 
 
 def test_a_proxy_with_a_password_is_for_root_only() -> None:
-    (change, *_) = pending(asked(proxy={"http": "http://me:pw@proxy:3128"}), docker())
+    (change, *_) = pending(wanted_docker(proxy={"http": "http://me:pw@proxy:3128"}), docker())
     assert isinstance(change.steps[0], WriteFile)
     assert change.steps[0].mode == "0600"
 
 
 def test_files_of_ours_go_and_files_of_others_stay() -> None:
-    seen = docker(files={**docker().files, apt.PROXY_FILE: "old", AUTHORITY: "theirs"})
-    (change,) = pending(asked(Owned("file", apt.PROXY_FILE)), seen)
+    reading = docker(files={**docker().files, apt.PROXY_FILE: "old", AUTHORITY: "theirs"})
+    (change,) = pending(wanted_docker(Owned("file", apt.PROXY_FILE)), reading)
     assert change.what == f"remove {apt.PROXY_FILE}"
 
 
 def test_an_authority_that_is_no_longer_set_leaves_the_trust_store_as_a_teardown_does() -> None:
     on_host = docker(files={**docker().files, AUTHORITY: "ours"})
-    (change,) = pending(asked(Owned("file", AUTHORITY)), on_host)
+    (change,) = pending(wanted_docker(Owned("file", AUTHORITY)), on_host)
     (step,) = change.steps
     assert isinstance(step, Shell)
     assert "/etc/ssl/certs" in step.script
@@ -480,8 +484,8 @@ def test_an_authority_that_is_no_longer_set_leaves_the_trust_store_as_a_teardown
 
 def test_networks_are_no_hosts_for_apt() -> None:
     text = apt.proxy_text(Proxy(http="http://p:1", no_proxy=("localhost", ".corp", "10.0.0.0/8", "*.x"))) or ""
-    direct = [line for line in text.splitlines() if "DIRECT" in line]
-    assert [line.split("::")[3].split(" ")[0] for line in direct] == ["localhost", "localhost", "corp", "corp"]
+    direct = [row for row in text.splitlines() if "DIRECT" in row]
+    assert [row.split("::")[3].split(" ")[0] for row in direct] == ["localhost", "localhost", "corp", "corp"]
 
 
 # -- reading
@@ -495,13 +499,13 @@ def test_the_reading_is_parsed() -> None:
         "broken docker.io half-configured\nunit.UnitFileState=enabled\nunit.LoadState=loaded\n"
         f"info {info.decode()}\nnone {DAEMON_JSON}\nuser ops ops sudo docker\nserving llm\n"
     )
-    seen = parse(output)
-    assert (seen.daemon, seen.version, seen.enabled) == ("up", (20, 10, 24), True)
-    assert seen.packages["docker.io"] == Package(True, True, "20.10.24")
-    assert not seen.packages["docker-ce"].installed
-    assert seen.broken == ("docker.io half-configured",)
-    assert seen.users == {"ops": frozenset({"ops", "sudo", "docker"})}
-    assert (seen.serving, seen.runtimes) == (("llm",), frozenset({"nvidia"}))
+    reading = parse(output)
+    assert (reading.daemon, reading.version, reading.enabled) == ("up", (20, 10, 24), True)
+    assert reading.packages["docker.io"] == Package(True, True, "20.10.24")
+    assert not reading.packages["docker-ce"].installed
+    assert reading.broken == ("docker.io half-configured",)
+    assert reading.users == {"ops": frozenset({"ops", "sudo", "docker"})}
+    assert (reading.serving, reading.runtimes) == (("llm",), frozenset({"nvidia"}))
 
 
 def test_a_dockerd_that_does_not_answer_is_down_and_not_absent() -> None:
@@ -512,32 +516,34 @@ def test_a_dockerd_that_does_not_answer_is_down_and_not_absent() -> None:
 
 def test_an_authority_that_cannot_be_read_is_an_error_of_the_settings(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.pem")
-    for place in (tmp_path / "none.pem", tmp_path, tmp_path / "pipe.pem"):
+    for path in (tmp_path / "none.pem", tmp_path, tmp_path / "pipe.pem"):
         with pytest.raises(SettingsError, match="private_ca"):
-            wanted(settings(paths={"private_ca": str(place)}), HostReading({"ownership": frozenset()}))
+            wanted(settings(paths={"private_ca": str(path)}), HostReading({"ownership": frozenset()}))
 
 
 def test_an_authority_that_the_system_does_not_trust_yet_text() -> None:
-    there = {**docker().files, AUTHORITY: "PEM\n", "/etc/docker/certs.d/nvcr.io/ca.crt": "PEM\n"}
-    (change,) = pending(asked(authority="PEM\n"), docker(files=there))
+    files = {**docker().files, AUTHORITY: "PEM\n", "/etc/docker/certs.d/nvcr.io/ca.crt": "PEM\n"}
+    (change,) = pending(wanted_docker(authority="PEM\n"), docker(files=files))
     assert change.what == "trust the site's certificate authority"
-    assert pending(asked(authority="PEM\n"), docker(files=there, authority_trusted=True)) == []
+    assert pending(wanted_docker(authority="PEM\n"), docker(files=files, authority_trusted=True)) == []
 
 
 def test_an_installation_of_ours_that_was_cut_is_finished() -> None:
     cut = docker(daemon="down", info={}, broken=("docker.io unpacked", "containerd unpacked"))
-    found = pending(asked(Owned("package", "docker.io")), cut)
+    found = pending(wanted_docker(Owned("package", "docker.io")), cut)
     job = found[0].steps[0]
     assert isinstance(job, Job)
     assert "finish=yes" in job.script
-    strange = pending(asked(), cut)[0].steps[0]
+    strange = pending(wanted_docker(), cut)[0].steps[0]
     assert isinstance(strange, Job)
     assert "finish=''" in strange.script
 
 
 @pytest.mark.parametrize("given", ["http", "https"])
 def test_one_proxy_serves_both_for_the_installation_and_for_dockerd(given: str) -> None:
-    steps = [step for change in pending(asked(proxy={given: "http://proxy:3128"}), BARE) for step in change.steps]
+    steps = [
+        step for change in pending(wanted_docker(proxy={given: "http://proxy:3128"}), BARE) for step in change.steps
+    ]
     dropin = next(step for step in steps if isinstance(step, WriteFile) and step.path == DROPIN)
     install = next(step for step in steps if isinstance(step, Job))
     for name in ("http", "https"):
@@ -546,7 +552,7 @@ def test_one_proxy_serves_both_for_the_installation_and_for_dockerd(given: str) 
 
 
 @pytest.mark.parametrize(
-    ("reading", "family", "line"),
+    ("reading", "family", "source_line"),
     [
         (
             "os=ubuntu\nlike=debian\ncodename=jammy\nos_version=22.04\narch=amd64\n",
@@ -570,18 +576,18 @@ def test_one_proxy_serves_both_for_the_installation_and_for_dockerd(given: str) 
         ),
     ],
 )
-def test_each_distribution_gets_its_own_packages(reading: str, family: str, line: str) -> None:
-    seen = parse(f"{reading}apt=yes\n")
-    assert seen.system.family == family
+def test_each_distribution_gets_its_own_packages(reading: str, family: str, source_line: str) -> None:
+    parsed = parse(f"{reading}apt=yes\n")
+    assert parsed.system.family == family
     signed = "signed-by=/etc/apt/keyrings/rackwright-docker.asc]"
     (job,) = (
         step
-        for change in pending(asked(docker={"source": "docker"}), seen)
+        for change in pending(wanted_docker(docker={"source": "docker"}), parsed)
         for step in change.steps
         if isinstance(step, Job)
     )
-    assert line.format(signed) in job.script
-    assert "docker.io" in pending(asked(), seen)[0].what
+    assert source_line.format(signed) in job.script
+    assert "docker.io" in pending(wanted_docker(), parsed)[0].what
 
 
 # -- a removal that was cut before it was struck from the record
@@ -591,15 +597,17 @@ STALE = [Owned("daemon_key", "debug"), Owned("file", DROPIN), Owned("file", AUTH
 
 @pytest.mark.parametrize("stale", STALE, ids=str)
 def test_what_is_recorded_and_gone_is_forgotten_so_that_anothers_is_never_removed(stale: Owned) -> None:
-    own = with_daemon_json('{"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}')
-    [change] = [one for one in pending(asked(stale), own) if stale in one.disowns]
+    on_host = with_daemon_json('{"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}')
+    [change] = [one for one in pending(wanted_docker(stale), on_host) if stale in one.disowns]
     assert (change.steps, change.why) == ((), "it is gone from the host")
-    assert not [one for one in pending(asked(), own) if one.disowns]
+    assert not [one for one in pending(wanted_docker(), on_host) if one.disowns]
 
 
 def test_a_key_that_is_there_or_wanted_is_not_forgotten() -> None:
     key = Owned("daemon_key", "debug")
-    there = with_daemon_json('{"debug": true, "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}')
-    assert not [one for one in pending(asked(key, docker={"daemon": {"debug": True}}), there) if key in one.disowns]
-    [taken] = [one for one in pending(asked(key), there) if key in one.disowns]
+    on_host = with_daemon_json('{"debug": true, "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}')
+    assert not [
+        one for one in pending(wanted_docker(key, docker={"daemon": {"debug": True}}), on_host) if key in one.disowns
+    ]
+    [taken] = [one for one in pending(wanted_docker(key), on_host) if key in one.disowns]
     assert taken.steps

@@ -26,7 +26,7 @@ Look = Callable[..., list[str]]
 
 @pytest.fixture(params=SHELLS)
 def look(request: pytest.FixtureRequest, tmp_path: Path) -> Look:
-    """Run the script on a host where `docker0` is up, unless it is told otherwise."""
+    """Run the script on a host where `docker0` is up, unless the arguments say otherwise."""
     shell = [request.param, "sh"] if request.param == "busybox" else [request.param]
 
     def looked(
@@ -51,10 +51,10 @@ def look(request: pytest.FixtureRequest, tmp_path: Path) -> Look:
         put(tmp_path / "proc/net/if_inet6", ipv6)
         put(tmp_path / "etc/docker/daemon.json", daemon)
         put(tmp_path / "etc/other.json", daemon)
-        own = tmp_path / "proc/self/ns/net"
-        own.parent.mkdir(parents=True, exist_ok=True)
-        own.unlink(missing_ok=True)
-        own.symlink_to(tmp_path / ("proc/7/ns/net" if same_network else "proc/7/cmdline"))
+        namespace = tmp_path / "proc/self/ns/net"
+        namespace.parent.mkdir(parents=True, exist_ok=True)
+        namespace.unlink(missing_ok=True)
+        namespace.symlink_to(tmp_path / ("proc/7/ns/net" if same_network else "proc/7/cmdline"))
         shutil.rmtree(tmp_path / "sys", ignore_errors=True)
         if flags is not None:
             put(tmp_path / f"sys/class/net/{bridge}/flags", f"{flags}\n")
@@ -62,8 +62,10 @@ def look(request: pytest.FixtureRequest, tmp_path: Path) -> Look:
         for root in ("/proc/", "/sys/", "/etc/"):
             text = text.replace(root, f"{tmp_path}{root}")
         path = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-        line = [*shell, "-c", f'{text}\ndocker_lacks "$1" 7', "sh", info]
-        run = subprocess.run(line, env={**os.environ, **path}, capture_output=True, text=True, check=True, timeout=30)
+        command = [*shell, "-c", f'{text}\ndocker_lacks "$1" 7', "sh", info]
+        run = subprocess.run(
+            command, env={**os.environ, **path}, capture_output=True, text=True, check=True, timeout=30
+        )
         assert run.stderr == ""
         return run.stdout.splitlines()
 
@@ -77,8 +79,8 @@ def put(path: Path, text: str) -> None:
 
 
 def without(text: str, *words: str) -> str:
-    """The rules without the lines that hold all of the words."""
-    return "".join(line for line in text.splitlines(keepends=True) if not all(word in line for word in words))
+    """Remove the rows that hold all of the words."""
+    return "".join(row for row in text.splitlines(keepends=True) if not all(term in row for term in words))
 
 
 def table_gone(text: str, table: str) -> str:
@@ -119,7 +121,7 @@ def test_a_circle_of_chains_ends(look: Look) -> None:
 
 
 @pytest.mark.parametrize(
-    "known",
+    "state",
     [
         {"daemon": '{\n  "iptables" : false\n}'},
         {"words": "dockerd --iptables=false -H fd://"},
@@ -133,8 +135,8 @@ def test_a_circle_of_chains_ends(look: Look) -> None:
         {"info": '{"FirewallBackend":{"Driver":"something-new"}}'},
     ],
 )
-def test_what_dockerd_does_not_look_after_or_nobody_can_tell_is_no_fault(look: Look, known: dict[str, str]) -> None:
-    assert look(**known) == []
+def test_what_dockerd_does_not_look_after_or_nobody_can_tell_is_no_fault(look: Look, state: dict[str, str]) -> None:
+    assert look(**state) == []
 
 
 def test_a_bridge_that_is_gone_or_down_is_named(look: Look) -> None:
@@ -148,8 +150,8 @@ def test_a_bridge_that_is_gone_or_down_is_named(look: Look) -> None:
 
 def test_dockers_other_backend_needs_its_table_and_nothing_of_iptables(look: Look) -> None:
     info = '{"FirewallBackend":{"Driver":"nftables+firewalld"}}'
-    there = "printf 'table inet firewalld\\ntable ip docker-bridges\\ntable ip6 docker-bridges\\n'"
-    assert look("", info=info, nft=there) == []
+    tables = "printf 'table inet firewalld\\ntable ip docker-bridges\\ntable ip6 docker-bridges\\n'"
+    assert look("", info=info, nft=tables) == []
     assert look("", info=info, nft="echo table inet firewalld") == ["nft table ip docker-bridges"]
     assert look("", info=info, nft="true") == ["nft table ip docker-bridges"]
     assert look("", info=info, nft="exit 127") == []
@@ -159,7 +161,7 @@ BRIDGE6 = "fd000000000000000000000000000001 03 40 00 80  docker0\n"
 
 
 @pytest.mark.parametrize(
-    ("known", "lacks"),
+    ("state", "lacks"),
     [
         ({"ipv6": "fe800000000000000042aafffe000001 03 40 20 80  docker0\n"}, []),
         ({"ipv6": BRIDGE6.replace("docker0", "eth0")}, []),
@@ -174,9 +176,9 @@ BRIDGE6 = "fd000000000000000000000000000001 03 40 00 80  docker0\n"
     ],
 )
 def test_ip6tables_counts_where_the_bridge_has_ipv6_and_dockerd_looks_after_it(
-    look: Look, known: dict[str, str], lacks: list[str]
+    look: Look, state: dict[str, str], lacks: list[str]
 ) -> None:
-    assert look(HEALTHY["29.1-synthetic"], **{"info": '{"ServerVersion":"29.1.3"}', **known}) == lacks
+    assert look(HEALTHY["29.1-synthetic"], **{"info": '{"ServerVersion":"29.1.3"}', **state}) == lacks
 
 
 def test_its_text() -> None:

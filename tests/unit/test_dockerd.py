@@ -70,8 +70,8 @@ SERVES = SeenEndpoint(
 
 
 def settings(**changed: Any) -> HostSettings:
-    known = {key: value for key, value in BASE.items() if key in HostSettings.model_fields}
-    return HostSettings.model_validate({**known, **changed})
+    values = {key: value for key, value in BASE.items() if key in HostSettings.model_fields}
+    return HostSettings.model_validate({**values, **changed})
 
 
 @cache
@@ -80,57 +80,61 @@ def recorded() -> HostReading:
 
 
 def reading(section: str = "", docker: dict[str, Any] | None = None, **endpoints: SeenEndpoint) -> HostReading:
-    """The recorded host with these endpoints, `llm` serving by default."""
-    there = endpoints or {"llm": SERVES}
-    names = tuple(sorted(name for name, seen in there.items() if seen.active == "active"))
-    seen = replace(recorded()[DOCKER], **{"serving": names, **(docker or {})})
-    own = replace(recorded()[ENDPOINT], docker=True, endpoints=there)
+    """Return the recorded host with these endpoints, `llm` serving by default."""
+    by_name = endpoints or {"llm": SERVES}
+    names = tuple(sorted(name for name, endpoint in by_name.items() if endpoint.active == "active"))
+    endpoint = replace(recorded()[DOCKER], **{"serving": names, **(docker or {})})
+    endpoint_reading = replace(recorded()[ENDPOINT], docker=True, endpoints=by_name)
     return HostReading(
-        {**recorded().by_concern, DOCKER.name: seen, ENDPOINT.name: own, DOCKERD.name: parse(section)},
+        {**recorded().by_concern, DOCKER.name: endpoint, ENDPOINT.name: endpoint_reading, DOCKERD.name: parse(section)},
     )
 
 
-def restart(own: HostSettings, seen: HostReading) -> tuple[Change, DaemonRestart]:
-    (change,) = DOCKERD.pending(own, seen)
+def restart(host_settings: HostSettings, reading: HostReading) -> tuple[Change, DaemonRestart]:
+    (change,) = DOCKERD.pending(host_settings, reading)
     (step,) = change.steps
     assert isinstance(step, DaemonRestart)
     return change, step
 
 
 def part(step: DaemonRestart, name: str) -> str:
-    """A part of the host's job."""
+    """Return a part of the host's job."""
     head = step.job.script.split("# Switch an endpoint, prove it", 1)[0]
-    line = f'printf %s "${name}"'
-    return subprocess.run(["sh"], input=head + line, capture_output=True, text=True, check=True).stdout
+    command = f'printf %s "${name}"'
+    return subprocess.run(["sh"], input=head + command, capture_output=True, text=True, check=True).stdout
 
 
 # -- the plan
 
 
 def test_the_text_of_a_key_that_takes_a_restart() -> None:
-    own, seen = settings(docker={"daemon": LOG}), reading()
-    assert not [change for change in DOCKER.pending(own, seen) if "dockerd" in change.what]
-    change, step = restart(own, seen)
+    host_settings, host_reading = settings(docker={"daemon": LOG}), reading()
+    assert not [change for change in DOCKER.pending(host_settings, host_reading) if "dockerd" in change.what]
+    change, step = restart(host_settings, host_reading)
     assert change.sentence == f"configure dockerd and restart it with llm ({DAEMON_JSON}: log-level)"
     assert Owned("daemon_key", "log-level") in change.owns
     assert '"log-level": "warn"' in change.diff
     assert (step.endpoints, step.serving) == (("llm",), True)
-    assert takes_capacity([change], seen[ENDPOINT])
+    assert takes_capacity([change], host_reading[ENDPOINT])
 
 
 def test_it_comes_before_the_endpoints_own_changes() -> None:
-    own, seen = settings(docker={"daemon": LOG}), reading()
-    assert [type(step).__name__ for change in pending(EVERYTHING.steps, own, seen) for step in change.steps][:1] == [
-        "DaemonRestart"
-    ]
-    assert len(pending(EVERYTHING.steps, own, seen)) > 1
+    host_settings, host_reading = settings(docker={"daemon": LOG}), reading()
+    assert [
+        type(step).__name__
+        for change in pending(EVERYTHING.steps, host_settings, host_reading)
+        for step in change.steps
+    ][:1] == ["DaemonRestart"]
+    assert len(pending(EVERYTHING.steps, host_settings, host_reading)) > 1
 
 
 def test_the_text_of_plan_and_drift() -> None:
-    own, seen = settings(docker={"daemon": LOG}), reading()
-    line = summary(plan_host("gpu01", own, seen, EVERYTHING))
-    assert f"restarts dockerd and endpoint llm because {DAEMON_JSON}: log-level" in line
-    assert "dockerd" in [finding.concern for finding in drift_of("gpu01", own, seen, EVERYTHING).findings]
+    host_settings, host_reading = settings(docker={"daemon": LOG}), reading()
+    summary_line = summary(plan_host("gpu01", host_settings, host_reading, EVERYTHING))
+    assert f"restarts dockerd and endpoint llm because {DAEMON_JSON}: log-level" in summary_line
+    assert "dockerd" in [
+        finding.concern for finding in drift_of("gpu01", host_settings, host_reading, EVERYTHING).findings
+    ]
 
 
 @pytest.mark.parametrize(("docker", "daemon"), [({}, LOG), ({"lacks": ("nat DOCKER",)}, {})], ids=["a key", "chains"])
@@ -170,8 +174,8 @@ def test_the_text_names_foreign_containers() -> None:
 
 
 def test_what_is_asked_and_started_again_is_the_release_that_runs() -> None:
-    seen = replace(SERVES, current="b" * 12, spec={**FACTS, "hash": "b" * 12}, proven_spec=FACTS)
-    _, step = restart(settings(docker={"daemon": LOG}), reading(llm=seen))
+    endpoint = replace(SERVES, current="b" * 12, spec={**FACTS, "hash": "b" * 12}, proven_spec=FACTS)
+    _, step = restart(settings(docker={"daemon": LOG}), reading(llm=endpoint))
     assert f"releases/{RUNS}" in part(step, "forward")
     assert f"releases/{RUNS}" in part(step, "back")
     assert RUNS in part(step, "prove")
@@ -180,24 +184,26 @@ def test_what_is_asked_and_started_again_is_the_release_that_runs() -> None:
 
 
 def test_an_endpoint_that_is_sick_or_unknown_is_started_again_and_not_asked() -> None:
-    for name, seen in (("llm", reading(llm=replace(SERVES, health=500))), ("old", reading(old=SERVES))):
-        _, step = restart(settings(docker={"daemon": LOG}), seen)
+    for name, host_reading in (("llm", reading(llm=replace(SERVES, health=500))), ("old", reading(old=SERVES))):
+        _, step = restart(settings(docker={"daemon": LOG}), host_reading)
         assert (step.endpoints, step.serving) == ((name,), False)
         assert part(step, "prove") == ""
         assert f"systemctl start --no-block rackwright-{name}.service" in part(step, "forward")
 
 
 def test_the_text_of_a_try_that_failed_here() -> None:
-    own = settings(docker={"daemon": LOG})
-    _, step = restart(own, reading())
-    told = f"last_release={step.configuration}\nlast_outcome=rolled-back\nlast_time=2030-01-01 00:00:00\nlast_reason=no"
-    change, _ = restart(own, reading(told))
+    host_settings = settings(docker={"daemon": LOG})
+    _, step = restart(host_settings, reading())
+    last_switch = (
+        f"last_release={step.configuration}\nlast_outcome=rolled-back\nlast_time=2030-01-01 00:00:00\nlast_reason=no"
+    )
+    change, _ = restart(host_settings, reading(last_switch))
     assert change.why.endswith("; it was tried here at 2030-01-01 00:00:00: no")
 
 
 def test_one_that_is_under_way_is_joined_whatever_it_is() -> None:
-    own = settings(docker={"daemon": LOG})
-    _, step = restart(own, reading())
+    host_settings = settings(docker={"daemon": LOG})
+    _, step = restart(host_settings, reading())
     _, joined = restart(settings(), reading(docker={"restarting": True, "serving": ()}, llm=SeenEndpoint()))
     assert (joined.job.name, joined.job.aim) == (step.job.name, step.job.aim)
     assert joined.serving
@@ -214,21 +220,23 @@ CHAINS = "Docker's chains are gone (nat DOCKER, filter DOCKER-USER), so no conta
 
 
 def alone(**more: Any) -> dict[str, Any]:
-    """What is read of a host whose endpoints alone run, and whose chains are gone."""
+    """Read a host whose endpoints alone run, and whose chains are gone."""
     return {"lacks": GONE, "foreign_running": 0, **more}
 
 
 def test_chains_that_are_gone_take_a_restart_in_the_hosts_turn_text() -> None:
-    own, seen = settings(), reading(docker=alone())
-    assert not [one for one in DOCKER.pending(own, seen) if "dockerd" in one.what]
-    change, step = restart(own, seen)
+    host_settings, host_reading = settings(), reading(docker=alone())
+    assert not [one for one in DOCKER.pending(host_settings, host_reading) if "dockerd" in one.what]
+    change, step = restart(host_settings, host_reading)
     assert change.sentence == f"restart dockerd with llm ({CHAINS})"
     assert (change.owns, change.disowns, change.diff) == ((), (), "")
     assert (step.endpoints, step.serving) == (("llm",), True)
     assert "docker_lacks" in part(step, "prepare"), "the chains may be there again by then"
     assert "iptables cannot make a chain" in part(step, "prepare"), "a dockerd that cannot make them does not start"
-    assert f"restarts dockerd and endpoint llm because {CHAINS}" in summary(plan_host("g", own, seen, EVERYTHING))
-    found = [one for one in drift_of("g", own, seen, EVERYTHING).findings if one.concern == "dockerd"]
+    assert f"restarts dockerd and endpoint llm because {CHAINS}" in summary(
+        plan_host("g", host_settings, host_reading, EVERYTHING)
+    )
+    found = [one for one in drift_of("g", host_settings, host_reading, EVERYTHING).findings if one.concern == "dockerd"]
     assert [(one.verdict, CHAINS in one.text) for one in found] == [("moved", True)]
 
 
@@ -248,17 +256,17 @@ def test_a_dockerd_that_would_not_come_up_again_is_not_stopped_in_the_turn() -> 
 
 
 def test_where_nothing_serves_they_are_made_at_once() -> None:
-    seen = reading(docker=alone(serving=()), llm=replace(SERVES, active="failed", running=None, health=None))
-    assert DOCKERD.pending(settings(), seen) == []
-    (change,) = [one for one in DOCKER.pending(settings(), seen) if "dockerd" in one.what]
+    host_reading = reading(docker=alone(serving=()), llm=replace(SERVES, active="failed", running=None, health=None))
+    assert DOCKERD.pending(settings(), host_reading) == []
+    (change,) = [one for one in DOCKER.pending(settings(), host_reading) if "dockerd" in one.what]
     assert (change.what, change.restarts, change.by_itself) == ("restart dockerd", "dockerd", True)
-    found = [one for one in drift_of("g", settings(), seen, EVERYTHING).findings if one.concern == "docker"]
+    found = [one for one in drift_of("g", settings(), host_reading, EVERYTHING).findings if one.concern == "docker"]
     assert [one.verdict for one in found if "restart dockerd" in one.text] == ["moved"]
 
 
 def test_an_endpoint_on_the_hosts_network_needs_none_of_them() -> None:
-    own = settings(network="host")
-    assert DOCKERD.pending(own, reading(docker=alone())) == []
+    host_settings = settings(network="host")
+    assert DOCKERD.pending(host_settings, reading(docker=alone())) == []
     assert DOCKERD.pending(settings(), reading(docker={"lacks": ()})) == []
 
 
@@ -311,9 +319,9 @@ class Machine:
         path.write_text(f"#!/bin/sh\n{text}")
         path.chmod(0o755)
 
-    def stood(self, name: str, **own: Any) -> Part:
-        hooks = {f"{word}_hook": ["sh", "-c", f"echo {word} {name} >>$STAGE/steps"] for word in ("drain", "ready")}
-        settings = EndpointSettings.model_validate({"drain_timeout": 0, "load_timeout": 5, **hooks, **own})
+    def stood(self, name: str, **values: Any) -> Part:
+        hooks = {f"{hook}_hook": ["sh", "-c", f"echo {hook} {name} >>$STAGE/steps"] for hook in ("drain", "ready")}
+        settings = EndpointSettings.model_validate({"drain_timeout": 0, "load_timeout": 5, **hooks, **values})
         return Part(name, settings, Tried(RUNS, BOUND, "", ()), Tried(RUNS, BOUND, "", ()), 8000)
 
     def run(self, *stood: Part, others: tuple[str, ...] = (), **failing: str) -> tuple[int, list[str], str]:
@@ -331,20 +339,20 @@ class Machine:
         (self.job / "script").write_text(text.replace("/etc/systemd/system", str(self.folder / "units")))
         path = f"{self.tools}:{os.environ['PATH']}"
         env = {**os.environ, "PATH": path, "JOB": str(self.job), "STAGE": str(self.folder)}
-        line = f"sh {self.job}/script >>{self.job}/log 2>&1"
-        done = subprocess.run(["sh", "-c", line], env=env, check=False, timeout=60)
+        command = f"sh {self.job}/script >>{self.job}/log 2>&1"
+        done = subprocess.run(["sh", "-c", command], env=env, check=False, timeout=60)
         words = ("systemctl stop rackwright", "systemctl start", "valid", "restart", "back", "drain", "ready")
-        told = [text for text in steps.read_text().splitlines() if text.startswith(words)]
+        done_steps = [text for text in steps.read_text().splitlines() if text.startswith(words)]
         stream = JobStream("n")
         heard = [*stream.take((self.job / "log").read_bytes(), (self.job / "events").read_bytes()), *stream.end()]
-        said = [one if isinstance(one, str) else f"{one.kind}: {one.text}" for one in heard]
-        return done.returncode, told, "\n".join(said)
+        messages = [one if isinstance(one, str) else f"{one.kind}: {one.text}" for one in heard]
+        return done.returncode, done_steps, "\n".join(messages)
 
     def marks(self) -> list[str]:
         return sorted(path.parent.name for path in self.folder.glob("state/endpoints/*/not-admitted"))
 
     def last(self) -> dict[str, str]:
-        return dict(line.split("=", 1) for line in (self.home / "last-switch").read_text().splitlines())
+        return dict(row.split("=", 1) for row in (self.home / "last-switch").read_text().splitlines())
 
 
 @pytest.fixture
@@ -441,13 +449,13 @@ def test_a_ready_hook_that_fails_leaves_its_own_mark_alone_text(machine: Machine
 @pytest.mark.parametrize("shell", [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)])
 def test_scripts_in_turn_end_with_the_first_that_fails(shell: str) -> None:
     words = [shell, "sh"] if shell == "busybox" else [shell]
-    for text, status, said in [
+    for text, status, message in [
         (in_turn(["echo a; exit 0", "", "x=1; echo b$x"]), 0, "a b1"),
         (in_turn(["echo a", "set -e; false; echo b", "echo c"]), 1, "a"),
         (in_turn([]), 0, ""),
     ]:
         done = subprocess.run([*words, "-c", text], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout.split()) == (status, said.split())
+        assert (done.returncode, done.stdout.split()) == (status, message.split())
 
 
 # -- how its end is reported
@@ -457,10 +465,10 @@ STEP = DaemonRestart(("llm", "second"), "conf", Job("dockerd", "restart dockerd"
 
 
 def switch_progress(*lines: Event) -> SwitchProgress:
-    told = SwitchProgress("dockerd", f"{HOME}/failed", "configuration")
-    for line in lines:
-        told.hear(line)
-    return told
+    progress = SwitchProgress("dockerd", f"{HOME}/failed", "configuration")
+    for row in lines:
+        progress.hear(row)
+    return progress
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def blocks(language: str) -> list[Any]:
 def test_every_word_of_the_glossary_has_one_row() -> None:
     words = re.findall(r"\*\*(.+?)\*\*", (ROOT / "docs/reference/glossary.md").read_text())
     assert len(words) > 30
-    assert {word for word in words if words.count(word) > 1} == set()
+    assert {argument for argument in words if words.count(argument) > 1} == set()
 
 
 # -- links
@@ -86,7 +86,7 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=name)
 def test_every_page_is_linked_from_another(page: Path) -> None:
     found = {target for other in PAGES if other != page for target in targets(other)}
-    assert page.resolve() in found or page.name == "README.md", f"nobody finds {name(page)}"
+    assert page.resolve() in found or page.name == "README.md", f"no page links to {name(page)}"
 
 
 def targets(page: Path) -> Iterator[Path]:
@@ -98,11 +98,11 @@ def targets(page: Path) -> Iterator[Path]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The simple commands of a shell block, without variables before them."""
-    for line in text.replace("\\\n", " ").splitlines():
-        words = list(shlex.shlex(line, posix=True, punctuation_chars="&|;"))  # only to see that quotes are closed
-        assert words or not line.split("#")[0].strip()
-        for part in re.split(r"&&|\||;", line.split(" #")[0]):
+    """Return the simple commands of a shell block, without variables before them."""
+    for row in text.replace("\\\n", " ").splitlines():
+        words = list(shlex.shlex(row, posix=True, punctuation_chars="&|;"))  # only to see that quotes are closed
+        assert words or not row.split("#")[0].strip()
+        for part in re.split(r"&&|\||;", row.split(" #")[0]):
             split = shlex.split(part, comments=True)
             while split and re.match(r"^\w+=", split[0]):
                 split = split[1:]
@@ -121,9 +121,9 @@ def test_every_rackwright_command_parses(text: str) -> None:
 def test_every_pyinfra_command_names_shipped_files_and_real_options(text: str) -> None:
     for words in commands(text):
         if Path(words[0]).name == "pyinfra":
-            files = [word for word in words if word.startswith("inventory/") or word == "deploy.py"]
+            files = [argument for argument in words if argument.startswith("inventory/") or argument == "deploy.py"]
             assert all((ROOT / file).is_file() for file in files), words
-            options = [word.split("=")[0] for word in words if word.startswith("--")]
+            options = [argument.split("=")[0] for argument in words if argument.startswith("--")]
             assert all(re.search(rf"(?<!\S){option}\b", pyinfra_help()) for option in options), words
 
 
@@ -161,7 +161,7 @@ def test_every_example_of_settings_validates(text: str, tmp_path: Path) -> None:
 
 
 def opened(document: Document) -> Layer:
-    """A document with its vault values as secrets; those of examples are no real ciphertexts."""
+    """Load a document with its vault values as secrets; those of examples are no real ciphertexts."""
     return Layer(_opened(document.values), document.origins)
 
 
@@ -180,13 +180,13 @@ def test_every_python_example_is_python(text: str) -> None:
 
 
 def messages() -> list[str]:
-    """What the page about failures quotes: the cell after the code of each row, in backticks."""
+    """Return the messages on the page about failures: the cell after the code of each row, in backticks."""
     quoted = re.findall(r"^\| \w* \| `([^`]+)` \|", FAILED.read_text(), re.MULTILINE)
     return [message.replace("\\|", "|") for message in quoted]
 
 
 @cache
-def said() -> str:
+def all_texts() -> str:
     """Every text in the product's code, and in pyinfra's where it speaks of SSH."""
     package = ROOT / "rackwright"
     python = [
@@ -211,7 +211,7 @@ def test_the_page_about_failures_quotes_enough() -> None:
 @pytest.mark.parametrize("message", messages())
 def test_every_quoted_message_is_in_the_code(message: str) -> None:
     parts = [part.strip() for part in message.split("…")]
-    lost = [part for part in parts if part and part not in said()]
+    lost = [part for part in parts if part and part not in all_texts()]
     assert not lost, f"nothing says: {lost}"
 
 

@@ -1,4 +1,4 @@
-"""Downloads that are begun side by side: in their order, under the host's one slot, told where they are collected."""
+"""Downloads that are begun side by side: in order, under the host's one slot, reported where they are collected."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Host:
             assert self.starts.wait_for(lambda: set(names) <= set(self.begun), SECONDS), self.begun
 
     def collect(self) -> dict[str, str]:
-        """What was collected, with its failure."""
+        """Return what was collected, with its failure."""
         return {one.job.name: str(one.failure or "") for one in collect(self.host)}
 
 
@@ -100,9 +100,9 @@ def test_what_must_come_after_a_lost_download_is_not_begun(host: Host) -> None:
     host.lost.add(PULL.name)
     host.begin(PULL)
     host.begin(FETCH)
-    told = host.collect()
-    assert told.keys() == {PULL.name}, "one failure is told once"
-    assert "the connection was lost" in told[PULL.name]
+    output = host.collect()
+    assert output.keys() == {PULL.name}, "one failure is reported once"
+    assert "the connection was lost" in output[PULL.name]
     assert host.begun == []
 
 

@@ -80,7 +80,7 @@ def test_a_draft_that_may_load_is_left_to_the_engine(base: Any, draft: Any, kind
 
 
 @pytest.mark.parametrize(
-    ("base", "draft", "kind", "method", "seen", "certain"),
+    ("base", "draft", "kind", "method", "observed", "certain"),
     [
         (
             TINY,
@@ -128,10 +128,10 @@ def test_a_draft_that_may_load_is_left_to_the_engine(base: Any, draft: Any, kind
     ],
 )
 def test_a_draft_of_another_model_is_named(
-    base: Any, draft: Any, kind: str, method: str, seen: str, certain: bool
+    base: Any, draft: Any, kind: str, method: str, observed: str, certain: bool
 ) -> None:
     found = misfits(base, draft, kind, method)
-    assert [one.certain for one in found if seen in one.text] == [certain], found
+    assert [one.certain for one in found if observed in one.text] == [certain], found
     assert any(one.certain for one in found) is certain
 
 
@@ -148,19 +148,19 @@ BASE, HEAD = "/srv/models/meta--llama", "/srv/models/me--head"
 
 
 def drafting() -> Any:
-    """An endpoint with a draft, and its release, as far as the check looks at them."""
-    own = settings().all_endpoints["llm"]
-    assert own.draft is not None
-    assert own.model is not None
-    mounts = (Mount(BASE, own.model.mount), Mount(HEAD, own.draft.mount))
+    """Return an endpoint with a draft, and its release, as far as the check looks at them."""
+    endpoint = settings().all_endpoints["llm"]
+    assert endpoint.draft is not None
+    assert endpoint.model is not None
+    mounts = (Mount(BASE, endpoint.model.mount), Mount(HEAD, endpoint.draft.mount))
     spec = type("Spec", (), {"mounts": mounts, "name": "llm", "serving_hash": "abc"})()
-    return own, type("Release", (), {"spec": spec, "hash": "0123456789ab"})()
+    return endpoint, type("Release", (), {"spec": spec, "hash": "0123456789ab"})()
 
 
 def unfit(draft: dict[str, Any], base: dict[str, Any] | None = None) -> tuple[Misfit, ...]:
-    own, release = drafting()
+    endpoint, release = drafting()
     files = {HEAD: json.dumps(draft), BASE: json.dumps(GPT_OSS if base is None else base)}
-    return _misfits(release, own, files)
+    return _misfits(release, endpoint, files)
 
 
 def wanted(found: tuple[Misfit, ...], spared: bool = False) -> WantedOptions:
@@ -173,34 +173,34 @@ def test_it_is_refused_before_its_image_is_asked_and_both_files_are_named() -> N
     (step,) = change.steps
     assert isinstance(step, Refuse)
     assert step.code == "RW3008"
-    for told in (
+    for fragment in (
         f"{HEAD}/config.json",
         f"{BASE}/config.json",
         "hidden_size 4096",
         "hidden_size 2880",
         "keeps serving; next:",
     ):
-        assert told in step.text
+        assert fragment in step.text
 
 
 def test_a_doubt_is_said_and_refuses_nothing_text() -> None:
     found = unfit({**GPT_OSS_HEAD, "vocab_size": 201000})
     assert [one.certain for one in found] == [False]
-    own = replace(wanted(found), spared=True)
-    assert changes((own,), {}) == []
-    assert "draft of endpoint llm: it may not load: " in report((own,), {})
+    options = replace(wanted(found), spared=True)
+    assert changes((options,), {}) == []
+    assert "draft of endpoint llm: it may not load: " in report((options,), {})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", "\x00"])
 def test_a_file_that_is_not_there_or_makes_no_sense_is_not_judged(text: str) -> None:
-    own, release = drafting()
-    assert _misfits(release, own, {HEAD: text, BASE: json.dumps(GPT_OSS)}) == ()
-    assert _misfits(release, own, {}) == ()
+    endpoint, release = drafting()
+    assert _misfits(release, endpoint, {HEAD: text, BASE: json.dumps(GPT_OSS)}) == ()
+    assert _misfits(release, endpoint, {}) == ()
 
 
 def test_the_reading_brings_both_files_of_any_commit_and_no_large_one(tmp_path: Path) -> None:
-    own = settings(models={"folder": str(tmp_path)})
-    endpoint = own.all_endpoints["llm"]
+    host_settings = settings(models={"folder": str(tmp_path)})
+    endpoint = host_settings.all_endpoints["llm"]
     assert endpoint.draft is not None
     assert endpoint.model is not None
     for source, config in ((endpoint.model, GPT_OSS), (endpoint.draft, GPT_OSS_HEAD)):
@@ -210,19 +210,23 @@ def test_the_reading_brings_both_files_of_any_commit_and_no_large_one(tmp_path: 
     (tmp_path / "another--model--0123456789ab").mkdir()
     (tmp_path / "another--model--0123456789ab" / "config.json").write_text("{}")
     carry = 'carry() { printf "%s %s\\n" "$1" "$(base64 -w0 <"$2")"; }; show() { :; }; hangs() { return 1; }\n'
-    printed = subprocess.run(["sh", "-c", carry + read(own)], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        ["sh", "-c", carry + read(host_settings)], capture_output=True, text=True, check=True
+    ).stdout
     found = parse(printed).configs
     assert sorted(json.loads(text)["architectures"][0] for text in found.values()) == [
         "GptOssForCausalLM",
         "LlamaForCausalLMEagle3",
     ]
     (folder / "config.json").write_text(json.dumps({**GPT_OSS_HEAD, "x": "y" * 300_000}))
-    printed = subprocess.run(["sh", "-c", carry + read(own)], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        ["sh", "-c", carry + read(host_settings)], capture_output=True, text=True, check=True
+    ).stdout
     assert len(parse(printed).configs) == 1
 
 
 def test_nothing_is_read_where_nothing_drafts() -> None:
-    own = settings(draft=None)
-    assert "config.json" not in read(own)
+    host_settings = settings(draft=None)
+    assert "config.json" not in read(host_settings)
     assert MODELS.parse("").configs == {}
     assert decode(base64.b64encode(b"{}").decode()) == "{}"

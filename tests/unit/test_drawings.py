@@ -33,7 +33,7 @@ def test_an_arrow_that_others_imply_is_left_out(drawings: dict[str, Any]) -> Non
 
 
 def test_every_step_of_a_deploy_is_drawn(drawings: dict[str, Any]) -> None:
-    called = [line.split("(")[0] for line in (ROOT / "deploy.py").read_text().splitlines() if "()" in line]
+    called = [row.split("(")[0] for row in (ROOT / "deploy.py").read_text().splitlines() if "()" in row]
     assert [name for name, _ in drawings["steps"]()] == called
 
 
@@ -43,8 +43,8 @@ ROW = re.compile(r"^\| `([a-z][\w/]*)/` \|", re.MULTILINE)
 
 def folders(above: Path) -> set[str]:
     """Folders with files of their own, as the page writes them."""
-    kept = {file.relative_to(above).parts[0] for file in above.glob("*/**/*.*") if "__pycache__" not in file.parts}
-    return {str((above / name).relative_to(PACKAGE)) for name in kept}
+    names = {file.relative_to(above).parts[0] for file in above.glob("*/**/*.*") if "__pycache__" not in file.parts}
+    return {str((above / name).relative_to(PACKAGE)) for name in names}
 
 
 def test_the_table_lists_the_folders_that_there_are() -> None:

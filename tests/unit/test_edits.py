@@ -45,7 +45,7 @@ PATH = f"{FOLDER}/override.conf"
 RUN = "/usr/bin/docker run --rm --name x --env A=1 --env NVIDIA_VISIBLE_DEVICES=${GPUS} img@sha256:1 serve --port 8000"
 
 
-def seen(*found: tuple[str, str], elsewhere: dict[str, str] | None = None) -> SeenEdits:
+def seen_edits(*found: tuple[str, str], elsewhere: dict[str, str] | None = None) -> SeenEdits:
     return SeenEdits({path: drop_in(path, "a" * 64, text) for path, text in found}, elsewhere or {})
 
 
@@ -72,7 +72,7 @@ def refused(changes: list[Change]) -> list[str]:
     ],
 )
 def test_a_drop_in_that_changes_a_start_stops_a_deploy_until_it_is_named(text: str) -> None:
-    edits = seen((PATH, text))
+    edits = seen_edits((PATH, text))
     [message] = refused(pending(edits))
     assert PATH in message
     assert "drop_ins: [override.conf]" in message
@@ -82,14 +82,14 @@ def test_a_drop_in_that_changes_a_start_stops_a_deploy_until_it_is_named(text: s
 
 @pytest.mark.parametrize("text", ["[Service]\nNice=5\n", "[Service]\nMemoryMax=1G\n", "[Unit]\n# ExecStart=/x\n", ""])
 def test_a_drop_in_that_changes_no_start_is_drift_alone(text: str) -> None:
-    edits = seen((PATH, text))
+    edits = seen_edits((PATH, text))
     assert pending(edits) == []
     [sentence] = hand_edits(edits, (), frozenset())
     assert f"{PATH} is not Rackwright's" in sentence
 
 
 def test_a_named_drop_in_is_recorded_and_a_later_edit_is_drift_text() -> None:
-    edits = seen((PATH, "[Service]\nNice=5\n"))
+    edits = seen_edits((PATH, "[Service]\nNice=5\n"))
     [change] = pending(edits, "override.conf")
     assert change.owns == (Owned("drop_in", f"{PATH} {'a' * 64}"),)
     accepted = frozenset(change.owns)
@@ -104,7 +104,7 @@ def test_a_named_drop_in_is_recorded_and_a_later_edit_is_drift_text() -> None:
 
 
 def test_a_drop_in_for_all_units_of_a_prefix_counts() -> None:
-    edits = seen(("/etc/systemd/system/rackwright-.service.d/all.conf", "[Service]\nExecStart=/x\n"))
+    edits = seen_edits(("/etc/systemd/system/rackwright-.service.d/all.conf", "[Service]\nExecStart=/x\n"))
     assert refused(pending(edits))
     assert is_meant(edits, ["all.conf"], UNIT)
     assert not is_meant(edits, ["all.conf"], "rackwright.target")
@@ -114,17 +114,17 @@ FOR_ALL = "/etc/systemd/system/service.d/10-site.conf"
 
 
 def test_a_drop_in_for_all_services_counts_where_it_changes_what_runs() -> None:
-    edits = seen((FOR_ALL, "[Service]\nExecStartPre=/bin/x\n"))
+    edits = seen_edits((FOR_ALL, "[Service]\nExecStartPre=/bin/x\n"))
     assert refused(pending(edits))
     assert list(hand_edits(edits, (), frozenset()))
     assert refused(pending(edits, "10-site.conf")) == []
-    harmless = seen((FOR_ALL, "[Service]\nTimeoutStopFailureMode=abort\nLimitNOFILE=9\nEnvironment=A=b\n"))
+    harmless = seen_edits((FOR_ALL, "[Service]\nTimeoutStopFailureMode=abort\nLimitNOFILE=9\nEnvironment=A=b\n"))
     assert pending(harmless) == []
     assert list(hand_edits(harmless, (), frozenset())) == []
 
 
 def test_a_drop_in_of_another_unit_of_ours_is_drift_and_stops_no_endpoint() -> None:
-    edits = seen(("/etc/systemd/system/rackwright-watch.service.d/x.conf", "[Service]\nExecStart=/x\n"))
+    edits = seen_edits(("/etc/systemd/system/rackwright-watch.service.d/x.conf", "[Service]\nExecStart=/x\n"))
     assert pending(edits) == []
     assert list(hand_edits(edits, (), frozenset()))
 
@@ -133,7 +133,7 @@ def test_a_drop_in_of_another_unit_of_ours_is_drift_and_stops_no_endpoint() -> N
     ("path", "way"), [("/dev/null", "systemctl unmask"), (f"/run/systemd/system.control/{UNIT}", "rm /run/systemd")]
 )
 def test_a_unit_that_systemd_reads_elsewhere_is_refused(path: str, way: str) -> None:
-    edits = seen(elsewhere={UNIT: path})
+    edits = seen_edits(elsewhere={UNIT: path})
     [message] = refused(pending(edits))
     assert way in message
     assert way in "".join(hand_edits(edits, (), frozenset()))
@@ -153,7 +153,7 @@ def started(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "message"),
     [
         (("--rm", "--rm --env DEBUG=hunter2"), "with DEBUG"),
         (("--rm", "--rm --memory 64g"), "with --memory"),
@@ -164,8 +164,8 @@ def started(text: str) -> list[str]:
         (("--port 8000", "8000 --port"), "with its options in another order"),
     ],
 )
-def test_a_command_that_was_edited_is_told_by_names_and_never_by_values(edit: tuple[str, str], said: str) -> None:
-    assert command_edits(RUN.split(" "), started(RUN.replace(*edit))) == said
+def test_a_command_that_was_edited_is_told_by_names_and_never_by_values(edit: tuple[str, str], message: str) -> None:
+    assert command_edits(RUN.split(" "), started(RUN.replace(*edit))) == message
 
 
 @pytest.mark.parametrize("headless", ["", " --headless", " --a b"])
@@ -184,13 +184,13 @@ def test_a_command_that_runs_as_released_or_cannot_be_judged_is_no_edit() -> Non
     assert command_edits(RUN.split(" "), [""]) == ""
 
 
-WORDS = st.text().filter(lambda word: "\x00" not in word and "\r" not in word)
+WORDS = st.text().filter(lambda value: "\x00" not in value and "\r" not in value)
 
 
 @given(st.lists(st.lists(WORDS, min_size=1), min_size=1))
 def test_words_are_read_back_from_a_unit_as_they_were_written(groups: list[list[str]]) -> None:
     unit = f"[Service]\nExecStart={systemd_command(groups)}\nRestart=always\n"
-    assert exec_words(unit) == [word for group in groups for word in group]
+    assert exec_words(unit) == [argument for group in groups for argument in group]
 
 
 SHIPPED: list[dict[str, Any]] = [
@@ -203,14 +203,14 @@ SHIPPED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("changed", SHIPPED)
 def test_a_release_is_started_as_its_own_unit_says(changed: dict[str, Any]) -> None:
     model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
-    own = HostSettings.model_validate({"model": model, **changed}).all_endpoints["llm"]
-    spec = endpoint_spec("llm", own, "/srv/encodings", Resolved("sha256:" + "a" * 64, "c" * 40, "/m", None, None))
-    release = build_release(spec, own, NOWHERE)
-    words = [word for group in spec.docker_run(release.hash) for word in group]
-    as_run = [word.replace("${GPUS}", "GPU-1").replace("${BINDING}", "b" * 12) for word in words]
+    endpoint = HostSettings.model_validate({"model": model, **changed}).all_endpoints["llm"]
+    spec = endpoint_spec("llm", endpoint, "/srv/encodings", Resolved("sha256:" + "a" * 64, "c" * 40, "/m", None, None))
+    release = build_release(spec, endpoint, NOWHERE)
+    words = [argument for group in spec.docker_run(release.hash) for argument in group]
+    as_run = [argument.replace("${GPUS}", "GPU-1").replace("${BINDING}", "b" * 12) for argument in words]
     assert command_edits(exec_words(release.unit), as_run) == ""
     assert command_edits(exec_words(release.unit), [*as_run[:3], "--privileged", *as_run[3:]]) == "with --privileged"
-    assert any(isinstance(word, Expanded) for word in words)
+    assert any(isinstance(argument, Expanded) for argument in words)
 
 
 # -- limits, daemon.json
@@ -219,7 +219,7 @@ DEFAULT = {"Memory": 0, "MemorySwap": 0, "NanoCpus": 0, "CpuShares": 0, "CpusetC
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({}, ""),
         ({"PidsLimit": 100}, "PidsLimit"),
@@ -228,9 +228,9 @@ DEFAULT = {"Memory": 0, "MemorySwap": 0, "NanoCpus": 0, "CpuShares": 0, "CpusetC
         ({"NanoCpus": 2}, "NanoCpus"),
     ],
 )
-def test_limits_that_docker_update_changed_are_named(changed: dict[str, Any], said: str) -> None:
+def test_limits_that_docker_update_changed_are_named(changed: dict[str, Any], message: str) -> None:
     words = ["docker", "run", "--pids-limit", "32768", "img"]
-    assert limit_edits(words, {**DEFAULT, **changed}) == said
+    assert limit_edits(words, {**DEFAULT, **changed}) == message
 
 
 def test_limits_that_are_not_known_are_no_edit() -> None:

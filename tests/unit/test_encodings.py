@@ -56,12 +56,12 @@ def test_no_endpoint_with_harmony_needs_no_files() -> None:
 
 
 def seen_in(folder: Path, marks: Path) -> dict[str, str]:
-    """The SHA-256 of each file of a folder as a reading has it, with marks in another."""
+    """Return the SHA-256 of each file of a folder as a reading has it, with marks in another."""
     script = ENCODINGS.read(host(encodings={"folder": str(folder)})).replace(ENCODING_MARKS, str(marks))
-    told = "hangs() { return 1; }\n" + reading.script({"encodings": script})
-    lines = subprocess.run(["sh", "-c", told], capture_output=True, text=True, check=True).stdout.splitlines()
-    seen = parse_all([ENCODINGS], reading.parse(lines, ["encodings"]))[ENCODINGS]
-    return {name: file.sha256 for name, file in seen.items()}
+    program = "hangs() { return 1; }\n" + reading.script({"encodings": script})
+    lines = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=True).stdout.splitlines()
+    parsed = parse_all([ENCODINGS], reading.parse(lines, ["encodings"]))[ENCODINGS]
+    return {name: file.sha256 for name, file in parsed.items()}
 
 
 def test_the_reading_hashes_what_no_fetch_has_verified(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_a_file_that_a_fetch_has_verified_is_hashed_when_it_is_another_one(tmp_p
     script = host_script("fetch_file", **published, **places, stall=9, http_proxy="", https_proxy="", no_proxy="")
     assert subprocess.run(["sh", "-c", script], capture_output=True, check=False).returncode == 0
     assert seen_in(folder, marks) == {name: sha256}
-    kept = (marks / name).read_text()
-    (marks / name).write_text(kept.replace(sha256, "trusted"))
+    recorded = (marks / name).read_text()
+    (marks / name).write_text(recorded.replace(sha256, "trusted"))
     assert seen_in(folder, marks) == {name: "trusted"}, "its bytes are not read"
     times = (folder / name).stat()
     (folder / name).write_bytes(body[::-1])

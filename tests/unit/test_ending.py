@@ -35,16 +35,16 @@ SWITCHED = found(h1="switched")
 
 
 def test_a_host_whose_job_was_ended_rolls_back_on_its_own() -> None:
-    told: list[dict[str, Any]] = [
+    events: list[dict[str, Any]] = [
         {"kind": "phase", "name": "rollout"},
         {"kind": "host", "host": "h1", "state": "switching", "before": {"llm": "old"}},
         {"kind": "host", "host": "h1", "state": "unknown", "unseen": True},
     ]
-    status, text = end_of_rollout("i.py", ["h1"], 1, result(told, "rollout"), None)
+    status, text = end_of_rollout("i.py", ["h1"], 1, result(events, "rollout"), None)
     assert status == 4
     refusal(text, "RW0629", "h1: ", "rackwright status i.py --limit h1, ")
-    told[-1] = {**told[-1], "state": "nothing serves", "unseen": None}
-    _, text = end_of_rollout("i.py", ["h1"], 1, result(told, "rollout"), None)
+    events[-1] = {**events[-1], "state": "nothing serves", "unseen": None}
+    _, text = end_of_rollout("i.py", ["h1"], 1, result(events, "rollout"), None)
     refusal(text, "RW0611", "h1")
 
 

@@ -1,4 +1,4 @@
-"""What is done about an endpoint: every state of unit, container and pointers, and each drift by itself."""
+"""Changes of an endpoint: every state of unit, container and pointers, and each drift alone."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def settings(**changed: Any) -> EndpointSettings:
 
 
 def release(name: str = "llm", **changed: Any) -> Release:
-    own = settings(**changed)
-    return build_release(endpoint_spec(name, own, "/srv/encodings", RESOLVED), own, NOWHERE)
+    host_settings = settings(**changed)
+    return build_release(endpoint_spec(name, host_settings, "/srv/encodings", RESOLVED), host_settings, NOWHERE)
 
 
-def running(own: Release, binding: Binding = BOUND) -> Running:
-    """What a container says that was started at this release."""
-    return Running(own.hash, own.spec.serving_hash, binding.hash)
+def running(release: Release, binding: Binding = BOUND) -> Running:
+    """Return the labels of a container that was started at this release."""
+    return Running(release.hash, release.spec.serving_hash, binding.hash)
 
 
 WANTED = release()
@@ -93,21 +93,21 @@ SERVES_OLD = replace(
 )
 
 
-def wanting(own: Release | Unresolved = WANTED, **changed: Any) -> WantedEndpoint:
-    """An endpoint that is asked for, on a host with two GPUs."""
+def wanting(release: Release | Unresolved = WANTED, **changed: Any) -> WantedEndpoint:
+    """Return a wanted endpoint, on a host with two GPUs."""
     values: dict[str, Any] = {
         "settings": settings(),
         "keep_releases": 2,
         "binding": BOUND,
         "gpus": set(BOUND.gpus),
     }
-    return WantedEndpoint(**{"release": own, **values, **changed})
+    return WantedEndpoint(**{"release": release, **values, **changed})
 
 
-def pending(seen: SeenEndpoint | None, own: Release | Unresolved = WANTED, docker: bool = True) -> list[Change]:
-    asked = WantedEndpoints({"llm": wanting(own)}, BOOT, OURS)
-    there = {"llm": seen} if seen else {}
-    return changes(asked, SeenEndpoints(docker, there, dict(BOOT), True))
+def pending(reading: SeenEndpoint | None, release: Release | Unresolved = WANTED, docker: bool = True) -> list[Change]:
+    wanted = WantedEndpoints({"llm": wanting(release)}, BOOT, OURS)
+    on_host = {"llm": reading} if reading else {}
+    return changes(wanted, SeenEndpoints(docker, on_host, dict(BOOT), True))
 
 
 def proved(change: Change) -> Proved:
@@ -117,10 +117,10 @@ def proved(change: Change) -> Proved:
 
 
 def assigned(step: Proved, key: str) -> str:
-    """A parameter of the host's job."""
-    line = f'printf %s "${key}"'
+    """Return a parameter of the host's job."""
+    command = f'printf %s "${key}"'
     head = step.job.script.split("# Switch an endpoint, prove it", 1)[0]
-    return subprocess.run(["sh"], input=head + line, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(["sh"], input=head + command, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_converged_endpoint_has_nothing_pending() -> None:
@@ -132,8 +132,8 @@ def test_caches_that_others_can_reach_are_closed_without_a_restart() -> None:
     [change] = pending(replace(AT_REST, caches="755:root"))
     assert isinstance(change.steps[0], Shell)
     assert (change.restarts, len(change.steps)) == ("", 1)
-    seen = parse(printed(block(caches="755:root"))).endpoints["llm"]
-    assert seen == replace(AT_REST, caches="755:root")
+    reading = parse(printed(block(caches="755:root"))).endpoints["llm"]
+    assert reading == replace(AT_REST, caches="755:root")
 
 
 def test_what_others_may_write_to_is_closed_without_a_restart() -> None:
@@ -196,11 +196,11 @@ def test_what_the_container_s_user_owns_is_not_open(tmp_path: Path) -> None:
     ],
 )
 def test_what_must_be_switched_or_proven_and_why(drift: Mapping[str, Any], reason: str, restart: bool) -> None:
-    seen = replace(AT_REST, **drift)
-    due = why_switch(Aim(WANTED, BOUND), seen)
+    reading = replace(AT_REST, **drift)
+    due = why_switch(Aim(WANTED, BOUND), reading)
     assert due is not None
     assert (due.reason, due.restart) == (reason, restart)
-    (change,) = pending(seen)
+    (change,) = pending(reading)
     step = proved(change)
     assert change.what.startswith("switch endpoint llm" if restart else "prove endpoint llm")
     assert ("systemctl stop" in assigned(step, "forward")) == restart
@@ -208,10 +208,10 @@ def test_what_must_be_switched_or_proven_and_why(drift: Mapping[str, Any], reaso
 
 
 def test_one_that_loads_and_was_proven_is_waited_for() -> None:
-    seen = replace(AT_REST, active="activating", sub="start-post", health=None)
+    reading = replace(AT_REST, active="activating", sub="start-post", health=None)
     host = HostSettings.model_validate({"model": {"repository": "a/b", "mount": "/m/b"}})
-    assert pending(seen) == []
-    (job,) = waits(host, SeenEndpoints(True, {"llm": seen}, BOOT, True))
+    assert pending(reading) == []
+    (job,) = waits(host, SeenEndpoints(True, {"llm": reading}, BOOT, True))
     assert "ready after" in job.script
     assert waits(host, SeenEndpoints(True, {"llm": AT_REST}, BOOT, True)) == []
 
@@ -259,18 +259,18 @@ def test_what_is_put_back_without_a_restart_text(drift: Mapping[str, Any], why: 
         binding=st.sampled_from([None, BOUND]),
     )
 )
-def test_any_state_has_at_most_one_change_and_only_a_good_one_has_none(seen: SeenEndpoint) -> None:
-    found = pending(seen)
+def test_any_state_has_at_most_one_change_and_only_a_good_one_has_none(reading: SeenEndpoint) -> None:
+    found = pending(reading)
     assert len(found) <= 1
     if not found:
-        loads_the_same = seen.running is None and seen.spec.get("serving") == WANTED.spec.serving_hash
-        assert seen.current == seen.proven
-        assert seen.current in (WANTED.hash, EDITED.hash) or loads_the_same
-        assert seen.unit_same
-        assert seen.active in ("active", "activating")
-        assert seen.running_hash in (None, seen.current)
-        assert seen.binding == seen.proven_binding == BOUND
-        assert seen.current == WANTED.hash or seen.files_whole
+        loads_the_same = reading.running is None and reading.spec.get("serving") == WANTED.spec.serving_hash
+        assert reading.current == reading.proven
+        assert reading.current in (WANTED.hash, EDITED.hash) or loads_the_same
+        assert reading.unit_same
+        assert reading.active in ("active", "activating")
+        assert reading.running_hash in (None, reading.current)
+        assert reading.binding == reading.proven_binding == BOUND
+        assert reading.current == WANTED.hash or reading.files_whole
 
 
 def test_what_serves_takes_capacity_when_switched() -> None:
@@ -280,21 +280,21 @@ def test_what_serves_takes_capacity_when_switched() -> None:
 
 
 def test_removing_what_serves_takes_capacity_too() -> None:
-    asked = WantedEndpoints({}, BOOT, OURS)
-    for seen in (AT_REST, replace(AT_REST, health=None)):
-        host = SeenEndpoints(True, {"old": seen}, dict(BOOT), True)
-        found = changes(asked, host)
+    wanted = WantedEndpoints({}, BOOT, OURS)
+    for endpoint in (AT_REST, replace(AT_REST, health=None)):
+        host = SeenEndpoints(True, {"old": endpoint}, dict(BOOT), True)
+        found = changes(wanted, host)
         assert [change.what for change in found] == ["stop and remove endpoint old"]
-        assert takes_capacity(found, host) == seen.serving
+        assert takes_capacity(found, host) == endpoint.serving
 
 
 def test_a_bad_release_rolls_back_to_the_proven_one_and_that_is_asked() -> None:
     step = proved(pending(replace(SERVES_OLD, proven_spec={**WANTED.facts, "hash": OLD}))[0])
     assert assigned(step, "previous") == f"release {OLD}"
     assert f"releases/{OLD}" in assigned(step, "back")
-    asked = assigned(step, "prove_back")
-    assert [rule for rule in RULES if f'{{"rule": "{rule}"' in asked] == BASIC
-    assert OLD in asked
+    questions = assigned(step, "prove_back")
+    assert [rule for rule in RULES if f'{{"rule": "{rule}"' in questions] == BASIC
+    assert OLD in questions
 
 
 BASIC = ["model_name", "release_runs", "gpus_inside", "chat"]
@@ -334,8 +334,8 @@ def test_the_log_of_an_unhealthy_endpoint_is_kept_before_it_restarts() -> None:
 
 
 def test_the_connections_of_what_runs_are_drained() -> None:
-    seen = replace(SERVES_OLD, spec={**WANTED.facts, "hash": OLD, "port": 9000})
-    assert f"port_hex={9000:04X}" in assigned(proved(pending(seen)[0]), "prepare")
+    reading = replace(SERVES_OLD, spec={**WANTED.facts, "hash": OLD, "port": 9000})
+    assert f"port_hex={9000:04X}" in assigned(proved(pending(reading)[0]), "prepare")
 
 
 def test_runs_with_the_same_aim_join_each_other() -> None:
@@ -349,9 +349,9 @@ def test_runs_with_the_same_aim_join_each_other() -> None:
 
 def test_hooks_run_on_the_host_and_clients_are_let_in_again() -> None:
     hooks: dict[str, Any] = {"drain_hook": ["lb", "drain it's"], "ready_hook": ["lb", "ready"]}
-    own = settings(**hooks)
-    asked = WantedEndpoints({"llm": wanting(release(**hooks), settings=own)}, BOOT, OURS)
-    (change,) = changes(asked, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))
+    host_settings = settings(**hooks)
+    wanted = WantedEndpoints({"llm": wanting(release(**hooks), settings=host_settings)}, BOOT, OURS)
+    (change,) = changes(wanted, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))
     step = proved(change)
     assert step.release == WANTED.hash, "hooks restart nothing"
     assert "hook=drain_hook" in assigned(step, "prepare")
@@ -360,17 +360,17 @@ def test_hooks_run_on_the_host_and_clients_are_let_in_again() -> None:
     mark = "/var/lib/rackwright/endpoints/llm/not-admitted"
     assert f": >{mark}" in assigned(step, "prepare")
     assert all(f"rm -f {mark}" in assigned(step, part) for part in ("ready", "ready_back"))
-    left = SeenEndpoints(True, {"llm": replace(AT_REST, admitted=False)}, dict(BOOT), True)
-    (change,) = changes(asked, left)
+    drained = SeenEndpoints(True, {"llm": replace(AT_REST, admitted=False)}, dict(BOOT), True)
+    (change,) = changes(wanted, drained)
     assert change.why == texts.LET_IN_LATE
     assert not proved(change).restarts
-    assert pending(replace(AT_REST, admitted=False)) == [], "without a hook nobody would let them in"
+    assert pending(replace(AT_REST, admitted=False)) == [], "without a hook no run would let them in"
 
 
 def test_the_full_gate_asks_its_own_rows_from_here_and_compares_them() -> None:
     full = wanting(settings=settings(gate={"level": "full"}))
-    asked = WantedEndpoints({"llm": full}, BOOT, OURS)
-    step = proved(changes(asked, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))[0])
+    wanted = WantedEndpoints({"llm": full}, BOOT, OURS)
+    step = proved(changes(wanted, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))[0])
     assert assigned(step, "gate") == "full"
     assert assigned(step, "deadline") == "300"
     assert {row.name for row in step.questions_before} <= {row.name for row in step.questions}
@@ -387,17 +387,17 @@ def test_another_try_of_a_release_says_how_the_last_one_ended_text() -> None:
 
 
 def test_boot_units_are_one_change() -> None:
-    asked = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
-    (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict.fromkeys(BOOT), False))
+    wanted = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
+    (change,) = changes(wanted, SeenEndpoints(True, {"llm": AT_REST}, dict.fromkeys(BOOT), False))
     assert change.what == "start the endpoints at boot"
     assert sum(isinstance(step, WriteFile) for step in change.steps) == 3
-    (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), False))
+    (change,) = changes(wanted, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), False))
     assert change.why == "it is not enabled"
 
 
 def test_without_docker_nothing_is_known_and_nothing_removed() -> None:
-    asked = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
-    (change,) = changes(asked, SeenEndpoints(False, {"llm": AT_REST, "old": AT_REST}, {}, False))
+    wanted = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
+    (change,) = changes(wanted, SeenEndpoints(False, {"llm": AT_REST, "old": AT_REST}, {}, False))
     (step,) = change.steps
     assert isinstance(step, Refuse)
     assert not step.final, "an earlier step of the same run starts Docker"
@@ -413,7 +413,7 @@ def test_a_release_that_is_not_known_yet_is_told_and_not_tried() -> None:
 # -- the reading
 
 
-def line(text: str) -> str:
+def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
@@ -426,18 +426,18 @@ def block(**values: str) -> str:
 
 
 def printed(body: str) -> str:
-    boot = "\n".join(f"file /etc/systemd/system/{name} {line(text)}" for name, text in BOOT.items())
-    spec, bound = line(WANTED.files["spec.json"]), line(BOUND.text)
-    unit = f"unit {line(WANTED.unit)}\ncurrent_unit {line(WANTED.unit)}"
+    boot = "\n".join(f"file /etc/systemd/system/{name} {encoded(text)}" for name, text in BOOT.items())
+    spec, bound = encoded(WANTED.files["spec.json"]), encoded(BOUND.text)
+    unit = f"unit {encoded(WANTED.unit)}\ncurrent_unit {encoded(WANTED.unit)}"
     files = f"{unit}\nspec {spec}\nbinding {bound}\nproven_binding {bound}"
     return f"docker=up\n{boot}\nboot=enabled\nendpoint llm\n{body}\n{files}\n"
 
 
 def test_the_reading_of_a_converged_host_has_nothing_pending() -> None:
-    seen = parse(printed(block()))
-    assert seen.endpoints["llm"] == AT_REST
-    asked = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
-    assert changes(asked, seen) == []
+    reading = parse(printed(block()))
+    assert reading.endpoints["llm"] == AT_REST
+    wanted = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
+    assert changes(wanted, reading) == []
 
 
 def test_how_the_last_switch_ended_is_read() -> None:
@@ -447,20 +447,20 @@ def test_how_the_last_switch_ended_is_read() -> None:
         "last_time": "2026-01-01 10:00:00",
         "last_reason": "a=b",
     }
-    seen = parse(printed(block(admitted="no", **lines))).endpoints["llm"]
-    assert seen.last == LastSwitch(OLD, "rolled-back", "2026-01-01 10:00:00", "a=b")
-    assert not seen.admitted
+    reading = parse(printed(block(admitted="no", **lines))).endpoints["llm"]
+    assert reading.last == LastSwitch(OLD, "rolled-back", "2026-01-01 10:00:00", "a=b")
+    assert not reading.admitted
 
 
 def test_the_proven_release_is_read_when_it_is_another_one() -> None:
     old = {**WANTED.facts, "hash": OLD}
-    seen = parse(printed(block(proven=OLD)) + f"proven_spec {line(json.dumps(old))}\n")
-    assert seen.endpoints["llm"].proven_spec == old
+    reading = parse(printed(block(proven=OLD)) + f"proven_spec {encoded(json.dumps(old))}\n")
+    assert reading.endpoints["llm"].proven_spec == old
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"hash": "x"}', "null"])
 def test_a_spoilt_spec_counts_as_none(text: str) -> None:
-    output = printed(block()).replace(line(WANTED.files["spec.json"]), line(text))
+    output = printed(block()).replace(encoded(WANTED.files["spec.json"]), encoded(text))
     assert parse(output).endpoints["llm"].spec == {}
 
 
@@ -471,9 +471,9 @@ def test_the_reading_runs_on_a_machine_without_docker(tmp_path: Path) -> None:
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     section = reading.parse(done.stdout.splitlines(), ["endpoint"])["endpoint"]
     assert section.status == 0
-    seen = parse(joined(section.output, Answers()))
-    assert not seen.docker
-    assert seen.endpoints["llm"].running_hash is None
+    parsed = parse(joined(section.output, Answers()))
+    assert not parsed.docker
+    assert parsed.endpoints["llm"].running_hash is None
 
 
 def test_what_systemd_and_docker_say_stands_with_the_endpoint_that_it_is_of() -> None:
@@ -484,9 +484,13 @@ def test_what_systemd_and_docker_say_stands_with_the_endpoint_that_it_is_of() ->
         ListedContainer("2", "rackwright-a", "i", True),
     )
     answers = Answers({"rackwright-b.service": states}, {}, (ours, other), ())
-    seen = parse(joined("endpoint a\nvalue current=x\nendpoint b\nvalue current=y", answers))
-    assert (seen.docker, seen.endpoints["a"].foreign_container, seen.endpoints["a"].active) == (True, True, "inactive")
-    found = seen.endpoints["b"]
+    reading = parse(joined("endpoint a\nvalue current=x\nendpoint b\nvalue current=y", answers))
+    assert (reading.docker, reading.endpoints["a"].foreign_container, reading.endpoints["a"].active) == (
+        True,
+        True,
+        "inactive",
+    )
+    found = reading.endpoints["b"]
     assert (found.active, found.needs_reload, found.current) == ("active", True, "y")
     assert (found.foreign_container, found.running) == (False, Running("release", "serving", "binding"))
     stopped = replace(answers, containers=(replace(ours, running=False),))
@@ -532,56 +536,56 @@ def write(target: Release, path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_release_is_written_whole_and_its_spoilt_files_are_put_back_inside_it(tmp_path: Path) -> None:
-    place = tmp_path / "releases" / WANTED.hash
-    assert write(WANTED, place).returncode == 0
-    mounted, unit = place.stat().st_ino, place / unit_name("llm")
-    kept = unit.stat().st_ino
-    (place / "spec.json").write_text("spoilt")
-    (place / SUMS).unlink()
-    (place / "needs").unlink()
-    (place / "needs").mkdir()
-    (place / "wait-ready").unlink()
-    (place / "wait-ready").symlink_to("/etc/passwd")
-    assert write(WANTED, place).returncode == 0
-    assert {file.name: file.read_text() for file in place.iterdir()} == {**WANTED.files, SUMS: WANTED.sums}
-    assert not (place / "wait-ready").is_symlink()
-    assert place.stat().st_ino == mounted, "a container may have this very folder mounted"
-    assert unit.stat().st_ino == kept, "what was not spoilt is left alone"
-    assert [folder.name for folder in place.parent.iterdir()] == [WANTED.hash]
+    target = tmp_path / "releases" / WANTED.hash
+    assert write(WANTED, target).returncode == 0
+    mounted, unit = target.stat().st_ino, target / unit_name("llm")
+    inode = unit.stat().st_ino
+    (target / "spec.json").write_text("spoilt")
+    (target / SUMS).unlink()
+    (target / "needs").unlink()
+    (target / "needs").mkdir()
+    (target / "wait-ready").unlink()
+    (target / "wait-ready").symlink_to("/etc/passwd")
+    assert write(WANTED, target).returncode == 0
+    assert {file.name: file.read_text() for file in target.iterdir()} == {**WANTED.files, SUMS: WANTED.sums}
+    assert not (target / "wait-ready").is_symlink()
+    assert target.stat().st_ino == mounted, "a container may have this very folder mounted"
+    assert unit.stat().st_ino == inode, "what was not spoilt is left alone"
+    assert [folder.name for folder in target.parent.iterdir()] == [WANTED.hash]
 
 
 def test_what_a_killed_run_left_half_written_is_taken_away(tmp_path: Path) -> None:
-    left = tmp_path / f"{WANTED.hash}.new"
-    left.mkdir()
-    (left / "spec.json").write_text("half")
+    leftover = tmp_path / f"{WANTED.hash}.new"
+    leftover.mkdir()
+    (leftover / "spec.json").write_text("half")
     assert write(WANTED, tmp_path / WANTED.hash).returncode == 0
     assert [folder.name for folder in tmp_path.iterdir()] == [WANTED.hash]
 
 
 def test_a_release_that_was_spoilt_on_its_way_leaves_the_old_one(tmp_path: Path) -> None:
-    place = tmp_path / WANTED.hash
-    assert write(WANTED, place).returncode == 0
+    target = tmp_path / WANTED.hash
+    assert write(WANTED, target).returncode == 0
     spoilt = Release(WANTED.spec, WANTED.hash, {**WANTED.files, "spec.json": "other"})
-    broken = payload(spoilt).replace(line(spoilt.sums), line(WANTED.sums))
-    script = durable_script("write_release", path=str(place), sums=SUMS)
+    broken = payload(spoilt).replace(encoded(spoilt.sums), encoded(WANTED.sums))
+    script = durable_script("write_release", path=str(target), sums=SUMS)
     done = subprocess.run(["sh", "-c", script], input=broken, capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert (place / "spec.json").read_text() == WANTED.files["spec.json"]
+    assert (target / "spec.json").read_text() == WANTED.files["spec.json"]
     assert [folder.name for folder in tmp_path.iterdir()] == [WANTED.hash]
 
 
 def test_a_release_that_is_there_whole_is_not_replaced_under_its_container(tmp_path: Path) -> None:
-    place = tmp_path / WANTED.hash
-    assert write(WANTED, place).returncode == 0
-    before = place.stat().st_ino
-    assert write(WANTED, place).returncode == 0
-    assert place.stat().st_ino == before
+    folder = tmp_path / WANTED.hash
+    assert write(WANTED, folder).returncode == 0
+    before = folder.stat().st_ino
+    assert write(WANTED, folder).returncode == 0
+    assert folder.stat().st_ino == before
 
 
 def test_runs_that_write_the_same_release_at_once_do_not_collide(tmp_path: Path) -> None:
-    place = tmp_path / WANTED.hash
+    target = tmp_path / WANTED.hash
     with ThreadPoolExecutor(8) as pool:
-        written = list(pool.map(lambda _: write(WANTED, place), range(24)))
+        written = list(pool.map(lambda _: write(WANTED, target), range(24)))
     assert [done.stderr for done in written if done.returncode != 0] == []
     assert [folder.name for folder in tmp_path.iterdir()] == [WANTED.hash]
 
@@ -607,17 +611,17 @@ def test_the_hash_does_not_hang_on_the_order_of_the_environment() -> None:
     assert spec({"A": "1", "B": "2"}).serving_hash == spec({"B": "2", "A": "1"}).serving_hash
 
 
-# -- what somebody made by hand under our names
+# -- what an operator made by hand under our names
 
 BY_HAND = SeenEndpoint(unit="[Service]\nExecStart=/usr/bin/mine\n", active="active", sub="running", health=200)
 
 
 def with_foreign(
-    seen: SeenEndpoint, aside: bool = False, owned: frozenset[Owned] = frozenset(), boot_text: str = ""
+    reading: SeenEndpoint, set_aside: bool = False, owned: frozenset[Owned] = frozenset(), boot_text: str = ""
 ) -> list[Change]:
-    asked = WantedEndpoints({"llm": wanting()}, BOOT, owned, aside)
+    wanted = WantedEndpoints({"llm": wanting()}, BOOT, owned, set_aside)
     return changes(
-        asked, SeenEndpoints(True, {"llm": seen}, {**BOOT, **({BOOT_UNIT: boot_text} if boot_text else {})}, True)
+        wanted, SeenEndpoints(True, {"llm": reading}, {**BOOT, **({BOOT_UNIT: boot_text} if boot_text else {})}, True)
     )
 
 
@@ -639,13 +643,13 @@ def test_a_container_of_our_name_without_our_label_is_refused() -> None:
 
 
 def test_asked_to_it_is_drained_kept_aside_and_recorded_before_the_switch() -> None:
-    aside, switch = with_foreign(BY_HAND, aside=True)
-    assert aside.owns == (Owned("aside", "rackwright-llm.service"),)
-    [step] = aside.steps
+    moved, switch = with_foreign(BY_HAND, set_aside=True)
+    assert moved.owns == (Owned("aside", "rackwright-llm.service"),)
+    [step] = moved.steps
     assert isinstance(step, Job), "a drain may take minutes, and has something to say"
     assert step.script.index("connections open") < step.script.index("folder=/var/lib/rackwright/aside")
     assert proved(switch).serving
-    found = [aside, switch]
+    found = [moved, switch]
     assert takes_capacity(found, SeenEndpoints(True, {"llm": BY_HAND}, dict(BOOT), True))
 
 
@@ -664,6 +668,6 @@ def test_the_record_says_nothing_of_a_unit_that_no_switch_has_written() -> None:
 def test_a_boot_unit_made_by_hand_is_refused_or_kept_aside_too() -> None:
     [change] = with_foreign(AT_REST, boot_text="[Service]\n")
     assert isinstance(change.steps[0], Refuse)
-    aside, boot = with_foreign(AT_REST, aside=True, boot_text="[Service]\n")
-    assert aside.owns == (Owned("aside", "rackwright-boot.service"),)
+    moved, boot = with_foreign(AT_REST, set_aside=True, boot_text="[Service]\n")
+    assert moved.owns == (Owned("aside", "rackwright-boot.service"),)
     assert boot.what == "start the endpoints at boot"

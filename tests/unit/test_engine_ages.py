@@ -26,7 +26,7 @@ NEAR: dict[tuple[str, int], set[str]] = {
 """What is new and yet refused, by engine and hidden lines: torch_nccl and slru were known before."""
 
 
-def told(engine: str, version: str, options: dict[str, Any], level: Level = Level.REFUSE) -> list[str]:
+def problem_texts(engine: str, version: str, options: dict[str, Any], level: Level = Level.REFUSE) -> list[str]:
     found = check_options(engine, version, options)
     return [f"{'.'.join(map(str, one.path))}: {one.sentence}" for one in found if one.level is level]
 
@@ -35,41 +35,43 @@ def told(engine: str, version: str, options: dict[str, Any], level: Level = Leve
 
 
 def hide(patch: pytest.MonkeyPatch, engine: str, count: int) -> VersionLine:
-    """The newest line, after the newest `count` lines were taken away."""
+    """Return the newest line, after the newest `count` lines were taken away."""
     names = list(lines(engine))
     newest = lines(engine)[names[-1]]
     patch.setattr(schema, "_names", lambda kind: tuple(names[:-count]) if kind == engine else ())
     return newest
 
 
-def launches(line: VersionLine) -> Iterator[tuple[str, dict[str, Any]]]:
+def launches(version_line: VersionLine) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each key that is not as in the newest line that is left, and each of its values, as a file of its own."""
-    yield from _section(line, line_for(line.engine, line.versions[-1])[0], line.root, {}, ())
+    yield from _section(
+        version_line, line_for(version_line.engine, version_line.versions[-1])[0], version_line.root, {}, ()
+    )
 
 
 def _section(
-    line: VersionLine, old: VersionLine, section: str, tagged: dict[str, str], above: tuple[str, ...]
+    version_line: VersionLine, old: VersionLine, section: str, tagged: dict[str, str], above: tuple[str, ...]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, key in line.sections[section].items():
+    for name, key in version_line.sections[section].items():
         same = old.sections.get(section, {}).get(name) == key
-        for value in () if same else _values(line, key):
-            yield ".".join((*above, name, str(value))), _file(line, (*above, name), {**tagged, name: value})
-        if len(above) < 3 and key.type in line.sections:
-            yield from _section(line, old, key.type, {}, (*above, name))
-        for kind, inner in line.unions[key.type].kinds.items() if key.type in line.unions else ():
-            yield from _section(line, old, inner, {line.unions[key.type].tag: kind}, (*above, name))
+        for value in () if same else _values(version_line, key):
+            yield ".".join((*above, name, str(value))), _file(version_line, (*above, name), {**tagged, name: value})
+        if len(above) < 3 and key.type in version_line.sections:
+            yield from _section(version_line, old, key.type, {}, (*above, name))
+        for kind, inner in version_line.unions[key.type].kinds.items() if key.type in version_line.unions else ():
+            yield from _section(version_line, old, inner, {version_line.unions[key.type].tag: kind}, (*above, name))
 
 
-def _values(line: VersionLine, key: Key) -> list[Any]:
-    if key.type in line.sections or key.type in line.unions:
+def _values(version_line: VersionLine, key: Key) -> list[Any]:
+    if key.type in version_line.sections or key.type in version_line.unions:
         return [{}]
     return list(key.values) or [SAMPLES.get(key.type, "x")]
 
 
-def _file(line: VersionLine, path: tuple[str, ...], last: dict[str, Any]) -> dict[str, Any]:
+def _file(version_line: VersionLine, path: tuple[str, ...], last: dict[str, Any]) -> dict[str, Any]:
     made = last
     for index, name in reversed(list(enumerate(path[:-1]))):
-        as_text = index == 0 and line.engine != TRT
+        as_text = index == 0 and version_line.engine != TRT
         made = {name: json.dumps(made) if as_text else made}
     return made
 
@@ -93,7 +95,7 @@ def _stopped(engine: str, version: str, options: dict[str, Any]) -> list[Finding
 
 
 def _is_near(named: str, one: Finding) -> bool:
-    return any(is_one_edit(word, one.near) for word in named.split("."))
+    return any(is_one_edit(part, one.near) for part in named.split("."))
 
 
 # -- single cases
@@ -115,7 +117,7 @@ NEW: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("engine", "version", "options"), NEW, ids=str)
 def test_what_nobody_here_can_know_is_not_refused(engine: str, version: str, options: dict[str, Any]) -> None:
-    assert told(engine, version, options) == []
+    assert problem_texts(engine, version, options) == []
 
 
 @pytest.mark.parametrize(
@@ -141,8 +143,8 @@ def test_one_edit_from_a_known_name_is_refused_with_both_ways_out(
 
 def test_one_that_only_the_next_line_takes_is_warned_of() -> None:
     options = {"encode_only": True}
-    assert [one.split(":")[0] for one in told(TRT, "1.3.0rc5", options, Level.WARN)] == ["", "encode_only"]
-    assert told(TRT, "1.3.0rc5", options) == []
+    assert [one.split(":")[0] for one in problem_texts(TRT, "1.3.0rc5", options, Level.WARN)] == ["", "encode_only"]
+    assert problem_texts(TRT, "1.3.0rc5", options) == []
 
 
 def test_one_near_a_known_name_is_not_refused_where_the_next_line_takes_it() -> None:
@@ -151,11 +153,11 @@ def test_one_near_a_known_name_is_not_refused_where_the_next_line_takes_it() -> 
     assert after is not None
     new = [path[0] for path in after.all_keys() if len(path) == 1 and path not in before.all_keys()]
     assert new
-    assert [name for name in new if told(TRT, "1.2.0rc3", {name: None})] == []
+    assert [name for name in new if problem_texts(TRT, "1.2.0rc3", {name: None})] == []
 
 
 def test_a_tag_without_a_version_may_be_of_any_line() -> None:
-    assert told("vllm", "nightly", {"swap-space": 4}) == []
+    assert problem_texts("vllm", "nightly", {"swap-space": 4}) == []
 
 
 def of_image(image: str, engine: dict[str, Any], shares: bool = False, **more: Any) -> list[Finding]:
@@ -168,12 +170,12 @@ def of_image(image: str, engine: dict[str, Any], shares: bool = False, **more: A
 def test_an_image_that_somebody_built_may_have_more_than_its_version() -> None:
     options = {"mxfp4-backend": "x"}
     assert refused(of_image("someone/dgx-spark-vllm:v0.30.0", options)) == []
-    for own in (
+    for image in (
         "vllm/vllm-openai:v0.30.0",
         "r.example:5000/mirror/vllm/vllm-openai:v0.30.0",
         "r.example/vllm-openai:v0.30.0",
     ):
-        assert [one.code for one in refused(of_image(own, options))] == ["RW0301"]
+        assert [one.code for one in refused(of_image(image, options))] == ["RW0301"]
     assert [one.code for one in refused(of_image("someone/vllm:v0.30.0", {"max-num-seqz": 1}))] == ["RW0338"]
 
 
@@ -195,7 +197,7 @@ def test_autodeploy_s_file_is_not_checked_wherever_it_is_chosen(words: list[str]
 
 
 def test_edits() -> None:
-    assert [one_edit(word, ["abc"]) for word in ("abc", "ab", "abcd", "abd", "acb", "bac", "cab", "a", "")] == (
+    assert [one_edit(name, ["abc"]) for name in ("abc", "ab", "abcd", "abd", "acb", "bac", "cab", "a", "")] == (
         ["", "abc", "abc", "abc", "abc", "abc", "", "", ""]
     )
 

@@ -1,4 +1,4 @@
-"""`scripts/engine-data` with what is no version, no archive or no engine: one sentence that says what and what next."""
+"""`scripts/engine-data` with a bad version, archive or engine: one sentence with the error and the next step."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def wheel_of(name: str, text: bytes) -> bytes:
 
 
 def spoilt(data: bytes) -> bytes:
-    """The same archive with other bytes in its compressed middle."""
+    """Return the same archive with other bytes in its compressed middle."""
     middle = len(data) // 2
     return data[:middle] + bytes(byte ^ 0x5A for byte in data[middle : middle + 40]) + data[middle + 40 :]
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, name: str, data: bytes) -> None:
-    """A package index with one archive."""
+    """Serve a package index with one archive."""
     monkeypatch.setattr(source, "_links", lambda _: [ADDRESS + name])
     monkeypatch.setattr(source, "_download", lambda _: data)
 

@@ -79,8 +79,8 @@ class Image:
         self.bin.mkdir()
         self.docker(f'case $1 in rm | inspect) exit 0 ;; esac; for word; do :; done; exec {sys.executable} - "$word"')
 
-    def docker(self, line: str) -> None:
-        (self.bin / "docker").write_text(f"#!/bin/sh\n{line}\n")
+    def docker(self, command: str) -> None:
+        (self.bin / "docker").write_text(f"#!/bin/sh\n{command}\n")
         (self.bin / "docker").chmod(0o755)
 
     def install(self, engine: str) -> None:
@@ -108,9 +108,9 @@ class Image:
         return done.returncode, done.stdout, done.stderr
 
     def walk(self, engine: str, version: str = "1.4.0rc1") -> dict[str, Any]:
-        status, said, errors = self.run(engine, version)
-        assert (status, said.count("\n")) == (0, 1), errors
-        found: dict[str, Any] = json.loads(said)
+        status, output, errors = self.run(engine, version)
+        assert (status, output.count("\n")) == (0, 1), errors
+        found: dict[str, Any] = json.loads(output)
         return found
 
 
@@ -119,7 +119,7 @@ def image(tmp_path: Path) -> Image:
     return Image(tmp_path)
 
 
-def said(site: Path, level: Level = Level.REFUSE, **values: Any) -> list[str]:
+def problem_texts(site: Path, level: Level = Level.REFUSE, **values: Any) -> list[str]:
     settings = HostSettings.model_validate({"model": MODEL, "bind": "127.0.0.1", **values}, context={SITE: site})
     return [f"{dotted(one.path)}: {one.text}" for one in check_host(settings) if one.level is level]
 
@@ -225,7 +225,7 @@ def test_the_program_s_own_text_is_what_travels() -> None:
 
 @pytest.fixture
 def site(image: Image, tmp_path: Path) -> Path:
-    """A site with what a private build accepts, which no version of ours is."""
+    """Make a site with what a private build accepts, and no public version does."""
     image.made_up(PYDANTIC)
     write(tmp_path, "r/private:mine", ONE, "tensorrt-llm", image.walk("tensorrt-llm"))
     return tmp_path
@@ -236,11 +236,13 @@ MINE: dict[str, Any] = {"image": "r/private:mine", "engine_kind": "tensorrt-llm"
 
 def test_the_digest_s_own_options_are_checked_exactly_text(site: Path) -> None:
     options = {"policy": "FIRST", "graphs": {"mode": "encode", "tokens": 3}, "fraction": 0.5}
-    assert said(site, **MINE, image_digest=ONE, engine=options) == []
-    assert said(site, Level.WARN, **MINE, image_digest=ONE, engine=options) == []
+    assert problem_texts(site, **MINE, image_digest=ONE, engine=options) == []
+    assert problem_texts(site, Level.WARN, **MINE, image_digest=ONE, engine=options) == []
     wrong = {"polcy": "FIRST", "fraction": 2, "graphs": {"tokens": 3}, "kv_cache_config": {}}
     unknown = texts.UNKNOWN_OPTION.format(engine="TensorRT-LLM mine")
-    assert [one.split(" (")[0].split(";")[0] for one in said(site, **MINE, image_digest=ONE, engine=wrong)] == [
+    assert [
+        one.split(" (")[0].split(";")[0] for one in problem_texts(site, **MINE, image_digest=ONE, engine=wrong)
+    ] == [
         f"engine.polcy: {unknown}",
         "engine.fraction: must be at least 0 and at most 1, not 2",
         f"engine.graphs.tokens: {unknown} with this mode",
@@ -249,17 +251,17 @@ def test_the_digest_s_own_options_are_checked_exactly_text(site: Path) -> None:
 
 
 def test_without_a_digest_the_last_export_of_the_same_image_counts(site: Path) -> None:
-    assert said(site, Level.WARN, **MINE, engine={"policy": "FIRST"}) == []
-    assert said(site, Level.WARN, **{**MINE, "image": "r/private:other"}, engine={"policy": "FIRST"}) != []
+    assert problem_texts(site, Level.WARN, **MINE, engine={"policy": "FIRST"}) == []
+    assert problem_texts(site, Level.WARN, **{**MINE, "image": "r/private:other"}, engine={"policy": "FIRST"}) != []
 
 
 def test_another_digest_or_another_lock_is_not_that_image(site: Path) -> None:
-    assert said(site, Level.WARN, **MINE, image_digest=OTHER, engine={"policy": "FIRST"}) != []
+    assert problem_texts(site, Level.WARN, **MINE, image_digest=OTHER, engine={"policy": "FIRST"}) != []
     lock = site / "rackwright.lock.yml"
     lock.write_text(yaml.safe_dump({"version": 1, "images": {"r/private:mine": OTHER}}))
-    assert said(site, Level.WARN, **MINE, engine={"policy": "FIRST"}) != []
+    assert problem_texts(site, Level.WARN, **MINE, engine={"policy": "FIRST"}) != []
     lock.write_text(yaml.safe_dump({"version": 1, "images": {"r/private:mine": ONE}}))
-    assert said(site, Level.WARN, **MINE, engine={"policy": "FIRST"}) == []
+    assert problem_texts(site, Level.WARN, **MINE, engine={"policy": "FIRST"}) == []
 
 
 def test_an_export_that_is_written_anew_counts_at_once(site: Path) -> None:
@@ -268,7 +270,7 @@ def test_an_export_that_is_written_anew_counts_at_once(site: Path) -> None:
     del document["sections"]["TorchLlmArgs"]["policy"]
     path.write_text(yaml.safe_dump(document))
     os.utime(path, (1, 1))
-    assert said(site, **MINE, engine={"policy": "FIRST"}) != []
+    assert problem_texts(site, **MINE, engine={"policy": "FIRST"}) != []
 
 
 @pytest.mark.parametrize(
@@ -282,7 +284,7 @@ def test_an_export_that_is_written_anew_counts_at_once(site: Path) -> None:
 def test_a_spoilt_export_is_named_with_the_way_out(site: Path, text: str, words: str) -> None:
     file_of(site, ONE).write_text(text if "version" not in text else f"{text}\nengine: tensorrt-llm")
     with pytest.raises(SettingsError, match=words) as raised:
-        said(site, **MINE, image_digest=ONE)
+        problem_texts(site, **MINE, image_digest=ONE)
     assert str(file_of(site, ONE)) in str(raised.value)
     assert "rackwright engine-data INVENTORY" in str(raised.value)
 
@@ -300,8 +302,8 @@ def test_a_stand_in_s_export_is_checked_like_any_other(
     image.install(engine)
     write(tmp_path, "r/private:mine", ONE, engine, image.walk(engine))
     values: dict[str, Any] = {"image": "r/private:mine", "engine_kind": engine, "image_digest": ONE}
-    assert said(tmp_path, **values, engine=good) == []
-    (refusal,) = said(tmp_path, **values, engine=bad)
+    assert problem_texts(tmp_path, **values, engine=good) == []
+    (refusal,) = problem_texts(tmp_path, **values, engine=bad)
     assert "does not know this key" in refusal
 
 
@@ -311,9 +313,12 @@ def test_tensorrt_llm_s_stand_in_accepts_the_same_walked_as_asked(image: Image, 
     write(tmp_path, "r/private:mine", ONE, "tensorrt-llm", image.walk("tensorrt-llm", version))
     draft = {"decoding_type": "Eagle", "max_draft_len": 3, "speculative_model_dir": "/m/d"}
     good = {"kv_cache_config": {"enable_block_reuse": False}, "speculative_config": draft, "max_batch_size": 4}
-    assert said(tmp_path, **MINE, draft={"repository": "a/d", "mount": "/m/d"}, image_digest=ONE, engine=good) == []
     assert (
-        said(
+        problem_texts(tmp_path, **MINE, draft={"repository": "a/d", "mount": "/m/d"}, image_digest=ONE, engine=good)
+        == []
+    )
+    assert (
+        problem_texts(
             tmp_path,
             **MINE,
             draft={"repository": "a/d", "mount": "/m/d"},

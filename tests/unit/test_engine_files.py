@@ -33,7 +33,7 @@ SAMPLER = "https://github.com/NVIDIA/TensorRT-LLM/pull/18232"
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site whose only group file has two keys of other versions."""
+    """Make a site whose only group file has two keys of other versions."""
     for folder in ("inventory", "group_vars"):
         (tmp_path / folder).mkdir()
     (tmp_path / "deploy.py").touch()

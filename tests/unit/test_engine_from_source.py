@@ -169,7 +169,7 @@ unions:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A source tree with one file."""
+    """Make a source tree with one file."""
     folder = tmp_path / "tensorrt_llm" / "llmapi"
     folder.mkdir(parents=True)
     (folder / "llm_args.py").write_text(SOURCE)
@@ -188,8 +188,8 @@ def test_versions_that_dispatch_by_themselves_are_read_by_their_own_table(tree: 
 
 
 def test_a_wrong_key_that_is_set_as_an_attribute_is_known_by_the_classs_own_init(tree: Path) -> None:
-    own = "class EagleDecodingConfig(Base):\n    def __init__(self, **kw):\n        setattr(self, 'a', kw)\n"
-    (tree / "tensorrt_llm/llmapi/llm_args.py").write_text(OLDER + own)
+    source = "class EagleDecodingConfig(Base):\n    def __init__(self, **kw):\n        setattr(self, 'a', kw)\n"
+    (tree / "tensorrt_llm/llmapi/llm_args.py").write_text(OLDER + source)
     assert line_of(read_source(tree), "1.1.0")["decoding"] == "attributes"
 
 

@@ -41,7 +41,7 @@ def host(**values: Any) -> HostSettings:
     return HostSettings.model_validate({"model": GPT, "image": TRT, "bind": "127.0.0.1", **values})
 
 
-def told(level: Level = Level.REFUSE, **values: Any) -> list[str]:
+def problem_texts(level: Level = Level.REFUSE, **values: Any) -> list[str]:
     return [f"{dotted(one.path)}: {one.sentence}" for one in check_host(host(**values)) if one.level is level]
 
 
@@ -163,7 +163,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("values", "expected"), REFUSED, ids=lambda value: str(value)[:70])
 def test_every_refusal_has_its_message(values: dict[str, Any], expected: str) -> None:
-    assert told(**values) == [expected]
+    assert problem_texts(**values) == [expected]
 
 
 WARNED: list[tuple[dict[str, Any], str]] = [
@@ -257,8 +257,8 @@ WARNED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("values", "expected"), WARNED, ids=lambda value: str(value)[:70])
 def test_every_warning_has_its_message(values: dict[str, Any], expected: str) -> None:
-    assert told(**values) == []
-    assert told(Level.WARN, **values) == ([expected] if expected else [])
+    assert problem_texts(**values) == []
+    assert problem_texts(Level.WARN, **values) == ([expected] if expected else [])
     shown = [note.split(": ", 1) for note in notes(host(**values)) if "no engine.moe_config" not in note]
     assert [(code[:4], text) for code, text in shown] == ([("RW03", expected)] if expected else [])
 
@@ -266,16 +266,16 @@ def test_every_warning_has_its_message(values: dict[str, Any], expected: str) ->
 def test_the_text_of_weights_that_do_not_fit() -> None:
     values: dict[str, Any] = {"hardware": {"gpu_models": ["L40S"]}, "accept_known_bad": True}
     assert weights_of(host(**values).all_endpoints["llm"]) == 65_300_000_000
-    assert told(**values) == []
-    assert told(Level.WARN, **values)[0] == (
+    assert problem_texts(**values) == []
+    assert problem_texts(Level.WARN, **values)[0] == (
         "engine.tensor_parallel_size: the weights do not seem to fit: 61 GiB of weights over 1 GPU with 45 GiB each"
     )
 
 
 @pytest.mark.parametrize("values", [row[0] for row in REFUSED if WAY_OUT in row[1]], ids=lambda value: str(value)[:60])
 def test_known_bad_is_a_warning_when_it_is_accepted(values: dict[str, Any]) -> None:
-    assert told(**values, accept_known_bad=True) == []
-    (warning, *_) = told(Level.WARN, **values, accept_known_bad=True)
+    assert problem_texts(**values, accept_known_bad=True) == []
+    (warning, *_) = problem_texts(Level.WARN, **values, accept_known_bad=True)
     assert WAY_OUT not in warning
 
 
@@ -285,14 +285,16 @@ def test_every_known_bad_row_is_told_where_it_fits_and_nowhere_else(row: dict[st
     values: dict[str, Any] = {"engine_kind": kind, "image": f"r/x:{version}", "hardware": {"gpu_models": [row["gpu"]]}}
     values["draft"] = {"repository": row["draft"], "mount": "/d"} if "draft" in row else None
     level = Level(row["level"])
-    assert any(f"{row['text']}" in text and text.endswith(f"({row['link']})") for text in told(level, **values))
+    assert any(
+        f"{row['text']}" in text and text.endswith(f"({row['link']})") for text in problem_texts(level, **values)
+    )
     others: list[dict[str, Any]] = [
         {"hardware": {"gpu_models": ["H200"]}},
         {"image": "r/x:9.9.9"},
         {"draft": {"repository": "a/b", "mount": "/d"}} if "draft" in row else {"model": LLAMA},
     ]
     for other in others:
-        assert not any(row["text"] in text for text in told(level, **{**values, **other})), other
+        assert not any(row["text"] in text for text in problem_texts(level, **{**values, **other})), other
 
 
 @pytest.mark.parametrize(
@@ -300,7 +302,7 @@ def test_every_known_bad_row_is_told_where_it_fits_and_nowhere_else(row: dict[st
 )
 def test_every_moe_backend_that_fails_is_refused(capability: str, backend: str) -> None:
     values: dict[str, Any] = {"hardware": {"compute_capability": [capability]}}
-    (text,) = told(**values, engine={"moe_config": {"backend": backend}})
+    (text,) = problem_texts(**values, engine={"moe_config": {"backend": backend}})
     key, _, reason = text.partition(": ")
     assert (key, reason.startswith(f"{backend} "), f" {capability}: " in reason) == (
         "engine.moe_config.backend",
@@ -308,13 +310,13 @@ def test_every_moe_backend_that_fails_is_refused(capability: str, backend: str) 
         True,
     )
     for working in table("moe")[capability]["works"]:
-        assert told(**values, engine={"moe_config": {"backend": working}}) == []
+        assert problem_texts(**values, engine={"moe_config": {"backend": working}}) == []
 
 
 def test_the_text_of_a_draft_length_that_nobody_published() -> None:
     values: dict[str, Any] = {"draft": LONG, "engine": {"speculative_config": EAGLE}}
-    assert told(**values) == told(Level.WARN, **values) == []
-    assert told(Level.NOTE, **values) == [
+    assert problem_texts(**values) == problem_texts(Level.WARN, **values) == []
+    assert problem_texts(Level.NOTE, **values) == [
         "engine.speculative_config.max_draft_len: is 3; nvidia/gpt-oss-120b-Eagle3-long-context is published with 5"
         " (NVIDIA's playbook on speculative decoding for DGX Spark)"
     ]
@@ -323,20 +325,20 @@ def test_the_text_of_a_draft_length_that_nobody_published() -> None:
 @pytest.mark.parametrize("kind", ["tensorrt-llm", "vllm", "sglang"])
 def test_every_engine_has_images_for_both_architectures(kind: str) -> None:
     for architecture in ("x86_64", "aarch64"):
-        assert told(Level.WARN, engine_kind=kind, image="r/x:1.2.1", hardware={"architecture": architecture}) == (
-            [] if kind == "tensorrt-llm" else told(Level.WARN, engine_kind=kind, image="r/x:1.2.1")
-        )
+        assert problem_texts(
+            Level.WARN, engine_kind=kind, image="r/x:1.2.1", hardware={"architecture": architecture}
+        ) == ([] if kind == "tensorrt-llm" else problem_texts(Level.WARN, engine_kind=kind, image="r/x:1.2.1"))
 
 
 def test_sglang_s_draft_length_is_its_number_of_steps() -> None:
     draft = {"repository": "lmsys/EAGLE3-gpt-oss-120b-bf16", "mount": "/d"}
     values: dict[str, Any] = {"engine_kind": "sglang", "image": "r/x:v0.5.12", "draft": draft}
     steps = {"speculative-num-steps": 3, "speculative-num-draft-tokens": 4}
-    (note,) = [one for one in told(Level.NOTE, **values, engine=steps) if "published with" in one]
+    (note,) = [one for one in problem_texts(Level.NOTE, **values, engine=steps) if "published with" in one]
     key, _, reason = note.partition(": ")
     assert (key, reason.partition(";")[0]) == ("engine.speculative-num-steps", "is 3")
     assert ("lmsys/EAGLE3-gpt-oss-120b-bf16 " in reason, "published with 1" in reason) == (True, True)
-    assert told(Level.WARN, **values, engine=steps) == [], "its figures are vLLM's"
+    assert problem_texts(Level.WARN, **values, engine=steps) == [], "its figures are vLLM's"
 
 
 def test_gpt_oss_drafts_are_published_for_vllm_and_sglang() -> None:
@@ -346,28 +348,28 @@ def test_gpt_oss_drafts_are_published_for_vllm_and_sglang() -> None:
         ("sglang", "v0.5.23", "nvidia/gpt-oss-120b-Eagle3-long-context"),
     ):
         draft = {"repository": name, "mount": "/d"}
-        assert told(Level.WARN, engine_kind=kind, image=f"r/x:{image}", draft=draft) == []
+        assert problem_texts(Level.WARN, engine_kind=kind, image=f"r/x:{image}", draft=draft) == []
 
 
 def test_the_text_of_a_draft_that_is_not_named() -> None:
-    assert told(Level.NOTE, engine={"speculative_config": {**EAGLE, "eagle3_layers_to_capture": [-1]}}) == [
+    assert problem_texts(Level.NOTE, engine={"speculative_config": {**EAGLE, "eagle3_layers_to_capture": [-1]}}) == [
         "engine.speculative_config.eagle3_layers_to_capture: no `draft:` is set, so the draft model cannot be checked"
     ]
 
 
 def test_the_text_of_what_only_one_version_needs() -> None:
     values: dict[str, Any] = {"sizes_on_command_line": True, "engine": {"max_batch_size": 10}}
-    assert told(**values) == told(Level.WARN, **values) == []
-    assert told(Level.NOTE, **values) == [
+    assert problem_texts(**values) == problem_texts(Level.WARN, **values) == []
+    assert problem_texts(Level.NOTE, **values) == [
         "sizes_on_command_line: is for 1.1.0rc0 only: 1.2.0rc6 takes the sizes from engine; leave it out"
     ]
-    assert told(Level.NOTE, **values, image="r/x:1.1.0rc0") == []
+    assert problem_texts(Level.NOTE, **values, image="r/x:1.1.0rc0") == []
 
 
 def test_other_machines_of_the_profiles_are_right() -> None:
-    assert told(hardware=SPARK) == told(Level.WARN, hardware=SPARK) == []
+    assert problem_texts(hardware=SPARK) == problem_texts(Level.WARN, hardware=SPARK) == []
     auto: dict[str, Any] = {"image": "r/x:1.4.0rc1", "hardware": RTX}
-    assert told(**auto) == told(Level.WARN, **auto) == []
+    assert problem_texts(**auto) == problem_texts(Level.WARN, **auto) == []
 
 
 def test_every_known_draft_says_where_it_is_from() -> None:
@@ -380,7 +382,7 @@ def test_replicas_are_single_gpu_endpoints() -> None:
     assert [(name, one.port, one.gpus) for name, one in found.items()] == [
         (f"llm-{index}", 9000 + index, (index,)) for index in range(8)
     ]
-    assert told(replicas=8, hardware=B200) == told(Level.WARN, replicas=8, hardware=B200) == []
+    assert problem_texts(replicas=8, hardware=B200) == problem_texts(Level.WARN, replicas=8, hardware=B200) == []
 
 
 def test_the_text_of_replicas_names_them_together() -> None:
@@ -391,7 +393,7 @@ def test_the_text_of_replicas_names_them_together() -> None:
         " TRTLLM is the fast one on this GPU",
     ]
     endpoints = {"a": {"replicas": 2}, "b": {"port": 9000, "gpus": [4, 5]}}
-    assert told(hardware=B200, endpoints=endpoints, engine={"tensor_parallel_size": 2}) == [
+    assert problem_texts(hardware=B200, endpoints=endpoints, engine={"tensor_parallel_size": 2}) == [
         f"engine.tensor_parallel_size: {texts.needs_gpus(2, 'a', 1)}"
     ]
 
@@ -413,7 +415,7 @@ def test_the_text_of_a_conflict_of_replicas_names_the_endpoint_they_come_from() 
         "b": {"port": 8002, "gpus": [5]},
         "c": {"replicas": 2, "port": 1, "gpus": [2, 7]},
     }
-    assert told(endpoints=endpoints) == [
+    assert problem_texts(endpoints=endpoints) == [
         "endpoints.b.port: endpoints a-2 and b both take port 8002: give each its own `port:`",
         "endpoints.c.gpus: endpoints a-2 and c-0 both take GPU 2: give each its own `gpus:`",
     ]

@@ -34,8 +34,8 @@ def test_an_image_of_another_engine_is_all_that_is_said(image: str, kind: str | 
 
 
 def test_it_is_only_a_warning_where_that_is_accepted() -> None:
-    said = found("vllm/vllm-openai:v0.33.0", engine={}, accept_known_bad=True)
-    assert ("RW0326", Level.WARN) in said
+    problems = found("vllm/vllm-openai:v0.33.0", engine={}, accept_known_bad=True)
+    assert ("RW0326", Level.WARN) in problems
 
 
 @pytest.mark.parametrize(

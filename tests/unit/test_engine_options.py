@@ -38,7 +38,7 @@ def published(name: str) -> dict[str, Any]:
     return options
 
 
-def told(options: dict[str, Any], version: str, engine: str = TRT, level: Level = Level.REFUSE) -> list[str]:
+def problem_texts(options: dict[str, Any], version: str, engine: str = TRT, level: Level = Level.REFUSE) -> list[str]:
     found = check_options(engine, version, options)
     return [f"{'.'.join(map(str, one.path))}: {one.sentence}" for one in found if one.level is level]
 
@@ -332,7 +332,7 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("version", "options", "expected"), WRONG, ids=lambda value: str(value)[:60])
 def test_every_refusal_has_its_message(version: str, options: dict[str, Any], expected: list[str]) -> None:
-    assert told(options, version) == expected
+    assert problem_texts(options, version) == expected
 
 
 WARNED: list[tuple[str, dict[str, Any], str]] = [
@@ -384,38 +384,38 @@ WARNED: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("version", "options", "expected"), WARNED, ids=lambda value: str(value)[:60])
 def test_every_warning_has_its_message(version: str, options: dict[str, Any], expected: str) -> None:
-    assert told(options, version, level=Level.WARN) == [expected]
-    assert told(options, version) == []
+    assert problem_texts(options, version, level=Level.WARN) == [expected]
+    assert problem_texts(options, version) == []
 
 
 def test_vllm_makes_words_of_its_file_so_some_yaml_means_nothing_there_text() -> None:
-    assert told({"speculative-config": {"model": "/m"}}, "v0.14.1", "vllm") == [
+    assert problem_texts({"speculative-config": {"model": "/m"}}, "v0.14.1", "vllm") == [
         "speculative-config: must be JSON text in quotes, not {'model': '/m'}"
     ]
-    assert told({"stream-interval": None}, "v0.14.1", "vllm") == [
+    assert problem_texts({"stream-interval": None}, "v0.14.1", "vllm") == [
         "stream-interval: must not be empty (null): write a value or leave the key out"
     ]
-    assert told({"async-scheduling": False}, "v0.14.1", "vllm", Level.WARN) == [
+    assert problem_texts({"async-scheduling": False}, "v0.14.1", "vllm", Level.WARN) == [
         "async-scheduling: vLLM leaves out what is false in its file: write `no-async-scheduling: true`, or nothing"
     ]
-    assert told({"no-enable-prefix-caching": False}, "v0.14.1", "vllm", Level.WARN) == [
+    assert problem_texts({"no-enable-prefix-caching": False}, "v0.14.1", "vllm", Level.WARN) == [
         "no-enable-prefix-caching: vLLM leaves out what is false in its file"
     ]
 
 
 def test_what_is_not_sure_is_said_and_not_refused_text() -> None:
-    (note,) = told({"kv_cache_config": {"tokens_per_block": 64}}, "1.1.0rc0", level=Level.NOTE)
+    (note,) = problem_texts({"kv_cache_config": {"tokens_per_block": 64}}, "1.1.0rc0", level=Level.NOTE)
     assert (
         note == "kv_cache_config.tokens_per_block: not sure that TensorRT-LLM 1.1.0rc0 has this key; the image decides"
     )
-    assert told({"kv_cache_config": {"dtype": "fp8"}}, "1.1.0rc0", level=Level.NOTE) == []
+    assert problem_texts({"kv_cache_config": {"dtype": "fp8"}}, "1.1.0rc0", level=Level.NOTE) == []
 
 
 def test_the_text_of_notes_is_exact() -> None:
-    assert told({"speculative_config": {**EAGLE, "decoding_type": "Eagle3"}}, "1.3.0rc1", level=Level.NOTE) == [
-        "speculative_config.decoding_type: not sure that TensorRT-LLM 1.3.0rc1 has Eagle3"
-    ]
-    assert told({"speculative_config": EAGLE}, "1.4.0rc1", level=Level.NOTE) == [
+    assert problem_texts(
+        {"speculative_config": {**EAGLE, "decoding_type": "Eagle3"}}, "1.3.0rc1", level=Level.NOTE
+    ) == ["speculative_config.decoding_type: not sure that TensorRT-LLM 1.3.0rc1 has Eagle3"]
+    assert problem_texts({"speculative_config": EAGLE}, "1.4.0rc1", level=Level.NOTE) == [
         "speculative_config.decoding_type: is read as Eagle3, with a warning in the engine's log;"
         " write `speculative_config.decoding_type: Eagle3`"
     ]
@@ -428,7 +428,7 @@ def test_a_kind_of_drafting_that_is_none_comes_in_the_engine_s_own_words_text() 
 
 def test_a_renamed_kind_of_drafting_hides_nothing_of_its_section() -> None:
     section = {"decoding_type": "Eagle3", "max_draft_len": 3, "speculative_model": "/d", "max_draft_length": 3}
-    assert [one.split(":")[0] for one in told({"speculative_config": section}, "1.2.0rc1")] == [
+    assert [one.split(":")[0] for one in problem_texts({"speculative_config": section}, "1.2.0rc1")] == [
         "speculative_config.decoding_type",
         "speculative_config.speculative_model",
         "speculative_config.max_draft_length",
@@ -436,29 +436,29 @@ def test_a_renamed_kind_of_drafting_hides_nothing_of_its_section() -> None:
 
 
 def test_other_engines_check_what_they_know_and_say_so_of_the_rest_text() -> None:
-    assert told({"kv-cache-dtype": "fp9"}, "v0.14.1", "vllm") == [
+    assert problem_texts({"kv-cache-dtype": "fp9"}, "v0.14.1", "vllm") == [
         "kv-cache-dtype: must be one of auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2, fp8_inc, fp8_ds_mla (did you mean"
         " fp8?),"
         " not 'fp9'"
     ]
-    assert told({"speculative-config": "{"}, "v0.14.1", "vllm") == [
+    assert problem_texts({"speculative-config": "{"}, "v0.14.1", "vllm") == [
         "speculative-config: must be JSON text in quotes, not '{'"
     ]
-    assert told({"swap-space": 4}, "v0.14.1", "vllm") == []
-    assert told({"swap-spice": 4}, "v0.14.1", "vllm") == [
+    assert problem_texts({"swap-space": 4}, "v0.14.1", "vllm") == []
+    assert problem_texts({"swap-spice": 4}, "v0.14.1", "vllm") == [
         "swap-spice: vLLM v0.14.1 does not know this key (did you mean swap-space?)"
     ]
-    assert told({"tp": 8}, "v0.5.8", "sglang") == []
-    assert told({"mem-fraction": 0.9, "max-runing-requests": 4}, "v0.5.8", "sglang") == [
+    assert problem_texts({"tp": 8}, "v0.5.8", "sglang") == []
+    assert problem_texts({"mem-fraction": 0.9, "max-runing-requests": 4}, "v0.5.8", "sglang") == [
         "max-runing-requests: SGLang v0.5.8 does not know this key (did you mean max-running-requests?)"
     ]
-    assert told({"mem-fraction-static": 1.0}, "v0.5.8", "sglang") == [
+    assert problem_texts({"mem-fraction-static": 1.0}, "v0.5.8", "sglang") == [
         "mem-fraction-static: must be above 0 and below 1, not 1.0"
     ]
 
 
 @pytest.mark.parametrize(
-    ("version", "line"),
+    ("version", "nearest"),
     [
         ("0.21.0", "1.0.0"),
         ("1.1.0rc3", "1.1.0rc0"),
@@ -467,15 +467,17 @@ def test_other_engines_check_what_they_know_and_say_so_of_the_rest_text() -> Non
         ("latest", "1.4.0rc1"),
     ],
 )
-def test_unknown_versions_are_checked_as_the_nearest_line(version: str, line: str) -> None:
-    assert nearest_line(version, lines(TRT)) == line
+def test_unknown_versions_are_checked_as_the_nearest_line(version: str, nearest: str) -> None:
+    assert nearest_line(version, lines(TRT)) == nearest
     assert line_for(TRT, version)[1] is False
 
 
 @pytest.mark.parametrize("engine", ["tensorrt-llm", "vllm", "sglang"])
 def test_a_version_finds_the_line_that_names_it_without_reading_the_others(engine: str) -> None:
-    for line in lines(engine).values():
-        assert [line_for(engine, version) for version in line.versions] == [(line, True)] * len(line.versions)
+    for version_line in lines(engine).values():
+        assert [line_for(engine, version) for version in version_line.versions] == [(version_line, True)] * len(
+            version_line.versions
+        )
 
 
 def test_versions_are_in_their_order() -> None:
@@ -490,12 +492,12 @@ def test_versions_are_in_their_order() -> None:
 @pytest.mark.parametrize("name", ACCEPTS)
 def test_a_published_file_is_mended_for_every_version(name: str, version: str) -> None:
     fixed, edits = fix(published(name), version)
-    left = refused(check_options(TRT, version, fixed))
-    assert bool(edits) == (not ACCEPTS[name][version]["ok"] and not left)
+    remaining = refused(check_options(TRT, version, fixed))
+    assert bool(edits) == (not ACCEPTS[name][version]["ok"] and not remaining)
     if name == "s004_model_card" and version == "1.1.0rc0":
-        assert len(left) == 1, "the layers cannot be said in that version: a person must choose another draft"
+        assert len(remaining) == 1, "the layers cannot be said in that version: a person must choose another draft"
     else:
-        assert left == []
+        assert remaining == []
 
 
 def test_the_text_of_mending_keeps_the_order_and_the_values() -> None:
@@ -641,11 +643,11 @@ def test_every_name_of_a_key_counts(
     engine: str, version: str, options: dict[str, Any], wrong: list[str], gpus_: int
 ) -> None:
     assert [str(one.path[0]) for one in refused(check_options(engine, version, options))] == wrong
-    line = line_for(engine, version.removeprefix("v"))[0]
-    assert EngineOptions(engine, version, by_key(line, options)).gpus == gpus_
+    version_line = line_for(engine, version.removeprefix("v"))[0]
+    assert EngineOptions(engine, version, by_key(version_line, options)).gpus == gpus_
 
 
 def test_words_of_the_command_line_count_too() -> None:
-    line = line_for("vllm", "0.14.1")[0]
-    found = by_key(line, {"tensor-parallel-size": 2}, ["-tp", "4", "--data-parallel-size=2", "--enforce-eager"])
+    version_line = line_for("vllm", "0.14.1")[0]
+    found = by_key(version_line, {"tensor-parallel-size": 2}, ["-tp", "4", "--data-parallel-size=2", "--enforce-eager"])
     assert found == {"tensor-parallel-size": "4", "data-parallel-size": "2", "enforce-eager": True}

@@ -24,7 +24,7 @@ CODES = ("RW0334", "RW0344", "RW0354")
 
 
 def found(kind: str, engine: Mapping[str, Any] | None = None, **more: Any) -> list[Finding]:
-    """What is said of paths, encodings and unified memory."""
+    """Return the problems of paths, encodings and unified memory."""
     model = {"repository": "openai/gpt-oss-120b", "mount": MOUNT}
     values = {"engine_kind": kind, "image": IMAGES[kind], "model": model, "engine": dict(engine or {}), **more}
     return [one for one in check_host(HostSettings.model_validate(values)) if one.code in CODES]
@@ -126,7 +126,7 @@ def test_what_the_image_may_have_is_warned_of(kind: str, engine: dict[str, Any])
     ],
 )
 def test_arguments_are_looked_at_too(kind: str, arguments: tuple[str, ...], at: list[int]) -> None:
-    assert [one.path for one in found(kind, arguments=arguments)] == [("arguments", place) for place in at]
+    assert [one.path for one in found(kind, arguments=arguments)] == [("arguments", index) for index in at]
 
 
 def test_the_text_has_the_mount_to_write() -> None:
@@ -153,14 +153,14 @@ def test_a_mount_that_a_setting_takes_away_is_missed() -> None:
 
 @pytest.mark.parametrize("value", ["0", "false", "off", "no"])
 def test_a_container_that_asks_the_hub_may_name_what_lies_there(value: str) -> None:
-    own = {"HF_HUB_OFFLINE": value}
-    assert levels("vllm", {"tokenizer": "openai/gpt-oss-120b"}, environment=own) == []
-    assert levels("vllm", {"tokenizer": "/models/gpt-oss-120b"}, environment=own) == ["refuse"]
+    environment = {"HF_HUB_OFFLINE": value}
+    assert levels("vllm", {"tokenizer": "openai/gpt-oss-120b"}, environment=environment) == []
+    assert levels("vllm", {"tokenizer": "/models/gpt-oss-120b"}, environment=environment) == ["refuse"]
 
 
 def test_an_offline_container_stays_offline_by_any_word() -> None:
-    for own in ({"HF_HUB_OFFLINE": "true"}, {"HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": "1"}):
-        assert levels("vllm", {"tokenizer": "openai/gpt-oss-120b"}, environment=own) == ["refuse"]
+    for environment in ({"HF_HUB_OFFLINE": "true"}, {"HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": "1"}):
+        assert levels("vllm", {"tokenizer": "openai/gpt-oss-120b"}, environment=environment) == ["refuse"]
 
 
 @pytest.mark.parametrize("kind", IMAGES)
@@ -170,8 +170,8 @@ def test_gpt_oss_without_its_encodings_is_told(kind: str) -> None:
     assert levels(kind, harmony=False, environment={"TIKTOKEN_RS_CACHE_DIR": "/models/cache"}) == ["warn"]
     assert levels(kind, harmony=False, model={"repository": "Qwen/Qwen3-30B-A3B", "mount": "/config/models/q"}) == []
     for harmony in (True, False):
-        own = {"TIKTOKEN_ENCODINGS_BASE": "/models/tiktoken"}
-        assert levels(kind, harmony=harmony, environment=own) == ["refuse"]
+        environment = {"TIKTOKEN_ENCODINGS_BASE": "/models/tiktoken"}
+        assert levels(kind, harmony=harmony, environment=environment) == ["refuse"]
         assert levels(kind, harmony=harmony, environment={"TIKTOKEN_ENCODINGS_BASE": "/usr/share/t"}) == ["warn"]
 
 
@@ -202,8 +202,8 @@ def test_unified_memory_must_hold_the_system_too(
     kind: str, engine: dict[str, Any], shm: str | None, path: str | None
 ) -> None:
     container = {"shm_size": shm} if shm else {}
-    told = found(kind, engine, hardware=SPARK, container=container)
-    assert [(one.path[-1], one.level) for one in told] == ([(path, Level.WARN)] if path else [])
+    problems = found(kind, engine, hardware=SPARK, container=container)
+    assert [(one.path[-1], one.level) for one in problems] == ([(path, Level.WARN)] if path else [])
     assert found(kind, engine, hardware={"gpu_models": ["H200"], "gpu_count": 1}, container=container) == []
 
 
@@ -215,7 +215,7 @@ def test_words_of_the_command_line_count_for_unified_memory() -> None:
 
 @pytest.mark.parametrize("kind", IMAGES)
 def test_each_option_of_the_table_is_one_of_some_version(kind: str) -> None:
-    known = {".".join(path) for line in lines(kind).values() for path in line.all_keys()}
+    known_keys = {".".join(path) for version_line in lines(kind).values() for path in version_line.all_keys()}
     mappings = {"lora_config.lora_dir"}
     on_command_line = {"config", "chat_template", "extra_llm_api_options", "metadata_server_config_file"}
-    assert {*table("paths")[kind]["options"]} - known <= mappings | on_command_line
+    assert {*table("paths")[kind]["options"]} - known_keys <= mappings | on_command_line

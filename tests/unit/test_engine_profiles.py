@@ -1,5 +1,4 @@
-"""Every profile has exactly the effective options of its source: the published YAML and command line, and nothing"
-" else."""
+"""Every profile has exactly the effective options of its source: the published YAML and command line alone."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ def merged(*parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def seed(name: str, **command_line: Any) -> dict[str, Any]:
-    """The effective options: the published file with what the same guide gives on the command line."""
+    """Return the effective options: the published file with what the same guide gives on the command line."""
     return merged(load_yaml((FIXTURES / f"{name}.yaml").read_text()), command_line)
 
 
@@ -109,20 +108,20 @@ EFFECTIVE: dict[str, tuple[str, dict[str, Any]]] = {
 NEWEST = ("b200_newest", "gb200_tray_newest", "dgx_spark_newest")
 
 
-def hosts_of(group: str, **own: Any) -> list[tuple[str, dict[str, Any]]]:
+def hosts_of(group: str, **values: Any) -> list[tuple[str, dict[str, Any]]]:
     """As many hosts of a profile's group as serve one endpoint together, with keys of their own."""
     file = ROOT / "group_vars" / f"{group}.yml"
     size = (load_yaml(file.read_text()) or {}).get("hosts", 1) if file.is_file() else 1
     if size == 1:
-        return [(f"{group}-host", own)]
-    return [(f"{group}-host{at}", {**own, "fabric_address": f"192.0.2.{at}"}) for at in range(1, size + 1)]
+        return [(f"{group}-host", values)]
+    return [(f"{group}-host{at}", {**values, "fabric_address": f"192.0.2.{at}"}) for at in range(1, size + 1)]
 
 
-def profile(group: str, **own: Any) -> HostSettings:
-    """Settings of a host in a profile's group, with keys of its own."""
+def profile(group: str, **more: Any) -> HostSettings:
+    """Return the settings of a host in a profile's group, with keys added."""
     parents = PARENTS.get(group, [])
     children = {parent: [below] for parent, below in zip(parents, [group, *parents], strict=False)}
-    groups = build(str(ROOT / "inventory" / "b200.py"), {group: hosts_of(group, **own)}, children=children)
+    groups = build(str(ROOT / "inventory" / "b200.py"), {group: hosts_of(group, **more)}, children=children)
     values = groups["all"][0][1]
     return HostSettings.model_validate(
         {key: value for key, value in values.items() if key in HostSettings.model_fields}
@@ -141,9 +140,9 @@ def test_the_effective_options_are_those_of_the_source(group: str) -> None:
 
 @pytest.mark.parametrize("group", [group for group in EFFECTIVE if group.startswith("dgx_spark")])
 def test_a_spark_answers_itself_alone_until_somebody_says_otherwise(group: str) -> None:
-    own = settings_of(group)
-    assert {one.address for one in own.all_endpoints.values()} == {"127.0.0.1"}
-    opened = own.model_copy(update={"allow_from": "private"})
+    settings = settings_of(group)
+    assert {one.address for one in settings.all_endpoints.values()} == {"127.0.0.1"}
+    opened = settings.model_copy(update={"allow_from": "private"})
     assert {one.address for one in opened.all_endpoints.values()} == {"0.0.0.0"}
 
 
@@ -222,7 +221,7 @@ def test_the_other_engines_are_started_by_their_own_words(group: str, engine: st
 
 
 @pytest.mark.parametrize(
-    ("group", "own", "parameters"),
+    ("group", "values", "parameters"),
     [
         ("b200", {}, ("temperature", "top_p", "top_k", "seed")),
         ("low_latency", {}, None),
@@ -233,9 +232,9 @@ def test_the_other_engines_are_started_by_their_own_words(group: str, engine: st
     ],
 )
 def test_parameters_that_are_ignored_are_known(
-    group: str, own: dict[str, Any], parameters: tuple[str, ...] | None
+    group: str, values: dict[str, Any], parameters: tuple[str, ...] | None
 ) -> None:
-    found = ignored_parameters(profile(group, **own).all_endpoints["llm"])
+    found = ignored_parameters(profile(group, **values).all_endpoints["llm"])
     assert [one.parameters for one in found] == ([parameters] if parameters else [])
     assert all(one.text and one.source for one in found)
 
@@ -256,7 +255,7 @@ def test_the_stand_in_accepts_the_command_line_and_the_options(group: str, monke
 
 
 def options(version: str) -> list[click.Parameter]:
-    """The stand-in's options of a version."""
+    """Return the stand-in's options of a version."""
 
     @click.command("serve")
     @click_options(version)

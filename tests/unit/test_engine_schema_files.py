@@ -18,7 +18,7 @@ from rackwright_engines.options.json_schema import SpoiltSchemaError, data_of, v
 from rackwright_engines.options.schema import line_of
 from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.test_endpoint_changes import WANTED
-from tests.unit.test_engine_exports import MINE, ONE, Image, image, said
+from tests.unit.test_engine_exports import MINE, ONE, Image, image, problem_texts
 
 __all__ = ["image"]
 
@@ -360,7 +360,7 @@ GOOD: dict[str, Any] = {
 
 def test_its_digest_is_checked_exactly_and_offline(site: Path) -> None:
     for level in (Level.REFUSE, Level.WARN):
-        assert said(site, level, **MINE, image_digest=ONE, engine=GOOD) == []
+        assert problem_texts(site, level, **MINE, image_digest=ONE, engine=GOOD) == []
     wrong = {
         "polcy": "LAST",
         "fraction": 2,
@@ -371,7 +371,7 @@ def test_its_digest_is_checked_exactly_and_offline(site: Path) -> None:
         "disagg_cluster": {"cluster": "x"},
         "checkpoint_loader": "mine",
     }
-    assert [one.split(": ")[0] for one in said(site, **MINE, image_digest=ONE, engine=wrong)] == [
+    assert [one.split(": ")[0] for one in problem_texts(site, **MINE, image_digest=ONE, engine=wrong)] == [
         "engine.polcy",
         "engine.fraction",
         "engine.level",
@@ -385,13 +385,15 @@ def test_its_digest_is_checked_exactly_and_offline(site: Path) -> None:
 
 def test_what_the_engine_drops_before_it_looks_is_only_warned_of(site: Path) -> None:
     """No schema says it: `sampler_type` is a field no longer, and trtllm-serve takes it out with a warning."""
-    assert said(site, **MINE, image_digest=ONE, engine={"sampler_type": "auto"}) == []
-    (warned,) = said(site, Level.WARN, **MINE, image_digest=ONE, engine={"sampler_type": "auto"})
+    assert problem_texts(site, **MINE, image_digest=ONE, engine={"sampler_type": "auto"}) == []
+    (warned,) = problem_texts(site, Level.WARN, **MINE, image_digest=ONE, engine={"sampler_type": "auto"})
     assert "takes this key and ignores it" in warned
 
 
 def test_words_of_a_list_are_checked_one_by_one(site: Path) -> None:
-    (wrong,) = said(site, **MINE, image_digest=ONE, engine={"nvfp4_gemm_config": {"allowed_backends": ["cutlas"]}})
+    (wrong,) = problem_texts(
+        site, **MINE, image_digest=ONE, engine={"nvfp4_gemm_config": {"allowed_backends": ["cutlas"]}}
+    )
     assert wrong.startswith("engine.nvfp4_gemm_config.allowed_backends[0]: ")
 
 
@@ -410,15 +412,15 @@ def test_a_plain_text_of_the_schema_has_the_usual_values_of_its_version(tmp_path
     text = json.dumps({"properties": properties, "additionalProperties": False})
     for version, wrong in (("1.4.0rc1", 1), ("1.5.0rc0", 0)):
         write(tmp_path, "r/private:mine", ONE, TRT, {"version": version, **data_of(text)})
-        assert len(said(tmp_path, **MINE, image_digest=ONE, engine={"attn_backend": "FLASHINFR"})) == wrong
+        assert len(problem_texts(tmp_path, **MINE, image_digest=ONE, engine={"attn_backend": "FLASHINFR"})) == wrong
         right = {"reasoning_parser": "kimi_k3", "attn_backend": "flashinfer", "post_processor_hook": "ours"}
-        assert said(tmp_path, **MINE, image_digest=ONE, engine=right) == []
+        assert problem_texts(tmp_path, **MINE, image_digest=ONE, engine=right) == []
 
 
 def test_an_option_that_only_this_image_lacks_is_not_called_gone(tmp_path: Path) -> None:
     text = json.dumps({"properties": {"attn_backend": {"type": "string"}}, "additionalProperties": False})
     write(tmp_path, "r/private:mine", ONE, TRT, {"version": "1.4.0rc1", **data_of(text)})
-    (found,) = said(tmp_path, **MINE, image_digest=ONE, engine={"stream_interval": 2})
+    (found,) = problem_texts(tmp_path, **MINE, image_digest=ONE, engine={"stream_interval": 2})
     assert "other images of 1.4.0rc1" in found
 
 

@@ -27,7 +27,7 @@ FAILURES = st.builds(
 )
 
 
-@given(st.lists(FAILURES, max_size=6).flatmap(lambda known: st.tuples(st.just(known), st.permutations(known))))
+@given(st.lists(FAILURES, max_size=6).flatmap(lambda failures: st.tuples(st.just(failures), st.permutations(failures))))
 def test_the_order_of_failures_means_nothing(both: tuple[list[Failure], list[Failure]]) -> None:
     first, again = both
     for budget in (0, 2):
@@ -35,23 +35,23 @@ def test_the_order_of_failures_means_nothing(both: tuple[list[Failure], list[Fai
 
 
 @given(st.lists(FAILURES, max_size=6), FAILURES)
-def test_a_releases_fault_is_never_forgotten(known: list[Failure], more: Failure) -> None:
-    if judged(known).is_the_releases:
-        assert judged([*known, more], 9).is_the_releases
-        assert not judged([*known, more], 9).goes_on
+def test_a_releases_fault_is_never_forgotten(failures: list[Failure], more: Failure) -> None:
+    if judged(failures).is_the_releases:
+        assert judged([*failures, more], 9).is_the_releases
+        assert not judged([*failures, more], 9).goes_on
 
 
 @given(st.lists(FAILURES.filter(lambda one: one.cause is not Cause.CHECK), max_size=8))
-def test_without_a_refused_check_no_release_is_at_fault(known: list[Failure]) -> None:
-    assert not judged(known).is_the_releases
+def test_without_a_refused_check_no_release_is_at_fault(failures: list[Failure]) -> None:
+    assert not judged(failures).is_the_releases
 
 
 @given(st.lists(FAILURES, min_size=1, max_size=6), st.integers(0, 4))
-def test_a_run_continues_only_past_hosts_with_faults_of_their_own(known: list[Failure], budget: int) -> None:
-    found = judged(known, budget)
-    own = all(one.cause.is_hosts for one in known) and len({one.host for one in known}) <= budget
-    assert found.goes_on == own
-    assert set(found.blamed) == {one.host for one in known if one.cause.is_hosts}
+def test_a_run_continues_only_past_hosts_with_faults_of_their_own(failures: list[Failure], budget: int) -> None:
+    found = judged(failures, budget)
+    only_own_faults = all(one.cause.is_hosts for one in failures) and len({one.host for one in failures}) <= budget
+    assert found.goes_on == only_own_faults
+    assert set(found.blamed) == {one.host for one in failures if one.cause.is_hosts}
 
 
 def test_the_budget_counts_hosts_however_much_went_wrong_with_each() -> None:
@@ -92,5 +92,5 @@ def test_each_host_has_a_fault_of_its_own_beside_the_runs() -> None:
 
 def test_failures_are_read_from_a_record_and_an_unknown_cause_blames_nobody() -> None:
     event = {"kind": "failure", "host": "a", "cause": Cause.DISK, "check": "the disk", "wave": 2}
-    told = [json.loads(json.dumps(one)) for one in (event, {**event, "cause": "moonlight"}, {"kind": "host"})]
-    assert failures_in(told) == [failure("a", Cause.DISK, "the disk", 2), failure("a", Cause.OTHER, "the disk", 2)]
+    events = [json.loads(json.dumps(one)) for one in (event, {**event, "cause": "moonlight"}, {"kind": "host"})]
+    assert failures_in(events) == [failure("a", Cause.DISK, "the disk", 2), failure("a", Cause.OTHER, "the disk", 2)]

@@ -92,7 +92,7 @@ def server() -> Iterator[str]:
 
 
 def fetch(url: str, folder: Path, stall: int = 5, size: int = len(BODY)) -> tuple[int, str]:
-    """Run the script; its temporary files lie beside `folder`."""
+    """Run the script; its temporary files are made beside `folder`."""
     (folder.parent / "tmp").mkdir(exist_ok=True)
     names = {"path": str(folder / "file"), "mark": str(folder.parent / "marks" / "file")}
     words: dict[str, str | int] = {"url": url, "size": size, "sha256": SUM, "stall": stall, **names}
@@ -106,8 +106,8 @@ def fetch(url: str, folder: Path, stall: int = 5, size: int = len(BODY)) -> tupl
 @pytest.mark.parametrize("page", ["good", "moved"])
 def test_the_file_comes_with_its_mark(server: str, tmp_path: Path, page: str) -> None:
     folder = tmp_path / "encodings"
-    status, told = fetch(f"{server}/{page}", folder)
-    assert status == 0, told
+    status, output = fetch(f"{server}/{page}", folder)
+    assert status == 0, output
     assert [path.name for path in folder.iterdir()] == ["file"]
     assert (folder / "file").read_bytes() == BODY
     assert (folder / "file").stat().st_mode & 0o777 == 0o644
@@ -115,7 +115,7 @@ def test_the_file_comes_with_its_mark(server: str, tmp_path: Path, page: str) ->
 
 
 @pytest.mark.parametrize(
-    ("page", "told"),
+    ("page", "message"),
     [
         ("long", f"has more than {len(BODY)} bytes"),
         ("endless", f"has more than {len(BODY)} bytes"),
@@ -125,20 +125,22 @@ def test_the_file_comes_with_its_mark(server: str, tmp_path: Path, page: str) ->
         ("drops", "stalled"),
     ],
 )
-def test_what_is_wrong_is_bounded_and_leaves_what_was_there(server: str, tmp_path: Path, page: str, told: str) -> None:
+def test_what_is_wrong_is_bounded_and_leaves_what_was_there(
+    server: str, tmp_path: Path, page: str, message: str
+) -> None:
     folder = tmp_path / "encodings"
     folder.mkdir()
     (folder / "file").write_text("old")
     Server.sent = 0
     status, output = fetch(f"{server}/{page}", folder, stall=1)
-    assert (status, told in output) == (1, True), output
+    assert (status, message in output) == (1, True), output
     assert (folder / "file").read_text() == "old"
     assert [path.name for path in folder.iterdir()] == ["file"]
     assert Server.sent < 64 << 20
 
 
 def test_an_https_address_never_leads_to_http(tmp_path: Path) -> None:
-    """curl itself is the judge: what it is given is what counts."""
+    """The judge is curl itself: only its arguments count."""
     (tmp_path / "curl").write_text('#!/bin/sh\nprintf "%s\\n" "$@" >"$SEEN"\nexit 1\n')
     (tmp_path / "curl").chmod(0o755)
     places = {"path": f"{tmp_path}/f", "mark": f"{tmp_path}/m", "sha256": SUM}
@@ -146,9 +148,9 @@ def test_an_https_address_never_leads_to_http(tmp_path: Path) -> None:
     script = host_script("fetch_file", url="https://h/f", **places, size=1, stall=1, **proxies)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SEEN": str(tmp_path / "seen")}
     subprocess.run(["sh", "-c", script], env=env, capture_output=True, check=False)
-    seen = (tmp_path / "seen").read_text().splitlines()
-    assert seen[seen.index("--proto") + 1] == "=https"
-    assert seen[seen.index("--proto-redir") + 1] == "=https"
+    requests = (tmp_path / "seen").read_text().splitlines()
+    assert requests[requests.index("--proto") + 1] == "=https"
+    assert requests[requests.index("--proto-redir") + 1] == "=https"
 
 
 def test_links_and_folders_in_its_place_are_never_followed(server: str, tmp_path: Path) -> None:
@@ -161,8 +163,8 @@ def test_links_and_folders_in_its_place_are_never_followed(server: str, tmp_path
     assert (tmp_path / "outside").read_text() == "stays"
     (folder / "file").unlink()
     (folder / "file").mkdir()
-    status, told = fetch(f"{server}/good", folder)
-    assert (status, "could not be written" in told) == (1, True)
+    status, output = fetch(f"{server}/good", folder)
+    assert (status, "could not be written" in output) == (1, True)
     assert [path.name for path in folder.iterdir()] == ["file"]
 
 

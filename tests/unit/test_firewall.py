@@ -30,7 +30,7 @@ from rackwright.concerns.firewall import (
 )
 from rackwright.concerns.firewall.accepts import Proxied, endpoint_rules
 from rackwright.concerns.firewall.changes import DOOR, OFTEN
-from rackwright.concerns.firewall.changes import report as told
+from rackwright.concerns.firewall.changes import report as report_of
 from rackwright.concerns.firewall.drops import NOTHING, count, drops
 from rackwright.concerns.firewall.iptables import Rule, Table, closing_chains, in_place, parse_save, why_pending
 from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE, door_file, kept_drops
@@ -52,13 +52,13 @@ WITH_DOCKER = EMPTY + ":DOCKER-USER - [0:0]\n-A FORWARD -j DOCKER-USER\n-A DOCKE
 
 
 def host(**values: Any) -> HostSettings:
-    """Settings of a host."""
+    """Return the settings of a host."""
     model = {"repository": "openai/gpt-oss-20b", "mount": "/config/models/m"}
     return HostSettings.model_validate({"model": model, **values})
 
 
 def save(rules: str) -> Table:
-    """A filter table."""
+    """Return a filter table as iptables-save prints it."""
     return parse_save(f"*filter\n{rules}COMMIT\n")
 
 
@@ -67,30 +67,30 @@ def docker(daemon: str = "up", info: Mapping[str, Any] | None = None, config: st
     return SeenDocker(DEBIAN, daemon, info=info or {}, files={"/etc/docker/daemon.json": config})  # type: ignore[arg-type]
 
 
-def seen(v4: str = WITH_DOCKER, v6: str = EMPTY, **values: Any) -> SeenFirewall:
-    """A host's tables."""
+def firewall(v4: str = WITH_DOCKER, v6: str = EMPTY, **values: Any) -> SeenFirewall:
+    """Return a reading of a host's tables."""
     others = {name: save(text) for name, text in values.pop("others", {}).items()}
     tables = {"iptables": save(v4), "ip6tables": save(v6), **others}
     return SeenFirewall(tables, values.pop("files", {}), "iptables v1.8.9 (nf_tables)", ipv6=True, **values)
 
 
 def pending(settings: HostSettings, found: SeenFirewall, engine: SeenDocker | None = None) -> list[Change]:
-    """The changes."""
+    """Return the changes."""
     return FIREWALL.pending(settings, reading(found, engine))
 
 
 def reading(found: SeenFirewall, engine: SeenDocker | None = None) -> HostReading:
-    """A reading with these two concerns."""
+    """Return a reading with these two concerns."""
     return HostReading({RECORD.name: frozenset(), FIREWALL.name: found, DOCKER.name: engine or docker()})
 
 
 def report(settings: HostSettings, found: SeenFirewall) -> str:
-    """The warnings."""
-    return told(FIREWALL.wanted(settings, reading(found)), found)
+    """Return the warnings."""
+    return report_of(FIREWALL.wanted(settings, reading(found)), found)
 
 
 def apply(changes: list[Change], found: SeenFirewall) -> SeenFirewall:
-    """What a host is like after the changes: what the rendered scripts do, without a host."""
+    """Return the host after the changes: what the rendered scripts do, without a host."""
     after = found
     for step in (step for change in changes for step in change.steps):
         match step:
@@ -121,18 +121,21 @@ def restore(lines: list[str], table: Table) -> Table:
     """Our rules out, the others in, each behind what closes; fails as iptables does for a position past the end."""
     chains = {name: [rule for rule in rules if not rule.ours] for name, rules in table.chains.items()}
     closing = closing_chains(Table({name: tuple(rules) for name, rules in chains.items()}))
-    closers = {chain: [n for n, rule in enumerate(own, 1) if rule.target in closing] for chain, own in chains.items()}
+    closers = {
+        chain: [n for n, rule in enumerate(chain_rules, 1) if rule.target in closing]
+        for chain, chain_rules in chains.items()
+    }
     at = {chain: max(numbers, default=0) for chain, numbers in closers.items()}
-    for line in lines:
-        chain, position, rest = line.split(" ", 3)[1:] if line.startswith("-I ") else (line.split(" ")[0], "", "")
+    for row in lines:
+        chain, position, rule_text = row.split(" ", 3)[1:] if row.startswith("-I ") else (row.split(" ")[0], "", "")
         if not table.has(chain):
             continue
         if not position:
             at[chain] = at.get(chain, 0) + 1
-            position, rest = str(at[chain]), line.split(" ", 1)[1]
+            position, rule_text = str(at[chain]), row.split(" ", 1)[1]
         rules = chains.setdefault(chain, [])
         assert 1 <= int(position) <= len(rules) + 1
-        rules.insert(int(position) - 1, Rule(chain, rest))
+        rules.insert(int(position) - 1, Rule(chain, rule_text))
     return Table({name: tuple(rules) for name, rules in chains.items()})
 
 
@@ -153,7 +156,7 @@ OLD = st.just('-p tcp -m tcp --dport 9 -m comment --comment "rackwright:old:refu
 
 @st.composite
 def tables(draw: st.DrawFn) -> str:
-    """A table with foreign rules, and maybe some of ours from before."""
+    """Draw a table with foreign rules, and maybe some of Rackwright's from before."""
     text = WITH_DOCKER + ":custom - [0:0]\n"
     for chain in ("INPUT", "DOCKER-USER", "FORWARD", "custom"):
         for rule in draw(st.lists(INNER if chain == "custom" else FOREIGN | OLD, max_size=4)):
@@ -180,7 +183,7 @@ ENDPOINTS = st.fixed_dictionaries(
 @sized(deadline=None)
 @given(values=ENDPOINTS, v4=tables(), v6=tables())
 def test_changes_converge_and_foreign_rules_keep_their_order(values: dict[str, Any], v4: str, v6: str) -> None:
-    before, settings = seen(v4, v6), host(**values)
+    before, settings = firewall(v4, v6), host(**values)
     after = apply(pending(settings, before), before)
     assert pending(settings, after) == []
     for command, table in before.tables.items():
@@ -197,7 +200,7 @@ def foreign(table: Table, chain: str) -> list[str]:
 @sized(deadline=None)
 @given(values=ENDPOINTS, v4=tables(), v6=tables())
 def test_the_undo_puts_everything_back_exactly(values: dict[str, Any], v4: str, v6: str) -> None:
-    before = seen(v4, v6)
+    before = firewall(v4, v6)
     for change in pending(host(**values), before):
         for step in change.steps:
             if isinstance(step, Guarded):
@@ -230,7 +233,7 @@ def test_nobody_but_the_allowed_reaches_the_port(
     for to in (packet, replace(packet, to=to_container(source), local=False)):
         assert (nft_verdict(table, to) == "drop") == (not inside and ":" not in (source if bind else ""))
     elsewhere = replace(packet, local=False, out="eth1", to=source)
-    assert nft_verdict(table, elsewhere) == "accept", "what the host only passes on is none of ours"
+    assert nft_verdict(table, elsewhere) == "accept", "what the host only forwards is not filtered by Rackwright"
     assert nft_verdict(table, replace(packet, reply=True)) == "accept"
     assert nft_verdict(table, replace(packet, port=22)) == "accept"
 
@@ -248,7 +251,7 @@ def to_container(source: str) -> str:
 @sized(deadline=None)
 @given(v4=tables(), source=st.sampled_from(CLIENTS), interface=st.sampled_from(["eth0", "docker0", "lo"]))
 def test_what_somebody_else_closes_ours_never_open(v4: str, source: str, interface: str) -> None:
-    before, settings = seen(v4), host(allow_from=["10.1.0.0/16"])
+    before, settings = firewall(v4), host(allow_from=["10.1.0.0/16"])
     foreign = restore([], before.table("iptables"))
     after = apply(pending(settings, before), before).table("iptables")
     for port in ("8000", "22"):
@@ -273,7 +276,7 @@ def test_a_rule_that_closes_put_behind_ours_is_noticed(v4: str, position: int, t
 
 
 def verdict(table: Table, chain: str, packet: Mapping[str, str]) -> str:
-    """What a chain decides on a packet: ACCEPT, DROP, RETURN, or nothing."""
+    """Return a chain's decision on a packet: ACCEPT, DROP, RETURN, or nothing."""
     for rule in table.rules(chain):
         if not all(_meets(option, value, packet) for option, value in rule.matches.items()):
             continue
@@ -308,9 +311,9 @@ def texts(settings: HostSettings, version: int = 4) -> list[str]:
 
 
 def dropped(settings: HostSettings) -> list[str]:
-    """The lines of the table that drop."""
+    """Return the rows of the table that drop."""
     text = drops(list(settings.all_endpoints.items()), "docker0")
-    return [line.strip() for line in text.splitlines() if " drop " in line]
+    return [row.strip() for row in text.splitlines() if " drop " in row]
 
 
 TO_THIS_HOST, PORT = "fib daddr type local", "tcp dport 8000"
@@ -324,7 +327,7 @@ def test_closed_by_default_to_all_but_private_networks() -> None:
     assert v4.startswith(f"{TO_THIS_HOST} {PORT} ip saddr != {{ 10.0.0.0/8, 100.64.0.0/10, 169.254.0.0/16")
     assert v4_routed.startswith(f'fib daddr oifname "docker0" {PORT} ip saddr != {{')
     assert "ip6 saddr != { fc00::/7, fe80::/10 } drop" in v6
-    assert report(host(), seen()) == ""
+    assert report(host(), firewall()) == ""
 
 
 FRIENDS = ["10.1.0.0/16", "fd00:1::/64"]
@@ -356,7 +359,7 @@ FRIENDS = ["10.1.0.0/16", "fd00:1::/64"]
 def test_input_opens_only_where_the_endpoints_own_listener_or_dockers_proxy_is_behind_it(
     bind: str | None, network: str, proxied: Proxied, opened: tuple[bool, bool]
 ) -> None:
-    """Whoever else listens on the host's own port is reached by none of our rules."""
+    """No rule of Rackwright opens the host's own port for another listener."""
     settings = host(allow_from=FRIENDS, bind=bind, network=network)
     endpoints = list(settings.all_endpoints.items())
     found = [
@@ -379,15 +382,15 @@ def test_input_opens_only_where_the_endpoints_own_listener_or_dockers_proxy_is_b
 )
 def test_what_docker_translates_is_read(chains: str, daemon_json: str | None, engine: Any, needed: bool) -> None:
     docker_seen = docker(info={"ServerVersion": "29.0.1", **engine}, config=daemon_json)
-    asked = FIREWALL.wanted(host(allow_from=FRIENDS), reading(seen(v4=chains), docker_seen))
-    assert any("10.1.0.0/16" in rule.text for rule in asked.rules["iptables"]) == needed
+    wanted = FIREWALL.wanted(host(allow_from=FRIENDS), reading(firewall(v4=chains), docker_seen))
+    assert any("10.1.0.0/16" in rule.text for rule in wanted.rules["iptables"]) == needed
 
 
 def test_chains_that_the_run_makes_again_count_as_there() -> None:
     """Otherwise the rule that is set without them would be one too many once dockerd was restarted for them."""
     engine = replace(docker(info={"ServerVersion": "28.0.1"}), lacks=("nat DOCKER", "filter DOCKER-USER"))
-    asked = FIREWALL.wanted(host(allow_from=FRIENDS), reading(seen(v4=EMPTY), engine))
-    assert not any("10.1.0.0/16" in rule.text for rule in asked.rules["iptables"])
+    wanted = FIREWALL.wanted(host(allow_from=FRIENDS), reading(firewall(v4=EMPTY), engine))
+    assert not any("10.1.0.0/16" in rule.text for rule in wanted.rules["iptables"])
 
 
 def test_the_rules_of_an_older_version_are_taken_away() -> None:
@@ -395,7 +398,7 @@ def test_the_rules_of_an_older_version_are_taken_away() -> None:
         "INPUT", '-s 10.1.0.0/16 -p tcp -m tcp --dport 8000 -m comment --comment "rackwright:llm:allowed" -j ACCEPT'
     )
     settings = host(allow_from=["10.1.0.0/16"])
-    before = seen(v4=WITH_DOCKER)
+    before = firewall(v4=WITH_DOCKER)
     after = apply(pending(settings, before), before)
     grown = {**after.table("iptables").chains}
     grown["INPUT"] = (*grown["INPUT"], old)
@@ -410,48 +413,48 @@ def test_any_is_open_with_a_warning() -> None:
     assert dropped(settings) == []
     on_host = host(network="host", allow_from="any")
     assert "INPUT -p tcp -m tcp --dport 8000 ACCEPT" in texts(on_host)
-    assert "port 8000 of endpoint llm is" in report(settings, seen())
-    assert "open to all" in report(settings, seen())
+    assert "port 8000 of endpoint llm is" in report(settings, firewall())
+    assert "open to all" in report(settings, firewall())
 
 
 def test_the_default_is_a_filter_and_never_a_reason_to_listen_elsewhere() -> None:
-    own = host(network="host").all_endpoints["llm"]
-    assert (own.address, own.is_local) == ("127.0.0.1", True)
+    endpoint = host(network="host").all_endpoints["llm"]
+    assert (endpoint.address, endpoint.is_local) == ("127.0.0.1", True)
     assert dropped(host(network="host")) == []
-    for word in ("private", "any", ["10.0.0.0/8"]):
-        assert host(network="host", allow_from=word).all_endpoints["llm"].address == "0.0.0.0"
+    for allowed in ("private", "any", ["10.0.0.0/8"]):
+        assert host(network="host", allow_from=allowed).all_endpoints["llm"].address == "0.0.0.0"
 
 
 def test_a_host_network_endpoint_asks_nothing_of_dockers_chain() -> None:
     settings = host(network="host", allow_from=["10.1.0.0/16"])
     assert not [text for text in texts(settings) if text.startswith("DOCKER-USER")]
-    assert not any("oifname" in line for line in dropped(settings))
-    assert report(settings, seen()) == ""
+    assert not any("oifname" in row for row in dropped(settings))
+    assert report(settings, firewall()) == ""
 
 
 def test_an_endpoint_on_one_address_leaves_the_port_on_other_addresses_alone() -> None:
     settings = host(bind="10.0.0.5", allow_from=["10.1.0.0/16"])
-    routed, own = dropped(settings)
-    assert own.startswith(f"ip daddr 10.0.0.5 {PORT} ip saddr != {{ 10.1.0.0/16 }}")
+    routed, on_host = dropped(settings)
+    assert on_host.startswith(f"ip daddr 10.0.0.5 {PORT} ip saddr != {{ 10.1.0.0/16 }}")
     assert routed.startswith('fib daddr oifname "docker0"')
 
 
 def test_allow_from_in_one_family_closes_the_other() -> None:
     settings = host(allow_from=["10.1.0.0/16"])
-    assert any("meta nfproto ipv6 drop" in line for line in dropped(settings))
+    assert any("meta nfproto ipv6 drop" in row for row in dropped(settings))
     assert not any("10.1.0.0" in text for text in texts(settings, 6))
 
 
 def test_an_endpoint_on_loopback_that_names_networks_is_told_so() -> None:
-    assert "lets no client in" in report(host(bind="127.0.0.1", allow_from=["10.1.0.0/16"]), seen())
-    assert report(host(bind="127.0.0.1"), seen()) == ""
+    assert "lets no client in" in report(host(bind="127.0.0.1", allow_from=["10.1.0.0/16"]), firewall())
+    assert report(host(bind="127.0.0.1"), firewall()) == ""
 
 
 def test_several_endpoints_share_the_rule_for_containers() -> None:
     settings = host(endpoints={"a": {"port": 8001, "allow_from": "any"}, "b": {"port": 8002}})
     found = texts(settings)
     assert found.count("DOCKER-USER -i docker0 ACCEPT") == 1
-    assert not any("8001" in line for line in dropped(settings))
+    assert not any("8001" in row for row in dropped(settings))
     assert len(set(found)) == len(found)
 
 
@@ -473,7 +476,7 @@ def test_a_host_without_ipv6_has_no_rules_for_it() -> None:
 
 def test_docker_in_nftables_mode_is_closed_as_any_other() -> None:
     engine = docker(info={"ServerVersion": "29.0.1", "FirewallBackend": {"Driver": "nftables"}})
-    found = seen(v4=EMPTY)
+    found = firewall(v4=EMPTY)
     after = apply(pending(host(allow_from=["10.1.0.0/16"]), found, engine), found)
     assert "tcp dport 8000" in str(after.drops)
     assert pending(host(allow_from=["10.1.0.0/16"]), after, engine) == []
@@ -493,7 +496,7 @@ BEFORE_DOCKER = frozenset({DOCKER.name, FIREWALL.name})
     ids=["docker() installs it", "deploy.py has no docker()", "a rollback", "the kernel does not take it"],
 )
 def test_without_nft_nothing_is_changed(nft: str, managed: frozenset[str] | None, code: str, final: bool) -> None:
-    before = replace(seen(), nft=nft)
+    before = replace(firewall(), nft=nft)
     found = pending_in(managed, host(), before)
     refusal = found[0].steps[0]
     assert isinstance(refusal, Refuse)
@@ -503,7 +506,7 @@ def test_without_nft_nothing_is_changed(nft: str, managed: frozenset[str] | None
 
 @pytest.mark.parametrize("values", [{"allow_from": "any"}, {"bind": "127.0.0.1"}], ids=["open", "of the host alone"])
 def test_where_nobody_is_kept_out_nft_is_not_needed(values: dict[str, Any]) -> None:
-    before = replace(seen(), nft="missing")
+    before = replace(firewall(), nft="missing")
     found = pending_in(frozenset({FIREWALL.name}), host(**values), before)
     assert not any(isinstance(step, Refuse) for change in found for step in change.steps)
     assert pending(host(**values), apply(found, before)) == []
@@ -519,15 +522,15 @@ def pending_in(managed: frozenset[str] | None, settings: HostSettings, found: Se
 
 def older(settings: HostSettings, before: SeenFirewall | None = None) -> SeenFirewall:
     """Return a host as an earlier version leaves it where nft is missing; nft has been installed since."""
-    done = apply(pending(settings, before or seen()), before or seen())
+    done = apply(pending(settings, before or firewall()), before or firewall())
     drops = older_drops(list(settings.all_endpoints.items()))
     return replace(done, drops=None, older=drops, files={**done.files, SCRIPT: older_script({}, drops)})
 
 
 def test_drops_of_an_earlier_version_are_as_it_left_them_and_go_after_the_confirmation() -> None:
     former = older(host())
-    assert are_as_left(replace(former, tables=seen().tables))
-    assert not are_as_left(replace(former, tables=seen().tables, older={}))
+    assert are_as_left(replace(former, tables=firewall().tables))
+    assert not are_as_left(replace(former, tables=firewall().tables, older={}))
     first, second = pending(host(), former)
     guarded = first.steps[0]
     assert isinstance(guarded, Guarded)
@@ -542,7 +545,7 @@ def test_drops_of_an_earlier_version_are_as_it_left_them_and_go_after_the_confir
 
 
 def test_a_run_that_ends_before_the_older_drops_are_gone_is_finished_by_the_next() -> None:
-    done = apply(pending(host(), seen()), seen())
+    done = apply(pending(host(), firewall()), firewall())
     between = replace(done, older=older_drops(list(host().all_endpoints.items())))
     assert not are_as_left(between)
     (change,) = pending(host(), between)
@@ -595,51 +598,51 @@ def test_older_drops_close_in_nft_what_they_closed_in_the_mangle_table(
 
 
 def test_drops_that_do_not_stand_are_put_there_again_text() -> None:
-    done = apply(pending(host(), seen()), seen())
+    done = apply(pending(host(), firewall()), firewall())
     (change,) = pending(host(), replace(done, drops=None))
     assert change.why == "drops by nft: the drops have been changed: 4 of Rackwright's"
     assert not are_as_left(replace(done, drops=None))
     assert pending(host(), apply([change], replace(done, drops=None))) == []
     guarded = change.steps[0]
     assert isinstance(guarded, Guarded)
-    assert run(guarded.undo, seen()).drops == done.drops, "what the host keeps closes it again"
+    assert run(guarded.undo, firewall()).drops == done.drops, "what the host keeps closes it again"
 
 
 def test_an_endpoint_starts_only_behind_the_drops() -> None:
-    done = apply(pending(host(), seen()), seen())
-    door = next(path for path in done.files if path.endswith(DOOR))
-    assert door == "/etc/systemd/system/rackwright-llm.service.d/rackwright-firewall.conf"
-    assert f"ExecStartPre=/bin/sh {SCRIPT} close" in str(done.files[door])
+    done = apply(pending(host(), firewall()), firewall())
+    drop_in = next(path for path in done.files if path.endswith(DOOR))
+    assert drop_in == "/etc/systemd/system/rackwright-llm.service.d/rackwright-firewall.conf"
+    assert f"ExecStartPre=/bin/sh {SCRIPT} close" in str(done.files[drop_in])
     opened = apply(pending(host(allow_from="any"), done), done)
-    assert opened.files[door] is None
+    assert opened.files[drop_in] is None
 
 
 def test_the_text_of_what_the_host_put_back_and_of_a_fight() -> None:
-    once = replace(seen(), repairs=((120, "the drops were gone"),))
+    once = replace(firewall(), repairs=((120, "the drops were gone"),))
     assert report(host(), once) == (
         "within the last hour this host has put its firewall rules back once, 2 min ago for: the drops were gone"
     )
-    fight = replace(seen(), repairs=once.repairs * OFTEN)
+    fight = replace(firewall(), repairs=once.repairs * OFTEN)
     assert "rackwright firewall pause INVENTORY --limit HOST" in report(host(), fight)
 
 
 def test_rules_in_the_other_backend_are_told_and_ours_there_go() -> None:
-    left = '-A INPUT -p tcp -m comment --comment "rackwright:llm:refused" -j DROP\n-A INPUT -j ACCEPT\n'
-    found = seen(others={"iptables-legacy": EMPTY + left})
+    foreign = '-A INPUT -p tcp -m comment --comment "rackwright:llm:refused" -j DROP\n-A INPUT -j ACCEPT\n'
+    found = firewall(others={"iptables-legacy": EMPTY + foreign})
     assert "iptables-legacy has rules" in report(host(), found)
     after = apply(pending(host(), found), found)
     assert [rule.text for rule in after.table("iptables-legacy").rules("INPUT")] == ["-j ACCEPT"]
 
 
 def test_dockers_bridge_may_have_another_name() -> None:
-    changes = pending(host(), seen(), docker(config='{"bridge": "br0"}'))
+    changes = pending(host(), firewall(), docker(config='{"bridge": "br0"}'))
     assert "-i br0 -p tcp" in changes[0].diff
     assert "docker0" not in changes[0].diff
 
 
 def test_what_an_earlier_run_never_confirmed_is_confirmed_now() -> None:
     settings = host(allow_from=["10.1.0.0/16"])
-    after = apply(pending(settings, seen()), seen())
+    after = apply(pending(settings, firewall()), firewall())
     again = replace(after, unconfirmed=True)
     (change,) = pending(settings, again)
     assert "never confirmed" in change.why
@@ -648,7 +651,7 @@ def test_what_an_earlier_run_never_confirmed_is_confirmed_now() -> None:
 
 @pytest.mark.parametrize("lost", ["enabled", "active", "watched", SCRIPT, UNIT_FILE])
 def test_what_puts_the_rules_back_is_itself_put_back(lost: str) -> None:
-    done = apply(pending(host(), seen()), seen())
+    done = apply(pending(host(), firewall()), firewall())
     files = {**done.files, lost: None} if lost in done.files else done.files
     flags = {name: name != lost for name in ("enabled", "active", "watched")}
     drifted = replace(done, files=files, enabled=flags["enabled"], active=flags["active"], watched=flags["watched"])
@@ -658,7 +661,7 @@ def test_what_puts_the_rules_back_is_itself_put_back(lost: str) -> None:
 
 
 def test_the_rules_are_kept_only_after_they_were_confirmed() -> None:
-    first, second = pending(host(allow_from=["10.1.0.0/16"]), seen())
+    first, second = pending(host(allow_from=["10.1.0.0/16"]), firewall())
     assert [type(step) for step in first.steps] == [Guarded]
     assert {type(step) for step in second.steps} == {WriteFile, Shell}
 
@@ -696,7 +699,7 @@ def test_positions_are_those_of_the_table() -> None:
 
 @pytest.mark.parametrize(("setting", "refused"), [("refuse", True), ("aside", False)])
 def test_a_unit_made_by_hand_under_our_units_name_is_refused_or_kept_aside(setting: str, refused: bool) -> None:
-    found = seen(files={UNIT_FILE: "[Service]\n", SCRIPT: None})
+    found = firewall(files={UNIT_FILE: "[Service]\n", SCRIPT: None})
     first = pending(host(releases={"foreign_units": setting}), found)[0]
     assert isinstance(first.steps[0], Refuse) == refused
     assert (Owned("aside", UNIT) in first.owns) != refused
@@ -706,14 +709,14 @@ def test_a_unit_made_by_hand_under_our_units_name_is_refused_or_kept_aside(setti
 
 
 def spec_at(port: int, address: str = "0.0.0.0") -> str:
-    """A release's spec.json, as a reading carries it."""
+    """Return a release's spec.json, as a reading carries it."""
     keys = {"hash": "a", "serving": "b", "image": "c", "mounts": [], "served_name": "m", "format": FORMAT}
     spec = {**keys, "network": "bridge", "address": address, "port": port}
     return base64.b64encode(json.dumps(spec).encode()).decode()
 
 
 def ports(found: SeenFirewall) -> set[str]:
-    """The ports that our rules speak of."""
+    """Return the ports in Rackwright's rules."""
     rules = [rule.text for table in found.tables.values() for rule in table.ours]
     opened, closed = (set(re.findall(r"port (\d+)", " ".join(texts))) for texts in (rules, [str(found.drops)]))
     assert opened == closed
@@ -721,13 +724,13 @@ def ports(found: SeenFirewall) -> set[str]:
 
 
 def listening(found: SeenFirewall, current: int | None, proven: int | None = None, name: str = "llm") -> SeenFirewall:
-    """The same host with an endpoint that listens."""
+    """Return the same host with an endpoint that listens."""
     places = [{name: ListenAddress("bridge", "0.0.0.0", port)} if port else {} for port in (current, proven or current)]
     return replace(found, current=places[0], proven=places[1])
 
 
 def follow(settings: HostSettings, found: SeenFirewall) -> SeenFirewall:
-    """What a host's turn leaves of the rules."""
+    """Return the rules after a host's turn."""
     return apply(FIREWALL_AS_SERVED.pending(settings, reading(found)), found)
 
 
@@ -736,10 +739,10 @@ TEN: dict[str, Any] = {"allow_from": ["10.0.0.0/8"]}
 
 def test_the_port_that_is_left_keeps_its_rules_until_the_switch_and_then_they_go() -> None:
     old, new = host(**TEN, port=8000), host(**TEN, port=9000)
-    there = listening(apply(pending(old, seen()), seen()), 8000)
-    assert not listens_elsewhere(old, reading(there))
-    assert listens_elsewhere(new, reading(there))
-    staged = listening(apply(pending(new, there), there), 8000)
+    on_host = listening(apply(pending(old, firewall()), firewall()), 8000)
+    assert not listens_elsewhere(old, reading(on_host))
+    assert listens_elsewhere(new, reading(on_host))
+    staged = listening(apply(pending(new, on_host), on_host), 8000)
     assert ports(staged) == {"8000", "9000"}
     assert pending(new, staged) == []
     assert "port 8000, whose rules stay" in report(new, staged)
@@ -750,33 +753,33 @@ def test_the_port_that_is_left_keeps_its_rules_until_the_switch_and_then_they_go
 
 def test_a_switch_that_rolls_back_leaves_the_rules_as_they_were() -> None:
     old, new = host(**TEN, port=8000), host(**TEN, port=9000)
-    there = listening(apply(pending(old, seen()), seen()), 8000)
-    staged = listening(apply(pending(new, there), there), 8000)
-    assert follow(new, staged).tables == there.tables
+    on_host = listening(apply(pending(old, firewall()), firewall()), 8000)
+    staged = listening(apply(pending(new, on_host), on_host), 8000)
+    assert follow(new, staged).tables == on_host.tables
 
 
 def test_while_a_release_is_on_trial_the_way_back_is_open() -> None:
     new = host(**TEN, port=9000)
-    trying = listening(seen(), 9000, proven=8000)
+    trying = listening(firewall(), 9000, proven=8000)
     assert ports(apply(pending(new, trying), trying)) == {"8000", "9000"}
 
 
 def test_a_rollback_opens_the_old_port_before_it_listens_there() -> None:
     new = host(**TEN, port=9000)
-    there = listening(apply(pending(new, seen()), seen()), 9000)
-    opening = opening_changes(new, reading(there), {"llm": ListenAddress("bridge", "0.0.0.0", 8000)})
-    both = apply(opening, there)
+    on_host = listening(apply(pending(new, firewall()), firewall()), 9000)
+    opening = opening_changes(new, reading(on_host), {"llm": ListenAddress("bridge", "0.0.0.0", 8000)})
+    both = apply(opening, on_host)
     assert ports(both) == {"8000", "9000"}
     back = follow(new, listening(both, 8000))
     assert ports(back) == {"8000"}
-    assert are_as_left(back), "what a rollback leaves is no drift"
+    assert are_as_left(back), "what a rollback leaves is not drift"
     assert not are_as_left(replace(back, tables={**back.tables, "iptables": save(WITH_DOCKER)}))
 
 
 @pytest.mark.parametrize("text", [None, "[Service]\n", "[Service]\nExecStartPre=/bin/true\n"])
 def test_a_units_drop_in_that_somebody_removed_or_emptied_has_moved(text: str | None) -> None:
     wanted, path = host(**TEN, port=8000), door_file("llm")
-    done = apply(pending(wanted, seen()), seen())
+    done = apply(pending(wanted, firewall()), firewall())
     record = frozenset({Owned("file", path)})
     assert are_as_left(done, record)
     assert are_as_left(replace(done, files={**done.files, path: f"# other words\n{done.files[path]}"}), record)
@@ -788,7 +791,7 @@ def test_a_units_drop_in_that_somebody_removed_or_emptied_has_moved(text: str | 
 
 def test_a_host_that_an_older_rackwright_left_has_not_drifted_and_gets_the_new_check_by_its_next_deploy() -> None:
     wanted = host(**TEN, port=8000)
-    done = apply(pending(wanted, seen()), seen())
+    done = apply(pending(wanted, firewall()), firewall())
     older = replace(done, files={**done.files, KEPT_PORT: None})
     assert are_as_left(older)
     assert not are_as_left(replace(done, files={**done.files, SCRIPT: None}))
@@ -799,14 +802,14 @@ def test_a_host_that_an_older_rackwright_left_has_not_drifted_and_gets_the_new_c
 def test_an_endpoint_that_is_no_longer_wanted_keeps_its_rules_as_long_as_it_is_there() -> None:
     two = host(endpoints={"a": {**TEN, "port": 8000, "gpus": [0]}, "b": {**TEN, "port": 8001, "gpus": [1]}})
     one = host(endpoints={"a": {**TEN, "port": 8000, "gpus": [0]}})
-    there = apply(pending(two, seen()), seen())
+    on_host = apply(pending(two, firewall()), firewall())
     serving = replace(
-        listening(there, 8000, name="a"),
+        listening(on_host, 8000, name="a"),
         current={n: ListenAddress("bridge", "0.0.0.0", p) for n, p in (("a", 8000), ("b", 8001))},
     )
     assert listens_elsewhere(one, reading(serving))
     assert pending(one, serving) == []
-    assert ports(follow(one, listening(there, 8000, name="a"))) == {"8000"}
+    assert ports(follow(one, listening(on_host, 8000, name="a"))) == {"8000"}
 
 
 def test_where_endpoints_listen_is_read_from_their_releases() -> None:
@@ -829,18 +832,20 @@ def test_where_endpoints_listen_is_read_from_their_releases() -> None:
 )
 @sized(deadline=None, max_examples=60)
 def test_any_move_of_an_endpoint_converges(
-    network: str, bind: str | None, port: int, allowed: list[str] | None, place: ListenAddress
+    network: str, bind: str | None, port: int, allowed: list[str] | None, address: ListenAddress
 ) -> None:
     settings = host(network=network, bind=bind, port=port, allow_from=allowed)
-    before = host(network=place.network, bind=place.address, port=place.port, allow_from=allowed)
-    deployed = apply(pending(before, seen()), seen())
-    there = replace(deployed, current={"llm": place}, proven={"llm": place})
-    staged = replace(apply(pending(settings, there), there), current=there.current, proven=there.proven)
+    before = host(network=address.network, bind=address.address, port=address.port, allow_from=allowed)
+    deployed = apply(pending(before, firewall()), firewall())
+    on_host = replace(deployed, current={"llm": address}, proven={"llm": address})
+    staged = replace(apply(pending(settings, on_host), on_host), current=on_host.current, proven=on_host.proven)
     assert pending(settings, staged) == []
-    assert str(place.port) in " ".join(rule.text for rule in staged.table("iptables").ours)
-    own = settings.all_endpoints["llm"]
-    committed = follow(settings, replace(staged, current={"llm": ListenAddress(own.network, own.address, own.port)}))
-    after = {"llm": ListenAddress(own.network, own.address, own.port)}
+    assert str(address.port) in " ".join(rule.text for rule in staged.table("iptables").ours)
+    endpoint = settings.all_endpoints["llm"]
+    committed = follow(
+        settings, replace(staged, current={"llm": ListenAddress(endpoint.network, endpoint.address, endpoint.port)})
+    )
+    after = {"llm": ListenAddress(endpoint.network, endpoint.address, endpoint.port)}
     assert pending(settings, replace(committed, current=after, proven=after)) == []
 
 

@@ -24,9 +24,9 @@ from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD, parse_record, render_record
 from tests.refused import refused
 from tests.unit.machines import EVERYTHING
-from tests.unit.test_endpoint_changes import AT_REST, BOOT, WANTED, block, line, pending, printed
+from tests.unit.test_endpoint_changes import AT_REST, BOOT, WANTED, block, encoded, pending, printed
 from tests.unit.test_plan import recorded, settings
-from tests.unit.test_status import at_rest, said, with_endpoint
+from tests.unit.test_status import at_rest, release_drift, with_endpoint
 
 NEWER = "a newer Rackwright wrote its release: spec.json has format 3, this one reads 2"
 REFUSED = f"{NEWER}; next: pip install --upgrade rackwright"
@@ -43,9 +43,9 @@ REFUSED = f"{NEWER}; next: pip install --upgrade rackwright"
     ],
 )
 def test_the_format_is_read_of_the_current_and_of_the_proven_release(spec: dict[str, Any], found: int) -> None:
-    current = printed(block()).replace(line(WANTED.files["spec.json"]), line(json.dumps(spec)))
+    current = printed(block()).replace(encoded(WANTED.files["spec.json"]), encoded(json.dumps(spec)))
     assert parse(current).endpoints["llm"].format == found
-    proven = f"{printed(block(proven='0123456789ab'))}proven_spec {line(json.dumps(spec))}\n"
+    proven = f"{printed(block(proven='0123456789ab'))}proven_spec {encoded(json.dumps(spec))}\n"
     assert parse(proven).endpoints["llm"].format == found
 
 
@@ -73,12 +73,12 @@ def test_not_even_one_that_is_no_longer_wanted_is_removed() -> None:
 
 
 def test_drift_says_who_wrote_it() -> None:
-    assert f"endpoint llm: {NEWER}" in [one.text for one in said(with_endpoint(at_rest(), format=3))]
+    assert f"endpoint llm: {NEWER}" in [one.text for one in release_drift(with_endpoint(at_rest(), format=3))]
 
 
 def test_a_host_of_another_format_is_torn_down() -> None:
     text = printed(block(running="f941040613a5")).replace(
-        line(WANTED.files["spec.json"]), line(json.dumps({"format": 3}))
+        encoded(WANTED.files["spec.json"]), encoded(json.dumps({"format": 3}))
     )
     record = frozenset({Owned("unit", "rackwright-llm.service")})
     reading = HostReading({**recorded("converged").by_concern, ENDPOINT.name: parse(text), RECORD.name: record})
@@ -90,7 +90,7 @@ def test_a_host_of_another_format_is_torn_down() -> None:
 
 
 def test_what_a_release_needs_is_read_from_its_own_list() -> None:
-    output = f"{WANTED.hash} {line(WANTED.files[NEEDS])}\nf941040613a5 \n"
+    output = f"{WANTED.hash} {encoded(WANTED.files[NEEDS])}\nf941040613a5 \n"
     assert parse_kept(output).releases == (
         KeptRelease(WANTED.hash, WANTED.spec.image, frozenset({"/srv/models/base", "/srv/encodings"})),
         KeptRelease("f941040613a5", "", frozenset()),
@@ -103,7 +103,7 @@ def test_what_a_release_needs_is_read_from_its_own_list() -> None:
 def test_the_record_says_its_format_and_another_one_is_refused_by_name() -> None:
     step = render_record([Owned("package", "curl")])
     assert isinstance(step, WriteFile)
-    assert parse_record(f"file {OWNED} {line(str(step.content))}") == {Owned("package", "curl")}
+    assert parse_record(f"file {OWNED} {encoded(str(step.content))}") == {Owned("package", "curl")}
     with refused("RW0503", "owned.json ", "format 2, ", "reads 1; next: pip install", error=ReadingError):
         parse_record(in_format("2"))
 
@@ -115,7 +115,7 @@ def test_a_format_that_no_version_wrote_is_a_damaged_record(found: str) -> None:
 
 
 def in_format(found: str) -> str:
-    """A record as it is read from a host. found: its format, as JSON."""
+    """Return a record as it is read from a host. found: its format, as JSON."""
     step = render_record([Owned("package", "curl")])
     assert isinstance(step, WriteFile)
-    return f"file {OWNED} {line(str(step.content).replace('1,', f'{found},', 1))}"
+    return f"file {OWNED} {encoded(str(step.content).replace('1,', f'{found},', 1))}"

@@ -23,7 +23,7 @@ HOOKS = {"rollout.hooks": {"finish": [["sh", "-c", "id"]]}}
 
 
 @pytest.mark.parametrize(
-    ("said", "data", "asks"),
+    ("values", "data", "asks"),
     [
         ({}, {}, False),
         (LIMITS, {}, False),
@@ -33,13 +33,13 @@ HOOKS = {"rollout.hooks": {"finish": [["sh", "-c", "id"]]}}
     ],
 )
 def test_limits_go_unsaid_and_other_settings_are_shown_or_said_again(
-    said: dict[str, Any], data: dict[str, Any], asks: bool
+    values: dict[str, Any], data: dict[str, Any], asks: bool
 ) -> None:
-    confirm_data(said, data, asks)
+    confirm_data(values, data, asks)
 
 
 @pytest.mark.parametrize(
-    ("said", "data", "asks", "shown"),
+    ("values", "data", "asks", "shown"),
     [
         (ENGINE, {}, False, """--data 'engine={"stream_interval": 31}'"""),
         (ENGINE, {"engine": {"stream_interval": 32}}, True, "--data 'engine="),
@@ -49,9 +49,9 @@ def test_limits_go_unsaid_and_other_settings_are_shown_or_said_again(
         ({"rollout": {"hooks": []}}, {}, True, "--data 'rollout="),
     ],
 )
-def test_what_only_hosts_say_is_refused(said: dict[str, Any], data: dict[str, Any], asks: bool, shown: str) -> None:
+def test_what_only_hosts_say_is_refused(values: dict[str, Any], data: dict[str, Any], asks: bool, shown: str) -> None:
     with pytest.raises(RackwrightError) as error:
-        confirm_data(said, data, asks)
+        confirm_data(values, data, asks)
     assert error.value.code == "RW0865"
     assert shown in str(error.value)
 
@@ -110,12 +110,12 @@ def test_a_run_that_still_holds_a_lease_from_elsewhere_is_not_resumed() -> None:
 
 
 def test_a_host_keeps_its_failure_at_once_since_others_may_switch_for_minutes() -> None:
-    turns, kept = SwitchQueue(), list[str]()
+    turns, failures = SwitchQueue(), list[str]()
     turns.add(RunHost("h1", 0, ("all",), True, settings()))
-    turns.keepers["h1"] = lambda: kept.append("h1")
+    turns.keepers["h1"] = lambda: failures.append("h1")
     turns.bake("h1", lambda _: Outcome())
     assert turns.gate.on_end is not None
     turns.gate.on_end("h1", Outcome())
-    assert kept == []
+    assert failures == []
     turns.gate.on_end("h1", Outcome((Reason(Cause.CHECK, "a chat answer"),)))
-    assert kept == ["h1"]
+    assert failures == ["h1"]

@@ -1,4 +1,4 @@
-"""A process of seconds searches its loaded modules for garbage no more; what it drops is found all the same."""
+"""A process of seconds no longer searches its loaded modules for garbage; what it drops is found anyway."""
 
 from __future__ import annotations
 

@@ -131,17 +131,17 @@ def test_a_fault_of_a_host_is_left_aside_within_the_budget() -> None:
 
 
 def test_a_wave_is_asked_for_before_it_begins_and_may_be_held() -> None:
-    fleet, asked, ended = Fleet([True] * 4, failing=set()), list[Begin](), list[str]()
+    fleet, begun, ended = Fleet([True] * 4, failing=set()), list[Begin](), list[str]()
 
     def on_wave(task: Begin) -> str:
-        asked.append(task)
+        begun.append(task)
         assert len(fleet.started) in (0, 1, 3)
         return "a freeze" if task.wave == 2 else ""
 
     fleet.gate.on_wave, fleet.gate.on_end = on_wave, lambda name, _: ended.append(name)
     fleet.gate.limits = RunLimits({"all": 2}, wave=2)
     assert fleet.run([3, 2, 1, 0], pool=4) == {0: True, 1: True, 2: True, 3: False}
-    assert asked == [Begin(0, ("h0",)), Begin(1, ("h1", "h2")), Begin(2, ("h3",))]
+    assert begun == [Begin(0, ("h0",)), Begin(1, ("h1", "h2")), Begin(2, ("h3",))]
     assert fleet.gate.held == "a freeze"
     assert sorted(ended) == ["h0", "h1", "h2"]
 
@@ -178,11 +178,11 @@ def test_two_drain_hooks_that_fail_after_a_proven_canary_are_not_the_releases_fa
     for name in ("h1", "h2"):
         fleet.gate.entries[name].work = work
     assert fleet.run([0, 1, 2, 3], pool=4) == {0: True, 1: False, 2: False, 3: False}
-    told = [event for event in read_record(record) if event["kind"] == "failure"]
-    assert [(event["host"], event["cause"], event["fault"]) for event in told] == [
-        (event["host"], "hook", "unknown") for event in told
+    failures = [event for event in read_record(record) if event["kind"] == "failure"]
+    assert [(event["host"], event["cause"], event["fault"]) for event in failures] == [
+        (event["host"], "hook", "unknown") for event in failures
     ]
-    assert len(told) == 2
+    assert len(failures) == 2
 
 
 def test_all_that_went_wrong_with_a_host_counts() -> None:

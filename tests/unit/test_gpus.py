@@ -19,12 +19,12 @@ CONTAINER = "a" * 64
 def test_the_real_h200() -> None:
     xml = (FIXTURES / "h200" / "smi.xml").read_bytes()
     table = "gpu GPU-00000000-0000-0000-0000-000000000001, 0, 9.0"
-    seen = parse(f"module\nstatus 0\nxml {packed(xml)}\n{table}")
-    (gpu,) = seen.gpus
-    assert (seen.driver, seen.module, seen.error) == (DRIVER, None, "")
+    reading = parse(f"module\nstatus 0\nxml {packed(xml)}\n{table}")
+    (gpu,) = reading.gpus
+    assert (reading.driver, reading.module, reading.error) == (DRIVER, None, "")
     assert (gpu.name, gpu.memory_mib, gpu.compute_capability) == ("NVIDIA H200", 143771, "9.0")
     assert (gpu.mig, gpu.ecc, gpu.uncorrectable, gpu.remap_pending) == (False, True, 0, False)
-    assert gpu.fabric_state is None, "N/A is no value"
+    assert gpu.fabric_state is None, "N/A means no value"
     assert gpu.recovery is None
     assert gpu.processes == ()
 
@@ -39,10 +39,10 @@ def test_the_real_h200() -> None:
     ],
 )
 def test_synthetic_machines(machine: str, count: int, name: str, memory: int | None, capability: str) -> None:
-    seen = gpus(machine)
-    assert seen.module == seen.driver == DRIVER
-    assert [gpu.index for gpu in seen.gpus] == list(range(count))
-    assert {(gpu.name, gpu.memory_mib, gpu.compute_capability) for gpu in seen.gpus} == {(name, memory, capability)}
+    reading = gpus(machine)
+    assert reading.module == reading.driver == DRIVER
+    assert [gpu.index for gpu in reading.gpus] == list(range(count))
+    assert {(gpu.name, gpu.memory_mib, gpu.compute_capability) for gpu in reading.gpus} == {(name, memory, capability)}
 
 
 def test_gb10_has_no_values_rather_than_wrong_ones() -> None:
@@ -55,19 +55,19 @@ def test_processes_know_their_user_and_container() -> None:
     lines = f"process 41 root {CONTAINER}\nprocess 42 eve -\ncontainer {CONTAINER} rackwright-llm"
     ours = gpus(process="41,C,trtllm-serve,100 MiB")
     assert ours.gpus[0].processes[0].user == "", "nothing is known of a process that the host did not describe"
-    seen = parse(gpu_output("b200", processes=lines, process="41,C,trtllm-serve,100 MiB"))
-    assert seen.gpus[0].processes == (GpuProcess(41, "trtllm-serve", 100, "root", "rackwright-llm", "C", True),)
-    assert seen.gpus[0].processes[0].ours
-    stranger = parse(gpu_output("b200", processes=lines, process="42,C,python,N/A")).gpus[0].processes[0]
-    assert (stranger.user, stranger.memory_mib, stranger.ours) == ("eve", None, False)
+    reading = parse(gpu_output("b200", processes=lines, process="41,C,trtllm-serve,100 MiB"))
+    assert reading.gpus[0].processes == (GpuProcess(41, "trtllm-serve", 100, "root", "rackwright-llm", "C", True),)
+    assert reading.gpus[0].processes[0].ours
+    foreign = parse(gpu_output("b200", processes=lines, process="42,C,python,N/A")).gpus[0].processes[0]
+    assert (foreign.user, foreign.memory_mib, foreign.ours) == ("eve", None, False)
 
 
 def test_a_container_that_docker_listed_before_it_ran_has_its_process() -> None:
-    """Docker is asked first: seen in a lab, an endpoint that was just starting was a stranger on its own GPUs."""
+    """Docker is asked first: an endpoint that was just starting was, in a lab, a foreign process on its own GPUs."""
     listed = Answers(containers=(ListedContainer(CONTAINER, "rackwright-llm", "i", running=False),))
-    told = gpu_output("b200", processes=f"process 41 root {CONTAINER}", process="41,C,trtllm-serve,100 MiB")
-    assert not parse(told).gpus[0].processes[0].ours
-    assert parse(joined(told, listed)).gpus[0].processes[0].ours
+    output = gpu_output("b200", processes=f"process 41 root {CONTAINER}", process="41,C,trtllm-serve,100 MiB")
+    assert not parse(output).gpus[0].processes[0].ours
+    assert parse(joined(output, listed)).gpus[0].processes[0].ours
 
 
 def test_a_desktop_draws_and_does_not_compute() -> None:
@@ -83,11 +83,11 @@ def test_the_order_is_nvidia_smis_own() -> None:
 
 
 def test_a_mismatch_names_both_versions() -> None:
-    said = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.159"
+    message = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.159"
     module = base64.b64encode(b"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  575.57.08  Release").decode()
-    seen = parse(f"module {module}\nstatus 18\nxml {packed(said.encode())}")
-    assert (seen.module, seen.driver) == ("575.57.08", "580.159")
-    assert "mismatch" in seen.error
+    reading = parse(f"module {module}\nstatus 18\nxml {packed(message.encode())}")
+    assert (reading.module, reading.driver) == ("575.57.08", "580.159")
+    assert "mismatch" in reading.error
 
 
 def test_no_nvidia_smi_is_said() -> None:

@@ -1,4 +1,4 @@
-"""An endpoint of several hosts: which hosts they are, what is refused, and what each of them is told."""
+"""An endpoint of several hosts: which hosts they are, what is refused, and what each of them gets."""
 
 from __future__ import annotations
 
@@ -71,42 +71,42 @@ def site(tmp_path: Path) -> Path:
 
 
 def of_groups(settings: Any) -> list[str]:
-    """What is said of the settings, but for the encodings, which these do without."""
+    """Return the problems of the settings, but for the encodings, which these do without."""
     return [note for note in notes(settings) if not note.startswith("RW0344")]
 
 
-def loaded(site: Path, settings: str = PAIR, hosts: int = 2, **own: str) -> list[InventoryHost]:
-    """The hosts h1, h2, ...; own: what stands in host_vars."""
+def loaded(site: Path, settings: str = PAIR, hosts: int = 2, **overrides: str) -> list[InventoryHost]:
+    """Load the hosts h1, h2, ...; overrides: their host_vars."""
     entries = ", ".join(f"('h{at}', {{'ssh_hostname': '10.9.0.{at}'}})" for at in range(1, hosts + 1))
     text = f"from rackwright.inventory import build\nglobals().update(build(__file__, {{'pair': [{entries}]}}))\n"
     (site / "inventory/x.py").write_text(text)
     (site / "group_vars/pair.yml").write_text(settings)
-    for name, lines in own.items():
+    for name, lines in overrides.items():
         (site / f"host_vars/{name}.yml").write_text(lines)
     return load_inventory(site / "inventory/x.py")
 
 
 def release_for(host: InventoryHost) -> Release:
-    own = host.settings.all_endpoints["llm"]
-    return release_of("llm", own, host.settings, unseen(own, host.settings))
+    endpoint = host.settings.all_endpoints["llm"]
+    return release_of("llm", endpoint, host.settings, unseen(endpoint, host.settings))
 
 
 def binding_for(host: InventoryHost) -> Binding:
     return bound_to(host.settings.all_endpoints["llm"], {0: f"GPU-{host.name}"}, host.settings.group)
 
 
-def place(host: InventoryHost) -> tuple[tuple[str, ...], int]:
+def membership(host: InventoryHost) -> tuple[tuple[str, ...], int]:
     assert host.settings.group is not None
     return host.settings.group.hosts, host.settings.group.rank
 
 
 def test_a_number_takes_neighbours_in_the_inventorys_order(site: Path) -> None:
-    found = [place(host) for host in loaded(site, hosts=4)]
+    found = [membership(host) for host in loaded(site, hosts=4)]
     assert found == [(("h1", "h2"), 0), (("h1", "h2"), 1), (("h3", "h4"), 0), (("h3", "h4"), 1)]
 
 
 def test_names_take_these_hosts_and_ranks_follow_the_inventory(site: Path) -> None:
-    found = [place(host) for host in loaded(site, PAIR.replace("hosts: 2", "hosts: [h2, h1]"))]
+    found = [membership(host) for host in loaded(site, PAIR.replace("hosts: 2", "hosts: [h2, h1]"))]
     assert found == [(("h1", "h2"), 0), (("h1", "h2"), 1)]
 
 
@@ -116,7 +116,7 @@ def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "own", "hosts", "says"),
+    ("change", "overrides", "hosts", "says"),
     [
         ({}, {}, 3, "RW0230: group_vars/pair.yml:2: hosts: 2 hosts serve one endpoint together, and h3 is left over"),
         ({"hosts: 2": "hosts: [h1, h9]"}, {}, 2, "h9 is not a host of this inventory"),
@@ -147,20 +147,20 @@ def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_before_anything_is_connected(
-    site: Path, change: dict[str, str], own: dict[str, str], hosts: int, says: str
+    site: Path, change: dict[str, str], overrides: dict[str, str], hosts: int, says: str
 ) -> None:
     settings = PAIR
     for old, new in change.items():
         assert old in settings
         settings = settings.replace(old, new)
     with pytest.raises(SettingsError) as refused:
-        loaded(site, settings, hosts, **own)
+        loaded(site, settings, hosts, **overrides)
     assert says in str(refused.value)
 
 
 def test_tensor_parallel_over_hosts_is_warned_of_and_pipeline_parallel_is_not(site: Path) -> None:
-    [told] = of_groups(loaded(site)[0].settings)
-    assert "tensor parallel" in told
+    [warning] = of_groups(loaded(site)[0].settings)
+    assert "tensor parallel" in warning
     assert of_groups(loaded(site, PAIR + "group_transport: rdma\n")[0].settings) == []
     assert (
         of_groups(loaded(site, PAIR.replace("tensor-parallel-size: 2", "pipeline-parallel-size: 2"))[0].settings) == []
@@ -194,7 +194,7 @@ def test_sglang_has_words_of_its_own_and_its_members_answer_their_own_host_alone
 
 
 def launched(site: Path, change: str = "") -> list[InventoryHost]:
-    """A pair that serves by TensorRT-LLM: its ranks are mpirun's."""
+    """Load a pair that serves by TensorRT-LLM: its ranks are mpirun's."""
     settings = PAIR
     for old, new in TRTLLM.items():
         settings = settings.replace(old, new)
@@ -231,8 +231,8 @@ def test_no_key_is_in_a_release_nor_mounted_into_a_container(site: Path) -> None
 
 
 def test_what_connects_the_hosts_is_warned_of_until_somebody_says_it(site: Path) -> None:
-    [told] = of_groups(launched(site)[0].settings)
-    assert "write pipeline_parallel_size: 2" in told
+    [warning] = of_groups(launched(site)[0].settings)
+    assert "write pipeline_parallel_size: 2" in warning
     assert of_groups(launched(site, "group_transport: nvlink\n")[0].settings) == []
 
 
@@ -241,8 +241,8 @@ def test_ports_of_mpiruns_ranks_are_closed_to_strangers_at_every_address(site: P
     assert group is not None
     lines = drops([], "docker0", group=group).splitlines()
     ranks, both = "fib daddr type local tcp dport 29502-29631", "ip saddr != { 10.9.0.1, 10.9.0.2 } drop"
-    assert any(f"{ranks} {both}" in line for line in lines)
-    assert any(f"meta nfproto ipv6 {ranks} drop" in line for line in lines)
+    assert any(f"{ranks} {both}" in rule for rule in lines)
+    assert any(f"meta nfproto ipv6 {ranks} drop" in rule for rule in lines)
     packets = [
         Packet(source, "10.9.0.2", port) for source in ("10.9.0.1", "10.9.0.3") for port in (29502, 29632, 40000)
     ]
@@ -281,7 +281,7 @@ def wanted(host: InventoryHost) -> WantedEndpoint:
 
 
 def served(host: InventoryHost, **more: Any) -> SeenEndpoint:
-    """A member that runs what is wanted."""
+    """Return a member that runs the wanted release."""
     release, binding = release_for(host), binding_for(host)
     facts: dict[str, Any] = {
         "unit": release.unit,
@@ -294,9 +294,9 @@ def served(host: InventoryHost, **more: Any) -> SeenEndpoint:
     return SeenEndpoint(**{**facts, "binding": binding, "proven_binding": binding, **more})
 
 
-def changes_of(host: InventoryHost, seen: SeenEndpoint) -> list[tuple[str, bool]]:
+def changes_of(host: InventoryHost, reading: SeenEndpoint) -> list[tuple[str, bool]]:
     assert host.settings.group is not None
-    found = member_changes(wanted(host), release_for(host), seen, host.settings.group)
+    found = member_changes(wanted(host), release_for(host), reading, host.settings.group)
     return [(change.what.split(" ")[0], stage_of(change) is Stage.AFTER) for change in found]
 
 
@@ -342,9 +342,9 @@ def test_only_members_come_in_where_they_meet(site: Path) -> None:
 
 def test_ports_that_an_engine_takes_for_itself_are_closed_to_strangers(site: Path) -> None:
     _, member = loaded(site)
-    [line] = [one for one in drops([], "docker0", group=member.settings.group).splitlines() if "drop" in one]
+    [rule] = [one for one in drops([], "docker0", group=member.settings.group).splitlines() if "drop" in one]
     ports, both = "tcp dport 32768-60999", "ip saddr != { 10.9.0.1, 10.9.0.2 } drop"
-    assert f"ip daddr 10.9.0.2 {ports} {both}" in line
+    assert f"ip daddr 10.9.0.2 {ports} {both}" in rule
     assert drops([], "docker0").count("drop") == 0
 
 
@@ -371,8 +371,8 @@ def test_hosts_of_a_group_count_as_one_that_is_down(site: Path) -> None:
 
 
 def test_hosts_of_a_group_take_part_together_or_not_at_all(site: Path) -> None:
-    mates = mates_of(loaded(site))
-    chosen = partial(choose_participants, Path("i.py"), root=Path(), peers=mates)
+    peers = mates_of(loaded(site))
+    chosen = partial(choose_participants, Path("i.py"), root=Path(), peers=peers)
     found = chosen(["h1", "h2", "h3"], quarantine={}, drained={"h2": Drained("a", "b", "c")})
     assert found.hosts == ("h3",)
     assert texts.SKIPPED.format(host="h1", why="it serves together with h2, which does not take part") in found.reasons
@@ -384,19 +384,19 @@ def test_hosts_of_a_group_take_part_together_or_not_at_all(site: Path) -> None:
 
 
 def test_hosts_of_a_group_roll_back_together_even_where_one_of_them_had_nothing_before() -> None:
-    mates = {"h1": ("h1", "h2"), "h2": ("h1", "h2")}
-    assert of_all({"h1": {"llm": "old"}, "h3": {"llm": "x"}}, mates) == {
+    peers = {"h1": ("h1", "h2"), "h2": ("h1", "h2")}
+    assert of_all({"h1": {"llm": "old"}, "h3": {"llm": "x"}}, peers) == {
         "h1": {"llm": "old"},
         "h2": {"llm": "old"},
         "h3": {"llm": "x"},
     }
-    assert of_all({"h2": {"llm": "old"}}, mates) == {"h1": {"llm": "old"}, "h2": {"llm": "old"}}
-    assert of_all({}, mates) == {}
+    assert of_all({"h2": {"llm": "old"}}, peers) == {"h1": {"llm": "old"}, "h2": {"llm": "old"}}
+    assert of_all({}, peers) == {}
 
 
 def test_what_is_left_of_a_run_is_left_of_all_hosts_of_a_group(site: Path) -> None:
     loaded(site, hosts=4)
     begun = {"kind": "begin", "purpose": "rollout", "inventory": str(site / "inventory/x.py"), "hosts": ["h1", "h2"]}
-    rest, hosts = still_there(record_of("20260131-235959-rollout", [begun]), Rest("rollout", ("h2",)))
+    remaining, hosts = still_there(record_of("20260131-235959-rollout", [begun]), Rest("rollout", ("h2",)))
     assert [host.name for host in hosts] == ["h1", "h2"]
-    assert set(rest.hosts) == {"h1", "h2"}
+    assert set(remaining.hosts) == {"h1", "h2"}

@@ -22,12 +22,12 @@ RDMA = "2 Using network IB\n16 via NET/IB\n"
 NVLINK = "2 MNNVL 1\n2 Using network IB\n16 via P2P/MNNVL\n"
 
 
-def judged(asked: str, body: str) -> Verdict:
-    return judge_safely(transport("rackwright-llm.service", "rackwright-llm", asked), Answer(0, body, 0.1))
+def judged(wanted: str, body: str) -> Verdict:
+    return judge_safely(transport("rackwright-llm.service", "rackwright-llm", wanted), Answer(0, body, 0.1))
 
 
 @pytest.mark.parametrize(
-    ("asked", "body", "passed"),
+    ("wanted", "body", "passed"),
     [
         ("any", SOCKETS, True),
         ("any", RDMA, True),
@@ -38,28 +38,28 @@ def judged(asked: str, body: str) -> Verdict:
         ("nvlink", RDMA, False),
     ],
 )
-def test_sockets_are_refused_where_more_was_asked_for(asked: str, body: str, passed: bool) -> None:
-    verdict = judged(asked, body)
+def test_sockets_are_refused_where_more_was_asked_for(wanted: str, body: str, passed: bool) -> None:
+    verdict = judged(wanted, body)
     assert verdict.passed is passed
-    assert is_refused(transport("u", "c", asked), verdict) is not passed
-    assert passed or verdict.text.endswith(f", and {asked} was asked for")
+    assert is_refused(transport("u", "c", wanted), verdict) is not passed
+    assert passed or verdict.text.endswith(f", and {wanted} was asked for")
 
 
-@pytest.mark.parametrize("asked", ["any", "rdma"])
-def test_a_log_without_a_word_of_nccl_refuses_nothing(asked: str) -> None:
-    verdict = judged(asked, "\n")
+@pytest.mark.parametrize("wanted", ["any", "rdma"])
+def test_a_log_without_a_word_of_nccl_refuses_nothing(wanted: str) -> None:
+    verdict = judged(wanted, "\n")
     assert not verdict.measured
-    assert not is_refused(transport("u", "c", asked), verdict)
+    assert not is_refused(transport("u", "c", wanted), verdict)
 
 
-def read_by_the_host(asked: str, folder: Path, journal: str) -> str:
-    """What the row's script prints where the unit's journal holds this text."""
+def read_by_the_host(wanted: str, folder: Path, journal: str) -> str:
+    """Return the output of the row's script where the unit's journal holds this text."""
     (folder / "journal").write_text(f"{journal}Starting vLLM API server; via the way of all logs\n")
     programs = {"docker": "echo 2026-11-23T14:00:00.5Z", "journalctl": f"cat {folder}/journal"}
     for name, text in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
-    row = transport("rackwright-llm.service", "rackwright-llm", asked)
+    row = transport("rackwright-llm.service", "rackwright-llm", wanted)
     path = {"PATH": f"{folder}:/usr/bin:/bin"}
     done = subprocess.run(["sh", "-c", row.script], env=path, capture_output=True, text=True, check=True)
     body, _, last = done.stdout.rpartition("\n")
@@ -104,9 +104,9 @@ def test_what_carries_the_traffic_is_said_in_words(lines: str, carried: str, tmp
     assert judged("any", read_by_the_host("any", tmp_path, lines)).text == carried
 
 
-@pytest.mark.parametrize("said", ["Failed to open libibverbs.so[.1]", "NET/IB : No device found"])
-def test_what_nccl_lacks_alone_is_no_choice(said: str) -> None:
-    assert not judged("rdma", f"1 {said}\n").measured
+@pytest.mark.parametrize("message", ["Failed to open libibverbs.so[.1]", "NET/IB : No device found"])
+def test_what_nccl_lacks_alone_is_no_choice(message: str) -> None:
+    assert not judged("rdma", f"1 {message}\n").measured
 
 
 def test_hosts_judge_it_by_themselves() -> None:
@@ -129,21 +129,21 @@ listens 10.9.0.1:x
 
 def test_what_only_the_host_itself_reaches_and_the_clients_port_are_not_knocked_on() -> None:
     lines, addresses = LISTENERS.splitlines(), ("10.9.0.1", "192.0.2.7")
-    found = [str(place) for place in listening("h1", lines, addresses, 8000)]
+    found = [str(address) for address in listening("h1", lines, addresses, 8000)]
     assert found == ["h1 10.9.0.1:41234", "h1 10.9.0.1:29500", "h1 192.0.2.7:29500", "h1 10.9.0.1:29501"]
     assert "h1 192.0.2.7:8000" in map(str, listening("h1", lines, addresses, None)), "a member serves no clients"
 
 
 def test_a_port_that_answers_a_stranger_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """127.0.0.2 poses as the fabric address; who knocks is this machine, by real connections."""
+    """127.0.0.2 poses as the fabric address; the probe is this machine, by real connections."""
     group = Group("llm", (GroupMember("h1", "127.0.0.2"), GroupMember("h2", "127.0.0.2")), 0)
     rows: list[dict[str, str]] = []
-    with socket.create_server(("127.0.0.2", 0)) as there:
-        places = [Listening("h2", "127.0.0.2", there.getsockname()[1])]
+    with socket.create_server(("127.0.0.2", 0)) as listener:
+        places = [Listening("h2", "127.0.0.2", listener.getsockname()[1])]
         monkeypatch.setattr(port_isolation, "_places", lambda _state, name, *_: places if name == "h2" else [])
         monkeypatch.setattr(port_isolation, "_outsider", lambda *_: [])
         monkeypatch.setattr(port_isolation, "say", lambda *_: None)
-        monkeypatch.setattr(port_isolation, "note", lambda _, **told: rows.append(told))
+        monkeypatch.setattr(port_isolation, "note", lambda _, **fields: rows.append(fields))
         head: Any = SimpleNamespace(name="h1")
         with pytest.raises(StepFailedError, match=r"h2 127\.0\.0\.2:\d+ answers ") as refused:
             port_isolation.refuse_non_members(head, group, 8000)

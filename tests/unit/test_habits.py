@@ -25,7 +25,7 @@ def test_bare_rackwright_prints_help(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["rolout", "inventory/b200.py"], "unknown command rolout; next: rackwright rollout inventory/b200.py"),
         (["deploy", "x"], "unknown command deploy: a deploy is pyinfra's own command; next: pyinfra INVENTORY"),
@@ -41,13 +41,13 @@ def test_bare_rackwright_prints_help(capsys: pytest.CaptureFixture[str]) -> None
         (["xyzzy"], "unknown command xyzzy; next: rackwright --help"),
     ],
 )
-def test_a_verb_that_there_is_not(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_verb_that_there_is_not(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["status", "i.py", "-l", "gpu01"], "rackwright: instead of -l: --limit HOST|GROUP"),
         (["rollout", "i.py", "--tags", "firewall"], "instead of --tags: pyinfra INVENTORY tasks/STEP.py"),
@@ -57,30 +57,30 @@ def test_a_verb_that_there_is_not(words: list[str], told: str, capsys: pytest.Ca
         (["logs", "i.py", "-f"], "instead of -f: ssh HOST journalctl -fu rackwright-NAME"),
     ],
 )
-def test_an_option_of_another_program(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_of_another_program(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         main(words)
     assert raised.value.code == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_pointers_lead_to_words_that_there_are() -> None:
     texts = [*HABITS.values(), *OPTIONS.values()]
-    named = {word for text in texts for word in re.findall(r"rackwright ([a-z][a-z-]*)", text)}
+    named = {verb for text in texts for verb in re.findall(r"rackwright ([a-z][a-z-]*)", text)}
     assert named <= {*VERBS}
     assert not {habit for habit in HABITS if habit in VERBS}
     options = parser().format_help() + "".join(
         command.format_help()
         for command in parser()._subparsers._group_actions[0].choices.values()  # type: ignore
     )
-    assert {word for text in texts for word in re.findall(r"--[a-z-]+", text)} <= set(re.findall(r"--[a-z-]+", options))
+    assert {verb for text in texts for verb in re.findall(r"--[a-z-]+", text)} <= set(re.findall(r"--[a-z-]+", options))
     assert verb_hint(["status"], VERBS) == verb_hint(["--version"], VERBS) == ""
     assert option_hints("the following arguments are required: INVENTORY") == []
 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site with one inventory, and the user in it."""
+    """Make a site with one inventory, and change into it."""
     init.make_site(tmp_path)
     for path in [*(tmp_path / "inventory").iterdir(), *(tmp_path / "group_vars").iterdir()]:
         if path.name not in ("b200.py", "b200.yml", "all.yml"):

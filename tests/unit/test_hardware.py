@@ -53,10 +53,10 @@ OWNER = (
 
 
 def reading(name: str = "gb200") -> HostReading:
-    """A reading of a converged host, with the machine and the GPUs of another one."""
+    """Return a reading of a converged host, with the machine and the GPUs of another one."""
     found = parse_reading(CONVERGED.read_text().split("\n"))
-    own = {PREFLIGHT.name: machine("aarch64", kernel="6.14.0-1005-nvidia-64k"), GPUS.name: gpus(name)}
-    return HostReading({**found.by_concern, **own})
+    readings = {PREFLIGHT.name: machine("aarch64", kernel="6.14.0-1005-nvidia-64k"), GPUS.name: gpus(name)}
+    return HostReading({**found.by_concern, **readings})
 
 
 def own_settings(**more: Any) -> HostSettings:
@@ -78,13 +78,13 @@ def member(**more: Any) -> BundledHost:
     return replace(proven(), **more)
 
 
-def told(one: BundledHost) -> dict[str, Any]:
-    """The bundle of one host, as a program reads it out of the file."""
+def bundled(one: BundledHost) -> dict[str, Any]:
+    """Return the bundle of one host, as a program reads it out of the file."""
     return values(page(bundle(rollout(), [one])))
 
 
 def test_it_tells_readings_rows_versions_and_seconds() -> None:
-    found = told(member())
+    found = bundled(member())
     assert found["run"] == {"day": "2026-11-21", "status": 0, "seconds": found["run"]["seconds"], "hosts": 3}
     (host,) = found["hosts"]
     assert (host["host"], host["state"], host["profile"]) == (1, "switched", "gb200_tray")
@@ -117,27 +117,27 @@ def test_the_page_says_the_same_for_people() -> None:
 
 
 def test_a_host_that_could_not_be_read_keeps_its_rows() -> None:
-    (host,) = told(member(reading=None))["hosts"]
+    (host,) = bundled(member(reading=None))["hosts"]
     assert host["gate"]
     assert not {"machine", "gpus", "preflight"} & host.keys()
     assert "| not read | - |" in page(bundle(rollout(), [member(reading=None)]))
 
 
 def test_a_check_that_fails_is_told_by_its_code_alone() -> None:
-    asked = HostSettings.model_validate({**own_settings().model_dump(), "hardware": {"gpu_models": ["B200"]}})
-    (host,) = told(member(settings=asked))["hosts"]
+    host_settings = HostSettings.model_validate({**own_settings().model_dump(), "hardware": {"gpu_models": ["B200"]}})
+    (host,) = bundled(member(settings=host_settings))["hosts"]
     assert {"check": "GPU model", "verdict": "stop", "code": "RW3130"} in host["preflight"]
 
 
 def test_what_is_somebodys_own_is_said_to_be() -> None:
-    own = own_settings().model_copy(
+    host_settings = own_settings().model_copy(
         update={
             "image": "registry.corp.example.com/llm/trt:1.2.1",
             "model": own_settings().model.model_copy(update={"repository": "corp/secret-model"}),  # type: ignore[union-attr]
             "engine": {**TRAY, "private_key": "x", "kv_cache_config": {"dtype": "hf_abcdefgh"}},
         }
     )
-    (endpoint,) = told(member(settings=own))["hosts"][0]["endpoints"]
+    (endpoint,) = bundled(member(settings=host_settings))["hosts"][0]["endpoints"]
     assert (endpoint["image"], endpoint["model"]) == ("not published", "not published")
     assert endpoint["options"] == {"tensor_parallel_size": 4, "kv_cache_config.dtype": "set"}
 
@@ -146,7 +146,7 @@ def test_what_is_somebodys_own_is_said_to_be() -> None:
 
 
 def poisoned(value: Any, poison: Callable[[str], str]) -> Any:
-    """A value with every text in it, however deep, as `poison` makes it."""
+    """Return a value with every text in it, however deep, as `poison` makes it."""
     if isinstance(value, str):
         return poison(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -159,22 +159,22 @@ def poisoned(value: Any, poison: Callable[[str], str]) -> Any:
 
 
 def hostile(poison: Callable[[str], str]) -> BundledHost:
-    """A host all of whose words are poisoned: its reading, its timeline, its groups."""
+    """Return a host all of whose words are poisoned: its reading, its timeline, its groups."""
     clean, timeline = member(), member().timeline
     assert clean.reading is not None
-    seen = {**clean.reading.by_concern}
+    readings = {**clean.reading.by_concern}
     for concern in (GPUS, DOCKER):
-        seen[concern.name] = poisoned(seen[concern.name], poison)
-    read = seen[PREFLIGHT.name]
+        readings[concern.name] = poisoned(readings[concern.name], poison)
+    read = readings[PREFLIGHT.name]
     # What preflight computes with stays a number.
-    seen[PREFLIGHT.name] = replace(read, values={key: poison(text) for key, text in read.values.items()})
-    seen[DOCKER.name] = replace(seen[DOCKER.name], daemon="up", files={})
+    readings[PREFLIGHT.name] = replace(read, values={key: poison(text) for key, text in read.values.items()})
+    readings[DOCKER.name] = replace(readings[DOCKER.name], daemon="up", files={})
     rows = {(poison(of), poison(name)): poisoned(row, poison) for (of, name), row in timeline.rows.items()}
-    kept = {key: replace(poisoned(row, poison), name=row.name) for key, row in timeline.rows.items()}
+    genuine = {key: replace(poisoned(row, poison), name=row.name) for key, row in timeline.rows.items()}
     lied = HostTimeline(
-        poison(timeline.name), timeline.state, spans=poisoned(timeline.spans, poison), rows={**rows, **kept}
+        poison(timeline.name), timeline.state, spans=poisoned(timeline.spans, poison), rows={**rows, **genuine}
     )
-    return BundledHost(lied, clean.settings, [poison(name) for name in clean.groups], HostReading(seen))
+    return BundledHost(lied, clean.settings, [poison(name) for name in clean.groups], HostReading(readings))
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -204,7 +204,7 @@ SHAPES: tuple[Callable[[str, str], str], ...] = (
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
 def test_no_secret_of_a_host_comes_out(secret: str, shape: int) -> None:
     text = page(
-        bundle(Timeline(who=secret, what=secret, text=secret), [hostile(lambda own: SHAPES[shape](own, secret))])
+        bundle(Timeline(who=secret, what=secret, text=secret), [hostile(lambda value: SHAPES[shape](value, secret))])
     )
     assert secret not in text
 
@@ -213,10 +213,10 @@ def test_no_secret_of_a_host_comes_out(secret: str, shape: int) -> None:
 @example("²", SHAPES[0])
 @times(max_examples=60, deadline=None)
 def test_whatever_a_host_says_only_known_words_come_out(text: str, shape: Callable[[str, str], str]) -> None:
-    clean = {*strings(told(member())), "unknown", "code", "stop", "warn", "info", *allowed.PRODUCT_WORDS}
-    found = {*strings(told(hostile(lambda own: shape(own, text))))}
-    words = {word for one in found - clean for word in one.split()} - clean - allowed.FLAVOURS
-    assert {word for word in words if allowed.version(word) != word and not re.fullmatch(r"RW3\d{3}", word)} == set()
+    clean = {*strings(bundled(member())), "unknown", "code", "stop", "warn", "info", *allowed.PRODUCT_WORDS}
+    found = {*strings(bundled(hostile(lambda value: shape(value, text))))}
+    words = {term for one in found - clean for term in one.split()} - clean - allowed.FLAVOURS
+    assert {term for term in words if allowed.version(term) != term and not re.fullmatch(r"RW3\d{3}", term)} == set()
 
 
 @pytest.mark.parametrize("text", ["10.0.0.5", "192.168.178.23", "1650823001234", "8f6b1c1e", "", "v", "1.2.3.4-x"])
@@ -240,7 +240,7 @@ def test_what_is_no_number_is_none(value: object) -> None:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site with one run, whose hosts answer without a connection."""
+    """Make a site with one run, whose hosts answer without a connection."""
     (tmp_path / "deploy.py").touch()
     monkeypatch.delenv("RACKWRIGHT_RUNS", raising=False)
     record = new_record(tmp_path, "rollout")
@@ -258,19 +258,19 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_command_writes_one_file_for_its_owner_only(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--hardware", "--site", str(site)]) == 0
-    place = Path(capsys.readouterr().out.strip())
-    assert place.name.endswith("-rollout.hardware.md")
-    assert place.stat().st_mode & 0o777 == 0o600
-    text = place.read_text()
+    path = Path(capsys.readouterr().out.strip())
+    assert path.name.endswith("-rollout.hardware.md")
+    assert path.stat().st_mode & 0o777 == 0o600
+    text = path.read_text()
     assert values(text)["hosts"][0]["profile"] == "b200"
-    for own in ("gpu01", "alice", "deploy1", "inventory"):
-        assert own not in text.replace("No name of a host", ""), own
+    for name in ("gpu01", "alice", "deploy1", "inventory"):
+        assert name not in text.replace("No name of a host", ""), name
 
 
 def test_what_data_of_the_run_said_counts_as_it_did_then(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = new_record(site, "rollout")
-    said = {"gate.level": "full", "api_key": MASK, "environment": {"HF_TOKEN": MASK}}
-    append(record, "begin", inventory="inventory/b200.py", hosts=["gpu01"], data=said)
+    data = {"gate.level": "full", "api_key": MASK, "environment": {"HF_TOKEN": MASK}}
+    append(record, "begin", inventory="inventory/b200.py", hosts=["gpu01"], data=data)
     append(record, "row", host="gpu01", row="a chat answer", mark="proved", seen="42")
     counted: list[dict[str, object]] = []
     entry = Surveyed("gpu01", own_settings(), EVERYTHING, reading())
@@ -286,9 +286,9 @@ def test_what_data_of_the_run_said_counts_as_it_did_then(site: Path, monkeypatch
 
 
 def test_without_a_name_the_last_run_that_asked_is_taken(site: Path) -> None:
-    asked = newest_with_rows(site)
+    newest = newest_with_rows(site)
     append(new_record(site, "teardown"), "end", status=0, text="done")
-    assert newest_with_rows(site) == asked
+    assert newest_with_rows(site) == newest
 
 
 def test_a_run_that_asked_nothing_is_refused(site: Path) -> None:

@@ -51,19 +51,19 @@ def test_another_model_restarts_what_serves_although_its_release_is_not_known_ye
 PAIR = ("a", "b")
 
 
-def pair(*own: str) -> list[HostPlan]:
+def pair(*changes: str) -> list[HostPlan]:
     """Plans of two hosts that serve llm together, and of one that serves it alone; own: who restarts it."""
     restart = (change(down=("llm",)),)
-    kinds = {name: ("pending", restart) if name in own else ("converged", ()) for name in "abc"}
+    kinds = {name: ("pending", restart) if name in changes else ("converged", ()) for name in "abc"}
     plans = [HostPlan(name, *kind) for name, kind in kinds.items()]
     return [replace(plan, together=PAIR) if plan.host in PAIR else plan for plan in plans]
 
 
-@pytest.mark.parametrize("own", [("a", "b"), ("a",), ("b",)])
-def test_the_text_of_hosts_that_serve_together_has_one_endpoint(own: tuple[str, ...]) -> None:
-    assert headline(pair(*own)) == "restarts 1 endpoint on 2 hosts"
-    assert headline(pair(*own), typical=300, at_once=1) == "restarts 1 endpoint on 2 hosts, about 5 min"
-    assert headline(pair(*own, "c"), typical=300, at_once=1) == "restarts 2 endpoints on 3 hosts, about 10 min"
+@pytest.mark.parametrize("changes", [("a", "b"), ("a",), ("b",)])
+def test_the_text_of_hosts_that_serve_together_has_one_endpoint(changes: tuple[str, ...]) -> None:
+    assert headline(pair(*changes)) == "restarts 1 endpoint on 2 hosts"
+    assert headline(pair(*changes), typical=300, at_once=1) == "restarts 1 endpoint on 2 hosts, about 5 min"
+    assert headline(pair(*changes, "c"), typical=300, at_once=1) == "restarts 2 endpoints on 3 hosts, about 10 min"
 
 
 def test_a_host_says_that_it_restarts_with_those_that_serve_with_it_text() -> None:
@@ -102,11 +102,11 @@ def test_a_switch_takes_as_long_as_it_took() -> None:
 
 def test_a_repository_that_there_is_not_is_found_by_the_plan() -> None:
     reading = recorded("bare")
-    said = "RW0910: openai/gpt-oss-120 was not found on the hub (401): check its name"
-    names = {MODELS.name: ResolvedNames(absent={"openai/gpt-oss-120": said})}
+    message = "RW0910: openai/gpt-oss-120 was not found on the hub (401): check its name"
+    names = {MODELS.name: ResolvedNames(absent={"openai/gpt-oss-120": message})}
     plan = plan_host("a", settings(), replace(reading, names=names), EVERYTHING)
     assert plan.state == "refused"
-    assert said in plan.refusals
+    assert message in plan.refusals
     assert ENDPOINT.name in {one.concern for one in plan.changes}
 
 
@@ -116,9 +116,9 @@ def test_a_repository_that_there_is_not_is_found_by_the_plan() -> None:
 def test_the_text_of_a_rollout_s_question_has_the_headline_and_what_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     words: list[str] = []
 
-    def run(said: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-        words[:] = said
-        return subprocess.CompletedProcess(said, 2, json.dumps(plan).encode())
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        words[:] = command
+        return subprocess.CompletedProcess(command, 2, json.dumps(plan).encode())
 
     plan = {
         "headline": "restarts 4 endpoints",

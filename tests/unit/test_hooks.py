@@ -21,7 +21,7 @@ from tests.refused import refused
 
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
-    """The record of a run over two hosts."""
+    """Begin the record of a run over two hosts."""
     path = tmp_path / "20260101-000000-rollout.jsonl"
     append(path, "begin", what="rollout inventory/b200.py", purpose="rollout", who="me@here", hosts=["h1", "h2"])
     append(path, "host", host="h1", state="switched")
@@ -36,23 +36,23 @@ def script(folder: Path, name: str, text: str) -> str:
 
 
 def hooked(event: str, record: Path, *hooks: dict[str, Any], **more: Any) -> tuple[str, list[str]]:
-    said: list[str] = []
-    known = Hooks.model_validate({event: hooks})
-    return run_hooks(known, event, record, record.parent, said.append, **more), said
+    messages: list[str] = []
+    configured = Hooks.model_validate({event: hooks})
+    return run_hooks(configured, event, record, record.parent, messages.append, **more), messages
 
 
 def test_a_hook_reads_the_run(record: Path) -> None:
     program = script(record.parent, "tell", 'cat > "$1"; pwd; echo "secret words" >&2')
-    why, said = hooked("switch", record, {"command": [program, "a b; rm -rf $HOME"]}, host="h1")
+    why, messages = hooked("switch", record, {"command": [program, "a b; rm -rf $HOME"]}, host="h1")
     assert why == ""
-    assert said == [f"switch hook ./tell: {one}" for one in (record.parent, "secret words")]
-    told = json.loads((record.parent / "a b; rm -rf $HOME").read_text())
-    assert told["event"] == "switch"
-    assert told["host"] == "h1"
-    assert told["states"] == {"h1": "switched", "h2": None}
-    assert told["run"] == {
+    assert messages == [f"switch hook ./tell: {one}" for one in (record.parent, "secret words")]
+    received = json.loads((record.parent / "a b; rm -rf $HOME").read_text())
+    assert received["event"] == "switch"
+    assert received["host"] == "h1"
+    assert received["states"] == {"h1": "switched", "h2": None}
+    assert received["run"] == {
         "id": "20260101-000000-rollout",
-        "time": told["run"]["time"],
+        "time": received["run"]["time"],
         "who": "me@here",
         "what": "rollout inventory/b200.py",
         "purpose": "rollout",
@@ -74,10 +74,10 @@ def test_a_failure_is_shown_and_stops_only_with_a_veto(record: Path, command: st
     script(record.parent, "fails", "echo well; echo no; exit 7")
     script(record.parent, "hangs", "sleep 60 & sleep 60")
     hook = {"command": command, "timeout": timeout}
-    why, said = hooked("plan", record, hook)
+    why, messages = hooked("plan", record, hook)
     assert why == ""
-    assert said[-1] == f"plan hook {command} {wrong.partition(': no')[0]}"
-    assert read_record(record)[-1]["wrong"] == said[-1]
+    assert messages[-1] == f"plan hook {command} {wrong.partition(': no')[0]}"
+    assert read_record(record)[-1]["wrong"] == messages[-1]
     assert hooked("plan", record, {**hook, "veto": True})[0] == f"plan hook {command} {wrong}"
 
 
@@ -125,14 +125,14 @@ printf '%s\\n' "$@" > "$HOME/arguments"
 def test_the_examples_of_the_page_send_what_they_should(
     record: Path, monkeypatch: pytest.MonkeyPatch, name: str, event: str, more: dict[str, Any], sent: str
 ) -> None:
-    text = next(text for text, known in EXAMPLES.items() if known == name)
+    text = next(text for text, example in EXAMPLES.items() if example == name)
     (record.parent / ".config" / "rackwright").mkdir(parents=True)
     (record.parent / ".config" / "rackwright" / "pager.key").write_text("R0UTE\n")
     monkeypatch.setenv("HOME", str(record.parent))
     monkeypatch.setenv("PATH", f"{record.parent}:{os.environ['PATH']}")
     script(record.parent, "curl", CURL)
     program = script(record.parent, name, text)
-    why, said = hooked(event, record, {"command": program}, **more)
-    assert (why, said) == ("", [])
+    why, messages = hooked(event, record, {"command": program}, **more)
+    assert (why, messages) == ("", [])
     assert sent in (record.parent / "sent").read_text()
     assert "R0UTE" not in (record.parent / "arguments").read_text()

@@ -23,12 +23,12 @@ Measure = Callable[..., str]
 
 @pytest.fixture(params=SHELLS)
 def measure(request: pytest.FixtureRequest, tmp_path: Path) -> Measure:
-    """Runs the script before and after; programs by name, as lines of sh."""
+    """Run the script before and after; programs by name, as lines of sh."""
     programs, job, home = tmp_path / "bin", tmp_path / "job", tmp_path / "home"
     for folder in (programs, job, home):
         folder.mkdir()
     shell = [request.param, "sh"] if request.param == "busybox" else [request.param]
-    own = {"PATH": f"{programs}:{os.environ['PATH']}", "JOB": str(job), "cause": str(job / "cause")}
+    environment = {"PATH": f"{programs}:{os.environ['PATH']}", "JOB": str(job), "cause": str(job / "cause")}
 
     def measured(before: dict[str, str], after: dict[str, str], asks: bool = True) -> str:
         for moment, stand_ins in (("before", before), ("after", after)):
@@ -36,7 +36,7 @@ def measure(request: pytest.FixtureRequest, tmp_path: Path) -> Measure:
                 (programs / name).write_text(f"#!/bin/sh\n{text}\n")
                 (programs / name).chmod(0o755)
             (job / "began").write_text(f"{BEGAN}\n")
-            env = {**os.environ, **own, "moment": moment}
+            env = {**os.environ, **environment, "moment": moment}
             subprocess.run([*shell, "-c", faults_script(str(home), asks)], env=env, check=True, timeout=60)
         cause = job / "cause"
         return cause.read_text().strip() if cause.exists() else ""
@@ -85,9 +85,9 @@ def test_gpus_that_did_not_answer_before_either_are_no_news(measure: Measure) ->
 def test_the_kernels_lines_since_the_switch_began_by_no_clock_that_is_stepped(
     measure: Measure, text: str, cause: str, after: float
 ) -> None:
-    line = f"[{BEGAN + after:12.6f}] gpu01 kernel: {text}"
-    said = f'[ "$0 $*" = "${{0%/*}}/{KERNEL}" ] && echo "{line}"'
-    assert measure(QUIET, {"journalctl": said}) == (cause if after > 0 else "")
+    kernel_line = f"[{BEGAN + after:12.6f}] gpu01 kernel: {text}"
+    stub = f'[ "$0 $*" = "${{0%/*}}/{KERNEL}" ] && echo "{kernel_line}"'
+    assert measure(QUIET, {"journalctl": stub}) == (cause if after > 0 else "")
 
 
 def test_a_dockerd_that_does_not_answer_is_the_hosts_own(measure: Measure) -> None:

@@ -1,4 +1,4 @@
-"""A host that restarts before this run has told it to: an earlier run had, and was killed."""
+"""A host that restarts before this run restarts it: an earlier run had, and was killed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ STEP = HostRestart(Job("restart-host", "drain and restart the host", "true", 60)
 
 
 def restarted(monkeypatch: pytest.MonkeyPatch, error: Exception, boot: str) -> list[str]:
-    """What is said when the restart meets an error, and the host is then in that boot."""
-    said = list[str]()
+    """Return the output when the restart meets an error, and the host is then in that boot."""
+    messages = list[str]()
 
     def fails(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(host_restart, "_restart", fails)
     monkeypatch.setattr(host_restart, "_boot", lambda *_: boot)
-    monkeypatch.setattr(host_restart, "say", lambda _, text: said.append(text))
+    monkeypatch.setattr(host_restart, "say", lambda _, text: messages.append(text))
     host_restart.restart_host(SimpleNamespace(name="b1", state=SimpleNamespace()), STEP)  # type: ignore[arg-type]
-    return said
+    return messages
 
 
 @pytest.mark.parametrize("error", [LeaseLostError("gone"), ConnectionLostError("cut"), OSError("reset")])

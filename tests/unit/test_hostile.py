@@ -49,26 +49,26 @@ EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[8mhidden\x1bcno\u202e\u2066\x9b1m\ud80
 MEGABYTES = 10_000_000
 
 
-def frame(place: int, word: str, text: bytes, nonce: str = NONCE) -> bytes:
-    return f"{nonce} {place} {word} {base64.b64encode(text).decode()}\n".encode()
+def frame(offset: int, kind: str, text: bytes, nonce: str = NONCE) -> bytes:
+    return f"{nonce} {offset} {kind} {base64.b64encode(text).decode()}\n".encode()
 
 
 # -- a job's log and events
 
-lines = st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"")), max_size=8)
+lines = st.lists(st.binary(max_size=40).map(lambda content: content.replace(b"\n", b"")), max_size=8)
 cuts = st.lists(st.integers(0, 400), max_size=12).map(sorted)
 
 
 def chunks(content: bytes, places: Sequence[int]) -> list[bytes]:
-    inside = [place for place in places if place <= len(content)]
+    inside = [offset for offset in places if offset <= len(content)]
     return [content[a:b] for a, b in zip([0, *inside], [*inside, len(content)], strict=True)]
 
 
 @given(lines, cuts)
-def test_lines_are_the_same_however_they_are_cut(told: list[bytes], places: list[int]) -> None:
+def test_lines_are_the_same_however_they_are_cut(printed: list[bytes], places: list[int]) -> None:
     splitter = Splitter(LONGEST_LINE)
-    found = [line for part in chunks(b"\n".join(told), places) for line in splitter.feed(part)]
-    wanted = [line.decode(errors="replace") for line in told]
+    found = [row for part in chunks(b"\n".join(printed), places) for row in splitter.feed(part)]
+    wanted = [row.decode(errors="replace") for row in printed]
     assert [*found, *splitter.end()] == (wanted[:-1] if wanted and not wanted[-1] else wanted)
 
 
@@ -81,19 +81,19 @@ def test_a_character_that_came_in_two_parts_is_whole_and_the_last_line_is_not_lo
 def test_a_line_of_megabytes_keeps_its_beginning(size: int) -> None:
     splitter, content = Splitter(LONGEST_LINE), b"x" * MEGABYTES if size > 1 else b"x" * 40_000
     parts = [content[at : at + size] for at in range(0, len(content), size)]
-    found = [line for part in [*parts, b"\nnext\n"] for line in splitter.feed(part)]
+    found = [row for part in [*parts, b"\nnext\n"] for row in splitter.feed(part)]
     assert found == [f"{'x' * LONGEST_LINE} [{len(content) - LONGEST_LINE} bytes more]", "next"]
 
 
 @given(lines, st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=20)), max_size=5), cuts, cuts)
 def test_the_order_of_lines_and_events_does_not_depend_on_the_cuts(
-    told: list[bytes], said: list[tuple[int, bytes]], log_cuts: list[int], event_cuts: list[int]
+    printed: list[bytes], sent: list[tuple[int, bytes]], log_cuts: list[int], event_cuts: list[int]
 ) -> None:
-    log = b"\n".join(told)
-    events = b"".join(frame(place, "x", text) for place, text in sorted(said))
+    log = b"\n".join(printed)
+    events = b"".join(frame(offset, "x", text) for offset, text in sorted(sent))
     whole = heard(log, events, [], [])
     assert [one for one in whole if isinstance(one, Event)] == [
-        Event("x", printable(text.decode(errors="replace"))) for _, text in sorted(said)
+        Event("x", printable(text.decode(errors="replace"))) for _, text in sorted(sent)
     ]
     assert heard(log, events, log_cuts, event_cuts) == whole
 
@@ -222,7 +222,7 @@ def test_an_event_that_is_only_shown_waits_for_more(job: Path, words: list[str],
     """Rows come in a burst, and progress with the lines; the host waits for the answer to any other word."""
     (job / "log").touch()
     (job / "events").write_bytes(b"earlier\n")
-    lines = "".join(f"{NONCE} 0 {word} eA==\n" for word in words)
+    lines = "".join(f"{NONCE} 0 {kind} eA==\n" for kind in words)
     (job / "come").write_text(lines)
     sleep = f"sleep() {{ echo look >>{job}/looks; cat {job}/come >>{job}/events; : >{job}/come; }}\n"
     script = follow(job, log=0, events=8, patience=25)
@@ -260,9 +260,9 @@ def test_what_was_said_in_the_last_moment_is_not_lost(job: Path) -> None:
 def test_one_that_has_said_more_than_fits_is_looked_at_again(job: Path) -> None:
     (job / "over").touch()
     (job / "log").write_bytes(b"x" * 70000)
-    for begin, told, running in ((0, 65536, True), (65536, 4464, False)):
+    for begin, size, running in ((0, 65536, True), (65536, 4464, False)):
         update = parse_update(run(FOLLOW + follow(job, log=begin, events=0, patience=25)).stdout.splitlines())
-        assert (update.running, len(update.log)) == (running, told)
+        assert (update.running, len(update.log)) == (running, size)
 
 
 def test_another_jobs_words_are_never_taken_for_this_ones(job: Path) -> None:
@@ -274,7 +274,7 @@ def test_another_jobs_words_are_never_taken_for_this_ones(job: Path) -> None:
 
 def test_a_hook_is_not_told_where_the_job_keeps_its_files(job: Path) -> None:
     words = "sh -c 'echo \"[$JOB$SECRETS$reason$cause]\"'"
-    own: dict[str, str | int] = {
+    values: dict[str, str | int] = {
         "hook": "ready_hook",
         "words": words,
         "seconds": 5,
@@ -283,7 +283,7 @@ def test_a_hook_is_not_told_where_the_job_keeps_its_files(job: Path) -> None:
         "release": "x",
     }
     done = run(
-        host_script("hook", **own), JOB=str(job), SECRETS="s", reason=str(job / "reason"), cause=str(job / "cause")
+        host_script("hook", **values), JOB=str(job), SECRETS="s", reason=str(job / "reason"), cause=str(job / "cause")
     )
     assert "[]" in done.stdout.splitlines(), done
     assert done.returncode == 0
@@ -335,15 +335,15 @@ def test_no_script_prints_anything_but_constants_with_echo() -> None:
         HOSTSIDE.parent / "plan" / "reading.py",
     ]
     for path in scripts:
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            assert line.lstrip().startswith("#") or not PRINTS.search(line), f"{path}:{number}: printf '%s\\n': {line}"
+        for number, row in enumerate(path.read_text().splitlines(), 1):
+            assert row.lstrip().startswith("#") or not PRINTS.search(row), f"{path}:{number}: printf '%s\\n': {row}"
 
 
 @pytest.mark.parametrize(
-    "line", ['echo "$x"', "echo $x", 'echo "a; $(b)"', "echo done `x`", """x && echo 'a;' "(b) $b" >&2"""]
+    "row", ['echo "$x"', "echo $x", 'echo "a; $(b)"', "echo done `x`", """x && echo 'a;' "(b) $b" >&2"""]
 )
-def test_the_rule_for_echo_sees_what_it_should(line: str) -> None:
-    assert PRINTS.search(line)
+def test_the_rule_for_echo_sees_what_it_should(row: str) -> None:
+    assert PRINTS.search(row)
     plain = "x=$(a || echo none) $b; echo 'a $b'; echo; c $d"
     assert not PRINTS.search(plain)
 
@@ -369,23 +369,23 @@ def test_no_parser_is_surprised(text: str) -> None:
     assert isinstance(pairs(text), dict)
 
 
-@pytest.mark.parametrize("line", ["rules filter", "rules filter many", "file a b", "unit a", "container a b", "docker"])
-def test_spoilt_marks_are_an_error(line: str) -> None:
+@pytest.mark.parametrize("row", ["rules filter", "rules filter many", "file a b", "unit a", "container a b", "docker"])
+def test_spoilt_marks_are_an_error(row: str) -> None:
     with pytest.raises(ReadingError, match="marks"):
-        parse_marks([line, "end"])
+        parse_marks([row, "end"])
 
 
-@pytest.mark.parametrize("told", ["[1]", '[{"Id": 1, "Names": 3}]', '[{"Id": "x", "Names": [1]}]', "[null]"])
-def test_containers_that_docker_would_never_list_are_an_error(told: str) -> None:
-    answer = f"{told}\nanswer 200 http://docker/containers/json?all=1"
+@pytest.mark.parametrize("listed", ["[1]", '[{"Id": 1, "Names": 3}]', '[{"Id": "x", "Names": [1]}]', "[null]"])
+def test_containers_that_docker_would_never_list_are_an_error(listed: str) -> None:
+    answer = f"{listed}\nanswer 200 http://docker/containers/json?all=1"
     sections = {name: Section(0, answer if name == "engine" else "", "") for name in SHARED}
     with pytest.raises(ReadingError, match="something unexpected"):
         parse_all([], sections)
 
 
-@pytest.mark.parametrize("told", ["many", [1], {"a": 1}, "9" * 5000, None, -1, True])
-def test_docker_may_say_anything_of_itself(told: object) -> None:
-    spoilt = docker(info={"ServerVersion": "28.0.1", "ContainersRunning": told, "Runtimes": told})
+@pytest.mark.parametrize("info", ["many", [1], {"a": 1}, "9" * 5000, None, -1, True])
+def test_docker_may_say_anything_of_itself(info: object) -> None:
+    spoilt = docker(info={"ServerVersion": "28.0.1", "ContainersRunning": info, "Runtimes": info})
     assert (spoilt.others_running, spoilt.runtimes <= {"a"}) == (0, True)
 
 
@@ -416,8 +416,8 @@ FORGED = "entry 1 2.0 2.0 3 /m/a\x0bentry 9 9.0 9.0 9 /m/b\u2028::x\x85foreign /
 
 
 def test_a_name_with_another_line_break_forges_no_line() -> None:
-    seen = parse_models(f"{FORGED}\n")
-    assert not seen.foreign
+    parsed = parse_models(f"{FORGED}\n")
+    assert not parsed.foreign
     assert parse_images("image a b c\u2028known\n").answered is False
     assert parse_machine("kernel=6\x0buid=0\n").values == {"kernel": "6\x0buid=0"}
     assert files("none /a\x1cnone /b") == {}
@@ -436,7 +436,7 @@ def test_a_name_with_a_line_break_is_one_entry(tmp_path: Path, monkeypatch: pyte
     (model / "a\nentry 1 1.0 1.0 1 forged\nforeign x").write_text("x")
     settings = machine_settings(models={"folder": str(tmp_path / "store")})
     lines = run(f"show() {{ :; }}\n{read_models(settings)}").stdout.splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["record", "entry", "entry", "marked", "marked"], lines
+    assert [row.split(" ")[0] for row in lines] == ["record", "entry", "entry", "marked", "marked"], lines
     assert lines[0].split(" ")[-1] == str(model)
 
 
@@ -455,10 +455,10 @@ def test_unpacking_is_bounded() -> None:
         inflate(packed(b"\0" * 50_000_000), 100)
 
 
-@pytest.mark.parametrize("word", ["", "x", "ä", packed(b"x" * 100)[:20], base64.b64encode(b"boom").decode()])
-def test_what_is_not_packed_is_an_error(word: str) -> None:
+@pytest.mark.parametrize("text", ["", "x", "ä", packed(b"x" * 100)[:20], base64.b64encode(b"boom").decode()])
+def test_what_is_not_packed_is_an_error(text: str) -> None:
     with pytest.raises(ReadingError, match="did not arrive whole"):
-        inflate(word, 1000)
+        inflate(text, 1000)
 
 
 def test_a_bomb_in_place_of_nvidia_smi_is_an_error() -> None:
@@ -473,7 +473,7 @@ def test_a_bomb_in_place_of_nvidia_smi_is_an_error() -> None:
 def test_whatever_is_shown_prints(text: str) -> None:
     assert printable(text).isprintable()
     assert printable(printable(text)) == printable(text)
-    assert all(line.replace("\t", "").isprintable() for line in paragraph(text).split("\n"))
+    assert all(row.replace("\t", "").isprintable() for row in paragraph(text).split("\n"))
     assert str(RackwrightError(text)).replace("\n", "").replace("\t", "").isprintable()
 
 
@@ -488,10 +488,10 @@ def test_a_line_is_bounded() -> None:
 
 
 def test_an_event_of_the_record_is_printable_at_any_depth() -> None:
-    told = printable_values({"a": [EVIL, {"b\x1b[1m": EVIL}], "n": 1, "line": "a\n\tb"})
-    assert "\x1b" not in repr(told)
-    assert told["line"] == "a\n\tb"
-    assert told["n"] == 1
+    printable = printable_values({"a": [EVIL, {"b\x1b[1m": EVIL}], "n": 1, "line": "a\n\tb"})
+    assert "\x1b" not in repr(printable)
+    assert printable["line"] == "a\n\tb"
+    assert printable["n"] == 1
 
 
 def test_what_pyinfra_itself_shows_is_harmless(
@@ -500,8 +500,8 @@ def test_what_pyinfra_itself_shows_is_harmless(
     monkeypatch.setattr(output, "_echo", click.echo)
     tame_output()
     output.echo(f"[h1] {EVIL}", err=True, color=True)
-    said = capsys.readouterr().err
-    assert said.rstrip("\n").isprintable()
+    errors = capsys.readouterr().err
+    assert errors.rstrip("\n").isprintable()
     assert harmless(click.style("ok", fg="green", bold=True)) == click.style("ok", fg="green", bold=True)
     assert harmless("\x1b[30;40mhidden") == "hidden"
     record = logging.LogRecord("pyinfra", logging.INFO, "f", 1, "[h1] %s", (EVIL,), None)
@@ -511,7 +511,7 @@ def test_what_pyinfra_itself_shows_is_harmless(
 
 def test_exec_and_logs_keep_tabs_and_nothing_that_acts(capsys: pytest.CaptureFixture[str]) -> None:
     assert show({"h1": HostOutput(True, (f"a\tb{EVIL}",), (EVIL,))}) == 0
-    said = capsys.readouterr()
-    assert said.out.startswith("h1: a\tb")
-    for text in (said.out, said.err):
+    captured = capsys.readouterr()
+    assert captured.out.startswith("h1: a\tb")
+    for text in (captured.out, captured.err):
         assert text.replace("\t", "").rstrip("\n").isprintable()

@@ -30,44 +30,50 @@ def of(key: paramiko.PKey) -> HostKey:
     return HostKey(key.get_name(), key.get_base64(), str(key.fingerprint))
 
 
-def line(names: str, key: paramiko.PKey = OTHER) -> str:
+def known_host(names: str, key: paramiko.PKey = OTHER) -> str:
     return f"{names} {key.get_name()} {key.get_base64()}"
 
 
-def place(path: Path, *more: Path, entry: str = "a") -> HostKeyPlace:
+def key_files(path: Path, *more: Path, entry: str = "a") -> HostKeyPlace:
     return HostKeyPlace("127.0.0.1", 22, entry, (str(path), *map(str, more)))
 
 
 def test_only_this_hosts_lines_are_replaced(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
     hashed = paramiko.HostKeys.hash_host("a")
-    kept = [
+    unchanged = [
         "# a comment on a",
-        line("ab"),
-        line(paramiko.HostKeys.hash_host("b")),
-        line("[a]:2222"),
-        f"@revoked {line('a')}",
-        f"@cert-authority {line('*')}",
-        line("*.example.com"),
+        known_host("ab"),
+        known_host(paramiko.HostKeys.hash_host("b")),
+        known_host("[a]:2222"),
+        f"@revoked {known_host('a')}",
+        f"@cert-authority {known_host('*')}",
+        known_host("*.example.com"),
         "",
     ]
-    file.write_text("\n".join([*kept, line("a", OLD), line(hashed, OLD), line("a,b,c", OLD)]) + "\n")
+    file.write_text(
+        "\n".join([*unchanged, known_host("a", OLD), known_host(hashed, OLD), known_host("a,b,c", OLD)]) + "\n"
+    )
     file.chmod(0o640)
-    assert trusted(place(file)) == [of(OLD)] * 3
-    assert accept(place(file), [of(NEW)], "today") == file
+    assert trusted(key_files(file)) == [of(OLD)] * 3
+    assert accept(key_files(file), [of(NEW)], "today") == file
     after = file.read_text().splitlines()
-    assert [one for one in after if not one.startswith("# before")] == [*kept, line("b,c", OLD), line("a", NEW)]
-    assert line("a", OLD) in [one.partition(" of today: ")[2] for one in after if one.startswith("# before")]
-    assert trusted(place(file)) == [of(NEW)]
-    assert trusted(place(file, entry="b")) == [of(OTHER), of(OLD)]
+    assert [row for row in after if not row.startswith("# before")] == [
+        *unchanged,
+        known_host("b,c", OLD),
+        known_host("a", NEW),
+    ]
+    assert known_host("a", OLD) in [one.partition(" of today: ")[2] for one in after if one.startswith("# before")]
+    assert trusted(key_files(file)) == [of(NEW)]
+    assert trusted(key_files(file, entry="b")) == [of(OTHER), of(OLD)]
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert [path.name for path in tmp_path.iterdir()] == ["known_hosts"]
 
 
 def test_openssh_finds_what_was_written(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
-    file.write_text(line(paramiko.HostKeys.hash_host("[a]:2222"), OLD) + "\n")
-    accept(place(file, entry="[a]:2222"), [of(NEW)], "today")
+    file.write_text(known_host(paramiko.HostKeys.hash_host("[a]:2222"), OLD) + "\n")
+    accept(key_files(file, entry="[a]:2222"), [of(NEW)], "today")
     found = subprocess.run(
         ["ssh-keygen", "-F", "[a]:2222", "-f", str(file)], capture_output=True, text=True, check=True
     )
@@ -77,28 +83,28 @@ def test_openssh_finds_what_was_written(tmp_path: Path) -> None:
 
 def test_every_file_that_names_the_host_is_changed_and_links_stay_links(tmp_path: Path) -> None:
     real, link, second = tmp_path / "real", tmp_path / "link", tmp_path / "second"
-    real.write_text(line("a", OLD) + "\n")
+    real.write_text(known_host("a", OLD) + "\n")
     link.symlink_to(real)
-    second.write_text(f"{line('a', OLD)}\n{line('b')}\n")
-    accept(place(link, second), [of(NEW)], "today")
+    second.write_text(f"{known_host('a', OLD)}\n{known_host('b')}\n")
+    accept(key_files(link, second), [of(NEW)], "today")
     assert link.is_symlink()
-    assert trusted(place(link, second)) == [of(NEW)]
-    assert line("b") in second.read_text()
+    assert trusted(key_files(link, second)) == [of(NEW)]
+    assert known_host("b") in second.read_text()
 
 
 def test_a_file_that_is_not_there_is_made_for_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / ".ssh" / "known_hosts"
-    accept(place(file), [of(NEW)], "today")
+    accept(key_files(file), [of(NEW)], "today")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=3, unique=True), max_size=5), NAMES)
 def test_no_other_host_ever_loses_its_key(lines: list[list[str]], entry: str) -> None:
-    text = "".join(f"{line(','.join(names))}\n" for names in lines)
-    after = [one for one in without(text, entry, "today").splitlines() if not one.startswith("#")]
-    left = sorted(name for one in after for name in one.split()[0].split(","))
-    assert left == sorted(name for names in lines for name in names if name != entry)
+    text = "".join(f"{known_host(','.join(names))}\n" for names in lines)
+    after = [row for row in without(text, entry, "today").splitlines() if not row.startswith("#")]
+    remaining = sorted(name for row in after for name in row.split()[0].split(","))
+    assert remaining == sorted(name for names in lines for name in names if name != entry)
 
 
 # -- what a server shows
@@ -110,17 +116,17 @@ class _Server(paramiko.ServerInterface):
 
 @pytest.fixture
 def server() -> Iterator[int]:
-    """A port at which NEW is shown."""
+    """Serve the key NEW at a port."""
     listener = socket.create_server(("127.0.0.1", 0))
     transports: list[paramiko.Transport] = []
 
     def serve() -> None:
         while True:
             try:
-                line, _ = listener.accept()
+                connection, _ = listener.accept()
             except OSError:
                 return
-            transport = paramiko.Transport(line)
+            transport = paramiko.Transport(connection)
             transport.add_server_key(NEW)
             transport.start_server(event=threading.Event(), server=_Server())
             transports.append(transport)

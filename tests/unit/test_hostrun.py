@@ -1,4 +1,4 @@
-"""When a host is read anew: after what others decide by, at the end, and not for what concerns nobody else."""
+"""When a host is read again: after what others decide by, at the end, and not for what concerns no other host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rackwright.settings.model import HostSettings
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A host that counts how often it is read."""
+    """Return a host that counts how often it is read."""
     found = SimpleNamespace(name="h", state=SimpleNamespace(is_executing=True), readings=0)
 
     def read(_: Any) -> HostReading:
@@ -84,11 +84,11 @@ def test_a_host_that_takes_part_for_others_is_leased_once_and_read_anew_when_som
         return Taken("1.a", fresh=not taken[-1])
 
     monkeypatch.setattr(hostrun, "take", take)
-    monkeypatch.setattr(hostrun, "real_host", lambda own: own)
+    monkeypatch.setattr(hostrun, "real_host", lambda inner: inner)
     monkeypatch.setattr(hostrun, "was_leased", lambda _host: len(taken) == 2)
     reading_of(host)
     assert lease_for_others(host) is not None
-    assert host.readings == 2, "somebody else had written"
+    assert host.readings == 2, "another run had written"
     assert lease_for_others(host) is not None
     assert host.readings == 2
     assert lease_for_others(host) is None
@@ -104,7 +104,7 @@ def test_looking_ahead_changes_nothing(host: Any) -> None:
 
 
 def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = SimpleNamespace(name="h1")
+    real = SimpleNamespace(name="h1")
     monkeypatch.setattr(hostrun, "settings_of", lambda _: HostSettings())
     other: Any = SimpleNamespace(name="h2", state=SimpleNamespace(is_executing=True))
     monkeypatch.setattr(hostrun, "real_host", lambda host: host)
@@ -116,7 +116,7 @@ def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.Mo
         return HostReading({RECORD.name: frozenset()}), {}
 
     monkeypatch.setattr(hostrun, "read_host", read_host)
-    with ctx_host.use(own):
+    with ctx_host.use(real):
         reading_of(other)
         assert pyinfra.host.name == "h1"
     thread = threading.Thread(target=reading_of, args=(other,))

@@ -19,7 +19,7 @@ HUB = ".cache/huggingface/hub"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """The one home of the host."""
+    """Return the one home of the host."""
     folder = tmp_path / "home" / "ann"
     folder.mkdir(parents=True)
     return folder
@@ -31,7 +31,7 @@ def fill(cache: Path) -> Path:
 
 
 def found(home: Path, *patterns: str, system: str = "") -> tuple[list[str], str]:
-    """The caches that a host finds, and what it says of those that it does not use."""
+    """Return the caches that a host finds, and its output on those that it does not use."""
     environment = home.parent / "environment"
     environment.write_text(system)
     script = host_script("hub_caches", hub_caches=" ".join(patterns or (f"~/{HUB}",)), model=MODEL)
@@ -54,10 +54,10 @@ def test_no_link_leads_out_of_a_home(home: Path, tmp_path: Path, linked: str) ->
     fill(elsewhere / Path(HUB).relative_to(linked))
     (home / linked).parent.mkdir(parents=True, exist_ok=True)
     (home / linked).symlink_to(elsewhere)
-    caches, told = found(home)
+    caches, warnings = found(home)
     assert caches == []
     real = (elsewhere / Path(HUB).relative_to(linked)).resolve()
-    assert f"name {real} in models.hub_caches" in told
+    assert f"name {real} in models.hub_caches" in warnings
     assert found(home, str(real))[0] == [str(real)]
 
 
@@ -83,7 +83,7 @@ def test_a_link_within_a_home_is_followed_and_each_cache_is_named_once(home: Pat
 
 
 @pytest.mark.parametrize(
-    ("line", "cache"),
+    ("assignment", "cache"),
     [
         ("export HF_HOME={data}/ann", "ann/hub"),
         ('HF_HUB_CACHE="{data}/$USER/mine"', "ann/mine"),
@@ -93,11 +93,11 @@ def test_a_link_within_a_home_is_followed_and_each_cache_is_named_once(home: Pat
 )
 @pytest.mark.parametrize("everybodys", [True, False])
 def test_caches_that_the_environment_names_are_found(
-    home: Path, tmp_path: Path, line: str, cache: str, everybodys: bool
+    home: Path, tmp_path: Path, assignment: str, cache: str, everybodys: bool
 ) -> None:
     data = (tmp_path / "data").resolve()
     fill(data / cache)
-    text = line.format(data=data) + "\n"
+    text = assignment.format(data=data) + "\n"
     if not everybodys:
         (home / ".bashrc").write_text(text)
     assert found(home, system=text if everybodys else "")[0] == [f"{data}/{cache}"]
@@ -126,9 +126,9 @@ def test_the_download_gets_the_model_and_the_shared_blobs_alone(home: Path, tmp_
         (cache / "blobs").mkdir()
     if shared == "link":
         (cache / "blobs").symlink_to("/")
-    own = settings(models={"folder": f"{tmp_path}/models"})
+    host_settings = settings(models={"folder": f"{tmp_path}/models"})
     source = ModelSource.model_validate({"repository": "org/small", "mount": "/m"})
-    script = fetch_job(own, source, "main", _Fetcher("image@sha256:1", "pull")).script
+    script = fetch_job(host_settings, source, "main", _Fetcher("image@sha256:1", "pull")).script
     script = script.replace("/var/lib/rackwright", f"{tmp_path}/state")
     script = script.replace("homes() {", f"homes() {{ printf '%s\\n' {home}; return; ", 1)
     for name, text in (("docker", DOCKER), ("systemctl", "#!/bin/sh\n")):
@@ -137,10 +137,10 @@ def test_the_download_gets_the_model_and_the_shared_blobs_alone(home: Path, tmp_
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "JOB": str(tmp_path), "SECRETS": str(tmp_path)}
     (tmp_path / "nonce").write_text("n\n")
     subprocess.run(["sh", "-c", script], env=env, check=True, capture_output=True)
-    asked = (tmp_path / "asked").read_text().splitlines()
-    mounts = [asked[place + 1] for place, word in enumerate(asked) if word == "--mount"]
+    arguments = (tmp_path / "asked").read_text().splitlines()
+    mounts = [arguments[index + 1] for index, argument in enumerate(arguments) if argument == "--mount"]
     names = [MODEL, "blobs"] if shared == "folder" else [MODEL]
     assert mounts == [f"type=bind,src={cache}/{name},dst={cache}/{name},readonly" for name in names]
-    assert f"HUB_CACHES={cache}" in asked
-    volumes = [asked[place + 1].split(":")[0] for place, word in enumerate(asked) if word == "--volume"]
+    assert f"HUB_CACHES={cache}" in arguments
+    volumes = [arguments[index + 1].split(":")[0] for index, argument in enumerate(arguments) if argument == "--volume"]
     assert volumes == [f"{tmp_path}/models", f"{tmp_path}/state/manifests", str(tmp_path)]

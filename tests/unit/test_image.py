@@ -83,8 +83,8 @@ def test_endpoints_share_an_image() -> None:
 
 def test_a_kept_login_is_not_sent_along_and_another_is() -> None:
     key = Secret("nvapi-known")
-    (kept,) = pending(host(registry={"key": key}), "known")
-    assert kept.steps[0].secrets == {}
+    (with_login,) = pending(host(registry={"key": key}), "known")
+    assert with_login.steps[0].secrets == {}
     for change in (
         *pending(host(registry={"key": key, "keep": False}), "known"),
         *pending(host(registry={"key": key}), "known", helper="pass"),

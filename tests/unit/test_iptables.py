@@ -30,18 +30,18 @@ COMMIT
 
 
 def table(*rules: str | Rule, **chains: list[str]) -> Table:
-    """A table with these rules in INPUT, and other chains."""
+    """Return a table with these rules in INPUT, and other chains."""
     found = {name: tuple(Rule(name, text) for text in texts) for name, texts in chains.items()}
     return Table({"INPUT": tuple(r if isinstance(r, Rule) else Rule("INPUT", r) for r in rules), **found})
 
 
 def test_only_the_filter_table_is_read_and_quoted_words_stay_whole() -> None:
-    seen = parse_save(SAVED)
-    assert list(seen.chains) == ["INPUT", "DOCKER-USER"]
-    assert seen.rules("INPUT")[0].target == "ACCEPT"
-    assert seen.rules("INPUT")[0].comment == 'say "hi" -j DROP'
-    assert [rule.comment for rule in seen.ours] == ["rackwright:containers"]
-    assert seen.rules("DOCKER-USER")[1].text == "-j RETURN"
+    parsed = parse_save(SAVED)
+    assert list(parsed.chains) == ["INPUT", "DOCKER-USER"]
+    assert parsed.rules("INPUT")[0].target == "ACCEPT"
+    assert parsed.rules("INPUT")[0].comment == 'say "hi" -j DROP'
+    assert [rule.comment for rule in parsed.ours] == ["rackwright:containers"]
+    assert parsed.rules("DOCKER-USER")[1].text == "-j RETURN"
 
 
 def test_an_unused_built_in_chain_can_be_filled_and_a_missing_one_of_dockers_cannot() -> None:
@@ -109,5 +109,5 @@ def test_chains_that_jump_in_a_circle_are_not_followed_for_ever() -> None:
 
 
 def test_ours_roll_back_to_where_they_stood() -> None:
-    seen = table("-p udp -j DROP", OURS[0], "-j LOG", OURS[1])
-    assert in_place(seen) == [OURS[0].inserted(2), OURS[1].inserted(4)]
+    on_host = table("-p udp -j DROP", OURS[0], "-j LOG", OURS[1])
+    assert in_place(on_host) == [OURS[0].inserted(2), OURS[1].inserted(4)]

@@ -13,24 +13,35 @@ TEMPLATES = Path(__file__).parents[2] / "templates"
 SCRIPTS = sorted(path for folder in script_folders() for path in folder.glob("*.sh"))
 PARTS = [*SCRIPTS, TEMPLATES / "before-start.j2", TEMPLATES / "wait-ready.j2"]
 LONG = ("docker pull", 'docker run --rm --pull never --name "$container" --label "$label=fetch"')
-"""What takes hours by nature: its job notices a stall by itself."""
+"""Commands that take hours by nature: their job notices a stall."""
 CALL = re.compile(r"(?:^|[|&;({!]|\bif|\buntil|\bwhile|=\$\()\s*(docker|nvidia-smi|dockerd)\s+(?!\)|>)", re.M)
 """A command that asks the driver or dockerd, where a command may stand, without `timeout` in front of it."""
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 def test_every_call_of_docker_and_of_the_driver_has_a_limit(part: Path) -> None:
-    lines = (line for line in part.read_text().splitlines() if not line.lstrip().startswith(("#", "{#", "printf")))
+    lines = (row for row in part.read_text().splitlines() if not row.lstrip().startswith(("#", "{#", "printf")))
     code = "\n".join(lines)
     calls = [code[found.start(1) :].partition("\n")[0] for found in CALL.finditer(code)]
     assert [call for call in calls if not call.startswith(LONG)] == []
 
 
 def test_a_call_without_a_limit_would_be_found() -> None:
-    for line in ("docker ps", "x=$(docker inspect y)", "if ! docker info; then", "a && nvidia-smi -L", "(docker rm x)"):
-        assert CALL.search(line), line
-    for line in ("timeout 20 docker ps", "command -v docker", "Wants=docker.service", "x=$(timeout 3 nvidia-smi -L)"):
-        assert not CALL.search(line), line
+    for command in (
+        "docker ps",
+        "x=$(docker inspect y)",
+        "if ! docker info; then",
+        "a && nvidia-smi -L",
+        "(docker rm x)",
+    ):
+        assert CALL.search(command), command
+    for command in (
+        "timeout 20 docker ps",
+        "command -v docker",
+        "Wants=docker.service",
+        "x=$(timeout 3 nvidia-smi -L)",
+    ):
+        assert not CALL.search(command), command
 
 
 def test_no_two_scripts_have_one_name() -> None:

@@ -18,7 +18,7 @@ JOB = Job("fetch", "fetch something", "echo working\n", secrets={"token": Secret
 
 @pytest.fixture
 def started(tmp_path: Path) -> Path:
-    """A systemd-run that only says that it was called."""
+    """Replace systemd-run by a program that only reports its call."""
     tools, marker = tmp_path / "bin", tmp_path / "started"
     tools.mkdir()
     for name, script in {"systemd-run": f'echo "$*" >{marker}', "systemctl": "exit 3"}.items():

@@ -1,4 +1,4 @@
-"""A member that is to wait for its head, and has come up by itself since it was read."""
+"""A member that is to wait for its head, and has come up on its own since it was read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SYSTEMCTL = (
 )
 
 
-def asked(folder: Path, state: str, unit: str = "as asked", binding: str = "rank=1\n") -> str:
-    """The calls of systemctl by which a member of that state, unit and binding joins its group."""
+def joined(folder: Path, state: str, unit: str = "as asked", binding: str = "rank=1\n") -> str:
+    """Return the calls of systemctl by which a member of that state, unit and binding joins its group."""
     home, units = folder / "home", folder / "units"
-    for own in (home / "releases/abc", units):
-        own.mkdir(parents=True)
+    for path in (home / "releases/abc", units):
+        path.mkdir(parents=True)
     (home / "current").symlink_to("releases/abc")
     (home / "releases/abc/llm.service").write_text("as asked")
     (units / "llm.service").write_text(unit)
@@ -31,9 +31,9 @@ def asked(folder: Path, state: str, unit: str = "as asked", binding: str = "rank
 
 @pytest.mark.parametrize("state", ["active", "activating"])
 def test_one_that_waits_or_serves_as_asked_is_not_stopped(tmp_path: Path, state: str) -> None:
-    told = asked(tmp_path, state)
-    assert "stop llm.service" not in told
-    assert "enable --quiet llm.service" in told
+    calls = joined(tmp_path, state)
+    assert "stop llm.service" not in calls
+    assert "enable --quiet llm.service" in calls
     assert (tmp_path / "home/keep").read_text() == "2\n"
 
 
@@ -41,6 +41,6 @@ def test_one_that_waits_or_serves_as_asked_is_not_stopped(tmp_path: Path, state:
     ("state", "changed"), [("failed", {}), ("active", {"unit": "another"}), ("active", {"binding": "rank=0\n"})]
 )
 def test_any_other_is_started_anew(tmp_path: Path, state: str, changed: dict[str, str]) -> None:
-    told = asked(tmp_path, state, **changed)
-    assert "stop llm.service" in told
-    assert "start --no-block llm.service" in told
+    calls = joined(tmp_path, state, **changed)
+    assert "stop llm.service" in calls
+    assert "start --no-block llm.service" in calls

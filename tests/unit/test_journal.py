@@ -43,11 +43,11 @@ def test_a_line_that_was_cut_takes_no_other_with_it(tmp_path: Path) -> None:
     append(path, "begin", who="me")
     growing = Growing(path)
     path.write_text(path.read_text() + '{"kind": "ho')
-    seen = [event["kind"] for event in growing.new_events()]
+    kinds = [event["kind"] for event in growing.new_events()]
     append(path, "resumed", by="r2")
     append(path, "end", status=0, text="x")
     assert [event["kind"] for event in read_record(path)] == ["begin", "resumed", "end"]
-    assert seen + [event["kind"] for event in growing.new_events()] == ["begin", "resumed", "end"]
+    assert kinds + [event["kind"] for event in growing.new_events()] == ["begin", "resumed", "end"]
 
 
 def test_an_event_that_is_written_in_part_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,10 +79,10 @@ def test_old_records_go_with_all_that_carries_their_name(tmp_path: Path, monkeyp
         (folder / f"20260101-00000{number}-deploy.html").touch()
         (folder / f"20260101-00000{number}-deploy").mkdir()
     new = new_record(tmp_path, "rollout")
-    kept = ["20260101-000002-deploy", "20260101-000003-deploy"]
-    assert records(tmp_path) == [*(folder / f"{name}.jsonl" for name in kept), new]
+    retained = ["20260101-000002-deploy", "20260101-000003-deploy"]
+    assert records(tmp_path) == [*(folder / f"{name}.jsonl" for name in retained), new]
     assert sorted(path.name for path in folder.glob("2026010*")) == sorted(
-        f"{name}{end}" for name in kept for end in ("", ".html", ".jsonl")
+        f"{name}{end}" for name in retained for end in ("", ".html", ".jsonl")
     )
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / ".gitignore").read_text() == "*\n"
@@ -98,7 +98,7 @@ def test_a_record_that_cannot_be_written_fails_no_run(
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "kept"),
+    ("key", "value", "recorded"),
     [
         ("port", 8001, 8001),
         ("engine", {"stream_interval": 2}, {"stream_interval": 2}),
@@ -107,8 +107,8 @@ def test_a_record_that_cannot_be_written_fails_no_run(
         ("proxy", {"http": "http://me:word@proxy:3128"}, {"http": f"http://{MASK}@proxy:3128"}),
     ],
 )
-def test_a_record_keeps_no_secret_of_the_command_line(key: str, value: object, kept: object) -> None:
-    assert without_secrets(key, value) == kept
+def test_a_record_keeps_no_secret_of_the_command_line(key: str, value: object, recorded: object) -> None:
+    assert without_secrets(key, value) == recorded
 
 
 def test_nothing_is_written_outside_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +190,10 @@ def test_hosts_by_how_they_ended(category: str, hosts: list[str]) -> None:
 def test_a_run_is_told_line_by_line_text() -> None:
     row = event("row", host="h1", row="speed", mark="proved", seen="0.8 ms", figure=0.000824796875)
     failure = event("host", host="h2", state="rolled back", text="two\nlines", diff="-a")
-    told = list(lines(record_of("r", [*EVENTS, row, failure]), [*EVENTS, row, event("progress", host="h1"), failure]))
-    assert told[0] == "r: rollout inventory/b200.py, by me@here"
-    assert "00:00:00  h1  row  speed  proved  0.8 ms  figure 0.0008248" in told
-    assert told[-2] == "00:00:00  h2  host  rolled back  two | lines"
-    assert not [line for line in told if "progress" in line]
+    printed = list(
+        lines(record_of("r", [*EVENTS, row, failure]), [*EVENTS, row, event("progress", host="h1"), failure])
+    )
+    assert printed[0] == "r: rollout inventory/b200.py, by me@here"
+    assert "00:00:00  h1  row  speed  proved  0.8 ms  figure 0.0008248" in printed
+    assert printed[-2] == "00:00:00  h2  host  rolled back  two | lines"
+    assert not [text for text in printed if "progress" in text]

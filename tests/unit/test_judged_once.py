@@ -32,7 +32,7 @@ DATA: Mapping[str, Mapping[str, Any]] = {
 
 
 def site(folder: Path, text: str, **modules: str) -> Path:
-    """A site's deploy file, and its own modules beside it."""
+    """Make a site's deploy file, and its own modules beside it."""
     for name, source in modules.items():
         (folder / f"{name}.py").write_text(source)
     (folder / "deploy.py").write_text(text)
@@ -40,7 +40,7 @@ def site(folder: Path, text: str, **modules: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("line", "keys"),
+    ("code", "keys"),
     [
         ("docker()", frozenset()),
         ("if host.data.get('edge'): firewall()", frozenset({"edge"})),
@@ -48,12 +48,12 @@ def site(folder: Path, text: str, **modules: str) -> Path:
         ("if host.data.get('edge', host.data.rack): firewall()", frozenset({"edge", "rack"})),
     ],
 )
-def test_a_deploy_file_says_by_which_data_it_decides(tmp_path: Path, line: str, keys: frozenset[str]) -> None:
-    assert reads_of(site(tmp_path, HOST + line)) == keys
+def test_a_deploy_file_says_by_which_data_it_decides(tmp_path: Path, code: str, keys: frozenset[str]) -> None:
+    assert reads_of(site(tmp_path, HOST + code)) == keys
 
 
 @pytest.mark.parametrize(
-    "line",
+    "code",
     [
         "if host.name == 'h1': firewall()",
         "if 'b200' in host.groups: firewall()",
@@ -78,17 +78,17 @@ def test_a_deploy_file_says_by_which_data_it_decides(tmp_path: Path, line: str, 
         "count = 0\ndef first():\n    global count\n    count += 1",
     ],
 )
-def test_what_else_it_may_decide_by_is_asked_for_each_host(tmp_path: Path, line: str) -> None:
-    assert reads_of(site(tmp_path, f"{HOST}{line}\n")) is None
+def test_what_else_it_may_decide_by_is_asked_for_each_host(tmp_path: Path, code: str) -> None:
+    assert reads_of(site(tmp_path, f"{HOST}{code}\n")) is None
 
 
 def test_modules_of_the_site_are_read_too_and_its_operations_are_not(tmp_path: Path) -> None:
-    own = "from pyinfra import host\nfrom pyinfra.api import operation\n"
+    code = "from pyinfra import host\nfrom pyinfra.api import operation\n"
     deploy = site(
         tmp_path,
         "from shared import edge\nimport far\nedge()\n",
-        shared=own + "def edge():\n    return host.data.edge\n",
-        far=own + "@operation()\ndef ours():\n    yield host.name\n",
+        shared=code + "def edge():\n    return host.data.edge\n",
+        far=code + "@operation()\ndef ours():\n    yield host.name\n",
     )
     assert reads_of(deploy) == frozenset({"edge"})
     site(tmp_path, "from shared import edge\n", shared="from pyinfra import host\nname = host.name\n")
@@ -117,7 +117,7 @@ def test_it_is_run_once_for_hosts_that_are_alike_to_it(tmp_path: Path, monkeypat
 def test_a_file_that_asks_for_the_name_is_run_for_each_host(tmp_path: Path) -> None:
     deploy = site(tmp_path, HOST + "docker()\nif host.name == 'h2': firewall()\n")
     found = declare(deploy, list(DATA.items()))
-    assert [name for name, own in found.items() if "firewall" in own] == ["h2"]
+    assert [name for name, keys in found.items() if "firewall" in keys] == ["h2"]
     assert list(found) == list(DATA)
 
 
@@ -129,15 +129,15 @@ def test_a_mistake_still_names_its_host(tmp_path: Path) -> None:
 
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Endpoints that are judged from now on."""
-    seen: list[str] = []
+    checked: list[str] = []
     real = fit.check_endpoint
 
     def check(name: str, *more: Any) -> Any:
-        seen.append(name)
+        checked.append(name)
         return real(name, *more)
 
     monkeypatch.setattr(fit, "check_endpoint", check)
-    return seen
+    return checked
 
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
@@ -145,38 +145,38 @@ VALUES: Mapping[str, Any] = {"model": MODEL, "engine": {}}
 
 
 def test_equal_settings_have_one_verdict_and_other_ones_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    known, seen = Known(), judged(monkeypatch)
+    verdicts, checked = Known(), judged(monkeypatch)
     one, two, other = (
-        validate(name, {**VALUES, "hardware": {"rack": rack}}, {}, known)[0]
+        validate(name, {**VALUES, "hardware": {"rack": rack}}, {}, verdicts)[0]
         for name, rack in (("h1", "r1"), ("h2", "r1"), ("h3", "r2"))
     )
     assert one is two is not other
-    for own in (one, two, other):
-        assert own is not None
-        fit.check_host(own)
-    assert len(seen) == 2
+    for host_settings in (one, two, other):
+        assert host_settings is not None
+        fit.check_host(host_settings)
+    assert len(checked) == 2
 
 
 def test_members_of_a_group_share_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = settings()
-    found, seen = fit.check_host(own), judged(monkeypatch)
-    assert own.in_group(None) is own
-    member = own.in_group(Group("llm", (), 0, None))
-    assert member is not own
+    host_settings = settings()
+    found, checked = fit.check_host(host_settings), judged(monkeypatch)
+    assert host_settings.in_group(None) is host_settings
+    member = host_settings.in_group(Group("llm", (), 0, None))
+    assert member is not host_settings
     assert fit.check_host(member) == found
-    assert not seen
-    fit.check_host(own.model_copy(update={"port": 9000}))
-    assert seen
+    assert not checked
+    fit.check_host(host_settings.model_copy(update={"port": 9000}))
+    assert checked
 
 
 def test_what_is_a_hosts_own_is_still_looked_at_where_the_settings_are_known() -> None:
-    known = Known()
-    assert validate("h1", VALUES, {}, known)[1] == []
-    _, problems = validate("h2", {**VALUES, "ssh_port": "no port", "no_key_of_ours": 1}, {}, known)
+    verdicts = Known()
+    assert validate("h1", VALUES, {}, verdicts)[1] == []
+    _, problems = validate("h2", {**VALUES, "ssh_port": "no port", "no_key_of_ours": 1}, {}, verdicts)
     assert {problem.path for problem in problems} == {("ssh_port",), ("no_key_of_ours",)}
     jinja = {**VALUES, "environment": {"A": "{{ b }}"}}
-    assert validate("h3", {**jinja, "own_keys": ["environment"]}, {}, known)[1] == []
-    assert [problem.code for problem in validate("h4", jinja, {}, known)[1]] == ["RW0215"]
+    assert validate("h3", {**jinja, "own_keys": ["environment"]}, {}, verdicts)[1] == []
+    assert [problem.code for problem in validate("h4", jinja, {}, verdicts)[1]] == ["RW0215"]
 
 
 def test_a_fleets_hosts_share_what_their_groups_files_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,29 +34,29 @@ class Boot:
 
     folder: Path
 
-    def look(self, **said: str) -> tuple[int, str, list[str]]:
+    def look(self, **answers: str) -> tuple[int, str, list[str]]:
         """Exit status, output, and what was done, by what the host's programs say."""
         calls = self.folder / "calls"
         calls.unlink(missing_ok=True)
-        known = {
+        defaults = {
             "FAILED": "rackwright-llm.service",
             "JOURNAL": BIND,
             "RUNS": "",
             "RESTARTS": "0",
             "LACKS": "",
             "WAITS": "",
-            **said,
+            **answers,
         }
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         text = watch_files()[KEPT_PORT].replace(f"{STATE}/", f"{self.folder}/").replace(FREED, str(self.freed))
         text = text.replace(MENDED, str(self.mended))
         text = text.replace("\nfreed=", f"\ndocker_lacks() {{ printf '%b' \"$LACKS\"; }}\n{WAITS}\nfreed=", 1)
-        environment = {"PATH": path, "CALLS": str(calls), **known}
+        environment = {"PATH": path, "CALLS": str(calls), **defaults}
         run = subprocess.run(["/bin/sh"], input=text, env=environment, capture_output=True, text=True, check=False)
         assert run.stderr == ""
         changing = ("systemctl restart", "systemctl reset-failed", "systemctl start")
         noted = calls.read_text().splitlines() if calls.exists() else []
-        return run.returncode, run.stdout, [line for line in noted if line.startswith(changing)]
+        return run.returncode, run.stdout, [row for row in noted if row.startswith(changing)]
 
     @property
     def freed(self) -> Path:
@@ -96,9 +96,9 @@ NETWORK = "docker: Error response from daemon: endpoint with name rackwright-llm
 @pytest.mark.parametrize("journal", [BIND, NETWORK])
 def test_dockerd_is_restarted_and_the_endpoint_started_once_a_boot(boot: Boot, journal: str) -> None:
     boot.endpoint("llm")
-    status, told, done = boot.look(JOURNAL=journal)
+    status, output, done = boot.look(JOURNAL=journal)
     assert status == 1
-    assert told.endswith(f"{texts.WATCH_RESTARTED.format(units=' rackwright-llm.service')}\n")
+    assert output.endswith(f"{texts.WATCH_RESTARTED.format(units=' rackwright-llm.service')}\n")
     assert done == [
         "systemctl restart docker",
         "systemctl reset-failed rackwright-llm.service",
@@ -108,7 +108,7 @@ def test_dockerd_is_restarted_and_the_endpoint_started_once_a_boot(boot: Boot, j
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answers",
     [
         {"FAILED": ""},
         {"JOURNAL": "torch.OutOfMemoryError: CUDA out of memory"},
@@ -117,9 +117,9 @@ def test_dockerd_is_restarted_and_the_endpoint_started_once_a_boot(boot: Boot, j
     ],
     ids=["it has not failed", "it died of something else", "dockerd runs a container", "dockerd does not answer"],
 )
-def test_nothing_is_done_otherwise(boot: Boot, said: dict[str, str]) -> None:
+def test_nothing_is_done_otherwise(boot: Boot, answers: dict[str, str]) -> None:
     boot.endpoint("llm")
-    assert boot.look(**said) == (0, "", [])
+    assert boot.look(**answers) == (0, "", [])
     assert not boot.freed.exists(), "the next look may find it"
 
 
@@ -131,9 +131,9 @@ def test_what_has_not_proven_itself_is_never_started(boot: Boot, current: str, p
 
 def test_a_dockerd_that_does_not_come_back_is_said(boot: Boot) -> None:
     boot.endpoint("llm")
-    status, told, done = boot.look(RESTARTS="1")
+    status, output, done = boot.look(RESTARTS="1")
     assert (status, done) == (2, ["systemctl restart docker"])
-    assert "could not be restarted" in told
+    assert "could not be restarted" in output
 
 
 NO_CHAIN = (
@@ -145,16 +145,16 @@ FLUSHED = {"JOURNAL": NO_CHAIN, "LACKS": "nat DOCKER\\n"}
 
 def test_chains_that_were_flushed_are_made_again_once_an_hour_and_the_text_says_so(boot: Boot) -> None:
     boot.endpoint("llm")
-    status, told, done = boot.look(**FLUSHED)
+    status, output, done = boot.look(**FLUSHED)
     assert (status, done[0], len(done)) == (1, "systemctl restart docker", 3)
-    assert told.startswith("Docker's chains were gone (nat DOCKER ): it ran nothing and was restarted")
+    assert output.startswith("Docker's chains were gone (nat DOCKER ): it ran nothing and was restarted")
     assert boot.look(**FLUSHED) == (0, "", []), "another tool would be fought"
     os.utime(boot.mended, (0, 0))
     assert boot.look(**FLUSHED)[0] == 1
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answers",
     [
         {"LACKS": ""},
         {"RUNS": "0123456789ab\n"},
@@ -163,7 +163,7 @@ def test_chains_that_were_flushed_are_made_again_once_an_hour_and_the_text_says_
     ],
     ids=["they are there", "dockerd runs a container", "it has not failed", "it died of something else"],
 )
-def test_dockerd_is_not_restarted_for_its_chains_otherwise(boot: Boot, said: dict[str, str]) -> None:
+def test_dockerd_is_not_restarted_for_its_chains_otherwise(boot: Boot, answers: dict[str, str]) -> None:
     boot.endpoint("llm")
-    assert boot.look(**{**FLUSHED, **said}) == (0, "", [])
+    assert boot.look(**{**FLUSHED, **answers}) == (0, "", [])
     assert not boot.mended.exists()

@@ -70,7 +70,7 @@ def test_no_line_loses_another_one(tmp_path: Path, bad: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    "entry",
     [
         f"gpu01 {KEY}",
         f"gpu01 {KEY} a comment # more",
@@ -84,9 +84,9 @@ def test_no_line_loses_another_one(tmp_path: Path, bad: str) -> None:
         f"{paramiko.HostKeys.hash_host('gpu01')} {KEY}",
     ],
 )
-def test_every_form_of_a_name_is_known_as_ssh_keygen_finds_it(tmp_path: Path, line: str) -> None:
+def test_every_form_of_a_name_is_known_as_ssh_keygen_finds_it(tmp_path: Path, entry: str) -> None:
     file = tmp_path / "known_hosts"
-    file.write_bytes(f"# first\n{line}\n".encode())
+    file.write_bytes(f"# first\n{entry}\n".encode())
     assert verdict(file) is KeyVerdict.KNOWN
     found = subprocess.run(["ssh-keygen", "-F", "gpu01", "-f", str(file)], capture_output=True, text=True, check=False)
     assert BASE64 in found.stdout
@@ -115,11 +115,11 @@ def test_a_revoked_key_is_refused_wherever_it_stands(tmp_path: Path, order: int,
     first, second = tmp_path / "a", tmp_path / "b"
     first.write_text(f"gpu01 {KEY}\n")
     second.write_text(f"@revoked {revoked} {KEY}\n")
-    place = HostKeyPlace("gpu01", 22, "gpu01", (str(first),), (str(second),))
-    assert place.names.judge(OWN.get_name(), BASE64) == (KeyVerdict.REVOKED, f"{second}:1")
+    key_files = HostKeyPlace("gpu01", 22, "gpu01", (str(first),), (str(second),))
+    assert key_files.names.judge(OWN.get_name(), BASE64) == (KeyVerdict.REVOKED, f"{second}:1")
     for accepts_new in (True, False):
         with pytest.raises(paramiko.SSHException, match=f"is revoked by {second}:1"):
-            Trust(place, accepts_new).missing_host_key(None, "gpu01", OWN)
+            Trust(key_files, accepts_new).missing_host_key(None, "gpu01", OWN)
     assert first.read_text() == f"gpu01 {KEY}\n"
 
 
@@ -134,13 +134,13 @@ def test_an_authority_alone_is_told_with_its_line(tmp_path: Path) -> None:
     data = {"gpu01.example.com": {"ssh_strict_host_key_checking": "yes", "ssh_known_hosts_file": str(file)}}
     assert is_unknown("gpu01.example.com", data["gpu01.example.com"])
     assert f"{file}:2 names a certificate " in advice(data)
-    place = HostKeyPlace("gpu01.example.com", 22, "gpu01.example.com", (str(file),))
+    key_files = HostKeyPlace("gpu01.example.com", 22, "gpu01.example.com", (str(file),))
     with pytest.raises(paramiko.SSHException, match=rf"No host key .*; {file}:2 names"):
-        Trust(place, False).missing_host_key(None, "gpu01.example.com", OTHER)
+        Trust(key_files, False).missing_host_key(None, "gpu01.example.com", OTHER)
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("entry", "why"),
     [
         ("gpu01 ssh-ed25519 AA!A", "its key is broken"),
         (f"gpu01 ssh-rsa {BASE64}", "its key is not of kind ssh-rsa"),
@@ -148,9 +148,9 @@ def test_an_authority_alone_is_told_with_its_line(tmp_path: Path) -> None:
         ("gpu01 ssh-rsa", "it has no key"),
     ],
 )
-def test_a_line_of_no_use_is_named_where_it_matters(tmp_path: Path, line: str, why: str) -> None:
+def test_a_line_of_no_use_is_named_where_it_matters(tmp_path: Path, entry: str, why: str) -> None:
     file = tmp_path / "known_hosts"
-    file.write_text(f"gpu02 {KEY}\n{line}\n")
+    file.write_text(f"gpu02 {KEY}\n{entry}\n")
     data = {"gpu01": {"ssh_strict_host_key_checking": "yes", "ssh_known_hosts_file": str(file)}}
     assert is_unknown("gpu01", data["gpu01"])
     assert f"{file}:2 is of no use: {why}" in advice(data)
@@ -160,7 +160,7 @@ def test_files_that_cannot_be_read_are_named_text(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     files = [*(str(tmp_path / name) for name in ("folder", "pipe", "missing")), "/dev/null"]
-    assert [line for file in files for line in lines_of(file).about("gpu01")] == []
+    assert [row for file in files for row in lines_of(file).about("gpu01")] == []
     assert HostNames("gpu01", "", tuple(files)).remarks() == [
         f"{tmp_path}/folder is not a file",
         f"{tmp_path}/pipe is not a file",
@@ -177,17 +177,17 @@ def test_another_connector_has_no_host_key() -> None:
 
 def test_a_new_key_is_appended_after_a_line_without_an_end(tmp_path: Path) -> None:
     file = tmp_path / "ssh" / "known_hosts"
-    place = HostKeyPlace("gpu01", 2222, "[gpu01]:2222", (str(file),))
-    Trust(place, True).missing_host_key(None, "x", OWN)
+    key_files = HostKeyPlace("gpu01", 2222, "[gpu01]:2222", (str(file),))
+    Trust(key_files, True).missing_host_key(None, "x", OWN)
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     file.write_text(f"gpu02 {WRONG}")
-    Trust(place, True, is_hashed=True).missing_host_key(None, "x", OWN)
+    Trust(key_files, True, is_hashed=True).missing_host_key(None, "x", OWN)
     first, second = file.read_text().splitlines()
     assert first == f"gpu02 {WRONG}"
     assert second.startswith("|1|")
     assert verdict(file, "[gpu01]:2222") is KeyVerdict.KNOWN
     with pytest.raises(paramiko.BadHostKeyException):
-        Trust(place, True).missing_host_key(None, "x", OTHER)
+        Trust(key_files, True).missing_host_key(None, "x", OTHER)
 
 
 def test_a_known_kind_is_asked_for_first(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_known_kind_is_asked_for_first(tmp_path: Path) -> None:
     trust = Trust(HostKeyPlace("gpu01", 22, "gpu01", (str(tmp_path / "known_hosts"),)), False)
     types = ("ssh-ed25519", "rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
     assert _ordered(types, trust.target.names.kinds)[:2] == ("rsa-sha2-512", "rsa-sha2-256")
-    line = SimpleNamespace(settimeout=lambda _: None, close=lambda: None)
-    made.append(trust.transport(line))
+    sock = SimpleNamespace(settimeout=lambda _: None, close=lambda: None)
+    made.append(trust.transport(sock))
     assert isinstance(made[0], BoundedTransport)
     assert made[0].get_security_options().key_types[0] == "rsa-sha2-512"

@@ -25,11 +25,11 @@ def lines(script: str, *words: str, **more: str) -> list[str]:
     done = subprocess.run(
         [*(words or ("sh",)), "-c", script], capture_output=True, text=True, check=False, env={**os.environ, **more}
     )
-    return [line for line in done.stdout.split("\n") if line]
+    return [row for row in done.stdout.split("\n") if row]
 
 
 def program(folder: Path, name: str, text: str) -> None:
-    """A program that prints a text as it stands."""
+    """Make a program that prints a text as is."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/sh\nprintf %s '{text}'\n")
     (folder / name).chmod(0o755)
@@ -47,14 +47,14 @@ def test_the_first_listener_stands_on_a_line_of_its_own_behind_dockerds_command_
             port = server.getsockname()[1]
             words = {"paths": str(tmp_path), "endpoints": "", "state": str(tmp_path), "urls": "", "proxies": ""}
             script = f"reading_daemon={dockerd.pid}\n{HAVE}" + host_script("holders")
-            told = lines(script + host_script("preflight_read", ports=str(port), **words), *shell_words(shell))
+            printed = lines(script + host_script("preflight_read", ports=str(port), **words), *shell_words(shell))
     finally:
         dockerd.kill()
         dockerd.wait()
-    assert "dockerd=sleep 60 " in told
-    (line,) = [one for one in told if one.startswith("port ")]
-    assert line.split(" ")[1:3] == [str(port), str(os.getpid())]
-    assert line.endswith(" 127.0.0.1")
+    assert "dockerd=sleep 60 " in printed
+    (row,) = [one for one in printed if one.startswith("port ")]
+    assert row.split(" ")[1:3] == [str(port), str(os.getpid())]
+    assert row.endswith(" 127.0.0.1")
 
 
 def shell_words(shell: str) -> tuple[str, ...]:
@@ -67,18 +67,18 @@ def test_a_gpu_that_is_listed_last_does_not_swallow_the_processes(tmp_path: Path
     (tmp_path / "bin" / "nvidia-smi").write_text(
         f"#!/bin/sh\ncase $1 in -q) printf %s '{xml}' ;; *) printf %s 'GPU-1, 0, 10.0' ;; esac\n"
     )
-    told = lines(HAVE + QUOTE + host_script("gpus_read", known=""), PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    assert "gpu GPU-1, 0, 10.0" in told
-    assert any(line.startswith("process 1 ") for line in told)
+    printed = lines(HAVE + QUOTE + host_script("gpus_read", known=""), PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert "gpu GPU-1, 0, 10.0" in printed
+    assert any(row.startswith("process 1 ") for row in printed)
 
 
 def test_what_imex_says_last_does_not_swallow_its_channels(tmp_path: Path) -> None:
     program(tmp_path / "bin", "nvidia-imex-ctl", "Nodes:\n Domain State: UP")
     program(tmp_path / "bin", "dpkg-query", "ii  580.1-1")
     words = {"own": "127.0.0.1", "others": "", "port": "1", "transport": "nvlink", "launch": ""}
-    told = lines(HAVE + host_script("members_read", **words), PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    assert "imex.state=UP" in told
-    assert "imex.version=580.1" in told
+    printed = lines(HAVE + host_script("members_read", **words), PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert "imex.state=UP" in printed
+    assert "imex.version=580.1" in printed
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -102,7 +102,7 @@ def test_files_without_a_last_line_break_are_read_whole_by_status(shell: str, tm
             "status_read", endpoints="llm 1F40 http://127.0.0.1:1", drained=str(tmp_path / "drained"), **places, **words
         )
     )
-    told = lines(script, *shell_words(shell))
+    printed = lines(script, *shell_words(shell))
     assert {
         "pin vllm sha256:1",
         "lease expires=2",
@@ -110,23 +110,23 @@ def test_files_without_a_last_line_break_are_read_whole_by_status(shell: str, tm
         "last_outcome lost",
         "endpoint llm",
         "end",
-    } <= set(told)
+    } <= set(printed)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_first_lines_take_one_that_lacks_its_end(shell: str, tmp_path: Path) -> None:
     (tmp_path / "pin").write_text("vllm sha256:1")
     shared = host_script("shared_read", reading_asked="docker.service", reading_home=str(tmp_path))
-    told = lines(f"{shared}\nfirst_lines 2 'pin ' {tmp_path / 'pin'}; echo next", *shell_words(shell))
-    assert told == ["pin vllm sha256:1", "next"]
+    printed = lines(f"{shared}\nfirst_lines 2 'pin ' {tmp_path / 'pin'}; echo next", *shell_words(shell))
+    assert printed == ["pin vllm sha256:1", "next"]
 
 
 def test_a_hook_that_ends_in_the_midst_of_a_line_does_not_spoil_the_reason_text(tmp_path: Path) -> None:
-    own = EndpointSettings(ready_hook=("sh", "-c", "printf 'no pool'; exit 3"))
+    endpoint = EndpointSettings(ready_hook=("sh", "-c", "printf 'no pool'; exit 3"))
     log = tmp_path / "log"
     with log.open("w") as out:
         env = {**os.environ, "JOB": str(tmp_path)}
-        subprocess.run(["sh", "-c", ready_script("llm", own, "a" * 12)], stdout=out, check=False, env=env)
+        subprocess.run(["sh", "-c", ready_script("llm", endpoint, "a" * 12)], stdout=out, check=False, env=env)
     assert log.read_text().splitlines()[1:] == ["no pool", "the ready_hook ended with status 3"]
 
 
@@ -156,8 +156,8 @@ def test_a_repair_that_was_noted_last_is_read(tmp_path: Path) -> None:
             repairs=str(tmp_path / "repairs"),
         )
     )
-    (line,) = [line for line in lines(script) if line.startswith("repair ")]
-    assert base64.b64decode(line.split(" ")[2]) == b"rules gone"
+    (row,) = [row for row in lines(script) if row.startswith("repair ")]
+    assert base64.b64decode(row.split(" ")[2]) == b"rules gone"
 
 
 @pytest.mark.parametrize(

@@ -49,22 +49,22 @@ expires=1120
 """
 
 
-def seen(uptime: int, text: str = FILE) -> SeenLease:
+def read_at(uptime: int, text: str = FILE) -> SeenLease:
     return parse_seen(["fence=7", f"lease={base64.b64encode(text.encode()).decode()}", f"uptime={uptime}", ""])
 
 
 def test_the_text_of_a_lease_has_its_owner_and_its_times() -> None:
-    read = seen(1090)
+    read = read_at(1090)
     assert read.live is not None
     assert (read.last_number, read.live.number, read.live.id) == (7, 7, "7.3fa9c1d2")
     assert (read.age, read.remaining) == (90, 30)
-    told = whose(read, datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC))
-    assert told == "alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago"
+    text = whose(read, datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC))
+    assert text == "alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago"
 
 
 @pytest.mark.parametrize("uptime", [1120, 5000, 999])
 def test_a_lease_ends_by_the_hosts_own_clock_and_after_its_restart(uptime: int) -> None:
-    read = seen(uptime)
+    read = read_at(uptime)
     assert read.lease is not None
     assert read.live is None
     assert read.remaining == 0
@@ -76,9 +76,9 @@ def test_a_host_without_a_lease() -> None:
     assert whose(read, datetime.now(UTC)) == "no run"
 
 
-@pytest.mark.parametrize("line", ["lease=", "lease=%%%", "lease=AA=A"])
-def test_a_lease_that_cannot_be_decoded_locks_nobody_out(line: str) -> None:
-    assert parse_seen(["fence=3", line, "uptime=9"]) == SeenLease(3, 9, None)
+@pytest.mark.parametrize("content", ["lease=", "lease=%%%", "lease=AA=A"])
+def test_a_lease_that_cannot_be_decoded_locks_nobody_out(content: str) -> None:
+    assert parse_seen(["fence=3", content, "uptime=9"]) == SeenLease(3, 9, None)
 
 
 @given(st.text())
@@ -113,17 +113,17 @@ class Ground:
     def background(self, script: str) -> subprocess.Popen[str]:
         return subprocess.Popen(["sh", "-c", self.here(script)], stdout=subprocess.PIPE, text=True)
 
-    def acquire(self, holder: LeaseHolder = ALICE, seen: int = 0, **words: Any) -> Taken | SeenLease:
-        done = self.run(acquire_script(seen, holder, **words))
+    def acquire(self, holder: LeaseHolder = ALICE, last_number: int = 0, **words: Any) -> Taken | SeenLease:
+        done = self.run(acquire_script(last_number, holder, **words))
         assert done.returncode == 0, done.stderr
         return parse_acquired(done.stdout.splitlines())
 
-    def take(self, holder: LeaseHolder = ALICE, seen: int = 0, **words: Any) -> Taken:
-        taken = self.acquire(holder, seen, **words)
+    def take(self, holder: LeaseHolder = ALICE, last_number: int = 0, **words: Any) -> Taken:
+        taken = self.acquire(holder, last_number, **words)
         assert isinstance(taken, Taken), taken
         return taken
 
-    def seen(self) -> SeenLease:
+    def reading(self) -> SeenLease:
         return parse_seen(self.run(read_script()).stdout.splitlines())
 
     def release(self, lease_id: str, patience: int = 1) -> None:
@@ -142,44 +142,44 @@ def ground(tmp_path: Path) -> Ground:
 
 
 def test_a_lease_is_taken_read_renewed_and_given_back(ground: Ground) -> None:
-    assert ground.seen().lease is None
+    assert ground.reading().lease is None
     taken = ground.take()
     assert taken == Taken(f"1.{run_word()}", fresh=True)
-    live = ground.seen().live
+    live = ground.reading().live
     assert live is not None
-    assert (live.id, live.holder, ground.seen().last_number) == (taken.id, ALICE, 1)
+    assert (live.id, live.holder, ground.reading().last_number) == (taken.id, ALICE, 1)
     assert (ground.folder / "run/lease").stat().st_mode & 0o777 == 0o600
     ground.age(100)
-    assert ground.seen().remaining <= 20
+    assert ground.reading().remaining <= 20
     assert ground.run(lease_checked("echo done", taken.id)).stdout == "done\n"
-    assert ground.seen().remaining > TTL - 10
-    assert ground.seen().age >= 100
+    assert ground.reading().remaining > TTL - 10
+    assert ground.reading().age >= 100
     ground.release("1.00000000")
-    assert ground.seen().live is not None
+    assert ground.reading().live is not None
     ground.release(taken.id)
-    assert ground.seen() == SeenLease(1, ground.seen().uptime, None)
+    assert ground.reading() == SeenLease(1, ground.reading().uptime, None)
 
 
 def test_a_live_lease_holds_off_everybody_else(ground: Ground) -> None:
     ground.take()
-    held = ground.acquire(BOB, seen=1)
+    held = ground.acquire(BOB, last_number=1)
     assert isinstance(held, SeenLease)
     assert held.live is not None
     assert held.live.holder == ALICE
-    assert ground.seen().last_number == 1
+    assert ground.reading().last_number == 1
 
 
 def test_one_that_has_ended_is_taken_and_its_holder_is_fenced_off_text(ground: Ground) -> None:
     old = ground.take()
     ground.age(TTL + 1)
-    new = ground.take(BOB, seen=1)
+    new = ground.take(BOB, last_number=1)
     assert new.id.startswith("2.")
     assert not new.fresh, "a lease that was not given back may have had a command at work"
     refused = ground.run(lease_checked("echo must not be printed", old.id))
     assert (refused.returncode, refused.stdout) == (76, "")
     assert was_refused(refused.stderr.splitlines())
-    told = why_lost(refused.stderr.splitlines(), datetime.now(UTC))
-    assert "taken over by bob o'neil@ctl-2 (rackwright unlock)" in told or "taken away by bob o'neil@ctl-2" in told
+    text = why_lost(refused.stderr.splitlines(), datetime.now(UTC))
+    assert "taken over by bob o'neil@ctl-2 (rackwright unlock)" in text or "taken away by bob o'neil@ctl-2" in text
     assert ground.run(lease_checked("echo done", new.id)).stdout == "done\n"
 
 
@@ -187,7 +187,7 @@ def test_a_lease_that_ran_out_unnoticed_is_still_ours(ground: Ground) -> None:
     taken = ground.take()
     ground.age(TTL + 1)
     assert ground.run(lease_checked("echo done", taken.id)).stdout == "done\n"
-    assert ground.seen().live is not None
+    assert ground.reading().live is not None
 
 
 def test_a_burst_of_commands_writes_the_lease_once(ground: Ground) -> None:
@@ -200,7 +200,7 @@ def test_a_burst_of_commands_writes_the_lease_once(ground: Ground) -> None:
     ground.age(20)
     assert ground.run(lease_checked("echo done", taken.id)).stdout == "done\n"
     assert file.stat().st_ino != first
-    live = ground.seen().live
+    live = ground.reading().live
     assert live is not None
     assert (live.id, live.holder) == (taken.id, ALICE)
     assert file.stat().st_mode & 0o777 == 0o600
@@ -208,19 +208,19 @@ def test_a_burst_of_commands_writes_the_lease_once(ground: Ground) -> None:
 
 def test_unlocking_fences_off_a_holder_that_lives_text(ground: Ground) -> None:
     taken = ground.take()
-    ground.take(BOB, seen=1, displace=taken.id, ttl=0)
-    assert ground.seen().live is None
+    ground.take(BOB, last_number=1, displace=taken.id, ttl=0)
+    assert ground.reading().live is None
     refused = ground.run(lease_checked("echo must not be printed", taken.id, writes=False))
     assert (refused.returncode, refused.stdout) == (76, "")
-    told = why_lost(refused.stderr.splitlines(), datetime.now(UTC))
-    assert "was taken away by bob o'neil@ctl-2 (rackwright unlock)" in told
-    assert ground.take(seen=2).id.startswith("3.")
+    text = why_lost(refused.stderr.splitlines(), datetime.now(UTC))
+    assert "was taken away by bob o'neil@ctl-2 (rackwright unlock)" in text
+    assert ground.take(last_number=2).id.startswith("3.")
 
 
 def test_what_somebody_wrote_since_the_reading_is_told(ground: Ground) -> None:
-    seen = ground.seen().last_number
+    last_number = ground.reading().last_number
     ground.release(ground.take().id)
-    assert not ground.take(BOB, seen=seen).fresh
+    assert not ground.take(BOB, last_number=last_number).fresh
 
 
 def test_the_next_writer_waits_for_a_command_of_the_one_before(ground: Ground) -> None:
@@ -229,8 +229,8 @@ def test_the_next_writer_waits_for_a_command_of_the_one_before(ground: Ground) -
     assert slow.stdout is not None
     assert slow.stdout.readline() == "begun\n"
     ground.release(taken.id, patience=0)
-    assert ground.seen().live is not None, "a lease is not given back under a command of its own"
-    new = ground.take(BOB, seen=1, displace=taken.id)
+    assert ground.reading().live is not None, "a lease is not given back under a command of its own"
+    new = ground.take(BOB, last_number=1, displace=taken.id)
     assert (ground.folder / "written").exists()
     assert not new.fresh
     slow.communicate()
@@ -258,7 +258,7 @@ def test_a_broken_fence_or_lease_locks_nobody_out(ground: Ground) -> None:
     ground.take()
     (ground.folder / "run/lease").write_text("\0nonsense\nexpires=soon\n")
     (ground.folder / "state/fence").write_text("many\n")
-    assert ground.seen().live is None
+    assert ground.reading().live is None
     assert ground.take(BOB).id == f"1.{run_word()}"
 
 
@@ -266,22 +266,22 @@ def test_a_broken_fence_or_lease_locks_nobody_out(ground: Ground) -> None:
 
 
 def test_this_process_lives_and_one_that_has_ended_is_gone() -> None:
-    own = this_holder()
-    assert not is_gone(own)
+    holder = this_holder()
+    assert not is_gone(holder)
     child = subprocess.Popen(["sleep", "60"])
-    other = replace(own, pid=child.pid, started=started(child.pid) or 0)
+    other = replace(holder, pid=child.pid, started=started(child.pid) or 0)
     assert not is_gone(other)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert is_gone(other), "a process of which only the remains are left has ended"
     child.wait()
     assert is_gone(other)
-    assert is_gone(replace(own, started=own.started - 1)), "another process has that number now"
+    assert is_gone(replace(holder, started=holder.started - 1)), "another process has that number now"
 
 
-@pytest.mark.parametrize("place", ["", "another machine boot pid:[1]"])
-def test_a_process_elsewhere_is_never_taken_for_dead(place: str) -> None:
-    assert not is_gone(replace(this_holder(), place=place, pid=2**22 + 1))
+@pytest.mark.parametrize("home", ["", "another machine boot pid:[1]"])
+def test_a_process_elsewhere_is_never_taken_for_dead(home: str) -> None:
+    assert not is_gone(replace(this_holder(), place=home, pid=2**22 + 1))
 
 
 def test_the_purpose_is_the_run_or_the_deploy_and_never_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,11 +301,11 @@ def test_the_text_of_leased_and_unread_hosts_and_no_others() -> None:
         "pid=4711", "pid=4194305"
     )
     looks: dict[str, SeenLease | str] = {
-        "a": seen(1090),
-        "b": seen(5000),
+        "a": read_at(1090),
+        "b": read_at(5000),
         "c": SeenLease(),
         "d": "cannot be reached",
-        "e": seen(1090, ours),
+        "e": read_at(1090, ours),
     }
     assert lease_lines(looks, now) == [
         "a: alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago; ends in 30 s unless it is renewed",

@@ -51,8 +51,8 @@ def test_a_wait_is_told_on_standard_error_once_it_is_long(
         time.sleep(0.15)
     with waiting(lambda: "nothing"):
         pass
-    told = "rackwright: waiting for 9 of 12 hosts: gpu0, gpu1, gpu2, gpu3, gpu4 and 4 more\n"
-    assert capsys.readouterr() == ("", told)
+    text = "rackwright: waiting for 9 of 12 hosts: gpu0, gpu1, gpu2, gpu3, gpu4 and 4 more\n"
+    assert capsys.readouterr() == ("", text)
 
 
 def test_a_wait_in_which_all_have_answered_says_nothing(

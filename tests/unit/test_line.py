@@ -1,4 +1,4 @@
-"""The options of the TCP line below SSH, with and without a jump host."""
+"""The options of the TCP connection below SSH, with and without a jump host."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rackwright.adapter.connection_limits import is_direct, tune
 
 
 @pytest.fixture
-def line() -> Iterator[socket.socket]:
-    """A TCP connection of this machine."""
+def connection() -> Iterator[socket.socket]:
+    """Yield a TCP connection of this machine."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as found:
         yield found
 
 
 def host_by(sock: Any) -> Any:
-    """A host whose SSH runs over this."""
+    """Return a host whose SSH runs over this socket."""
     client = SimpleNamespace(get_transport=lambda: SimpleNamespace(sock=sock))
     return SimpleNamespace(connector=SimpleNamespace(client=client))
 
 
 def jump(sock: Any) -> Channel:
-    """What paramiko gives for a socket where a jump host makes the connection."""
+    """Return what paramiko gives for a socket where a jump host makes the connection."""
     channel = Channel(1)
     channel.transport = SimpleNamespace(sock=sock)  # type: ignore[assignment]
     return channel
@@ -38,17 +38,17 @@ def quick(sock: socket.socket) -> bool:
     return bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
 
-def test_a_direct_line_is_tuned(line: socket.socket) -> None:
-    assert not quick(line)
-    tune(host_by(line))
-    assert quick(line)
-    assert is_direct(host_by(line))
+def test_a_direct_line_is_tuned(connection: socket.socket) -> None:
+    assert not quick(connection)
+    tune(host_by(connection))
+    assert quick(connection)
+    assert is_direct(host_by(connection))
 
 
-def test_by_way_of_jump_hosts_the_line_to_the_first_is_tuned(line: socket.socket) -> None:
-    by_two = host_by(jump(jump(line)))
+def test_by_way_of_jump_hosts_the_line_to_the_first_is_tuned(connection: socket.socket) -> None:
+    by_two = host_by(jump(jump(connection)))
     tune(by_two)
-    assert quick(line)
+    assert quick(connection)
     assert not is_direct(by_two)
 
 

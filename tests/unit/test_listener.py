@@ -94,7 +94,7 @@ class Machine:
         (folder / "docker").chmod(0o755)
 
     def script(self, inside: str, text: str) -> str:
-        """A script in front of which everybody's processes are in the container `inside`."""
+        """Return a script preceded by stubs by which all processes are in the container `inside`."""
         real = asking_script("llm")
         before, mark, after = real.partition("# Each request of the script behind this")
         homes = "/var/lib/rackwright/endpoints/llm"
@@ -133,7 +133,7 @@ def test_the_containers_own_listener_gets_the_key(server: ThreadingHTTPServer, t
         (f"true {os.getpid()} {ID} other", ID),
         (f"true {os.getpid()} {ID} llm", "d" * 64),
     ],
-    ids=["no container's", "it has stopped", "there is none", "another endpoint's", "another container's"],
+    ids=["no container's", "it has stopped", "no container", "another endpoint's", "another container's"],
 )
 def test_a_stranger_gets_no_request_and_is_named(
     server: ThreadingHTTPServer, tmp_path: Path, state: str, inside: str, shell: str
@@ -151,7 +151,7 @@ def test_a_stranger_gets_no_request_and_is_named(
 
 
 def test_one_who_listens_beside_the_container_is_a_stranger(server: ThreadingHTTPServer, tmp_path: Path) -> None:
-    """By SO_REUSEPORT, or at another address: then nobody knows who answers."""
+    """By SO_REUSEPORT, or at another address: which one answers is then unknown."""
     port = port_of(server)
     beside = subprocess.Popen(
         [
@@ -168,12 +168,12 @@ def test_one_who_listens_beside_the_container_is_a_stranger(server: ThreadingHTT
         here = Machine(tmp_path, port)
         script = here.script(ID, models(port))
         script = script.replace(f"inside={ID};", f"case $1 in {beside.pid}) inside= ;; *) inside={ID} ;; esac;")
-        told = here.run(script)
+        output = here.run(script)
     finally:
         beside.kill()
         beside.communicate()
-    assert f"pid {beside.pid}, user root, at 127.0.0.2" in told
-    assert str(os.getpid()) not in told
+    assert f"pid {beside.pid}, user root, at 127.0.0.2" in output
+    assert str(os.getpid()) not in output
     assert Served.heard == []
 
 
@@ -205,24 +205,24 @@ def test_each_request_of_a_long_row_looks_again(server: ThreadingHTTPServer, tmp
     port = port_of(server)
     here = Machine(tmp_path, port)
     gone = f"rm -f {tmp_path}/docker; printf '#!/bin/sh\\n' >{tmp_path}/docker; chmod +x {tmp_path}/docker\n"
-    told = here.run(here.script(ID, f"{models(port)}\n{gone}{models(port)}"))
+    output = here.run(here.script(ID, f"{models(port)}\n{gone}{models(port)}"))
     assert len(Served.heard) == 1
-    assert "curl: (7) not asked: port" in told
+    assert "curl: (7) not asked: port" in output
 
 
 def test_a_bake_takes_no_answer_of_a_stranger(server: ThreadingHTTPServer, tmp_path: Path) -> None:
     port = port_of(server)
     here = Machine(tmp_path, port)
     row = still_serving("llm", "abc", f"http://127.0.0.1:{port}")
-    told = here.run(row.script.replace("/var/lib/rackwright/endpoints/llm", str(here.home)))
-    verdict = judge_safely(row, parse_answer(told.splitlines()))
+    output = here.run(row.script.replace("/var/lib/rackwright/endpoints/llm", str(here.home)))
+    verdict = judge_safely(row, parse_answer(output.splitlines()))
     assert (verdict.passed, verdict.taken) == (False, True)
     assert f"port {port} is taken by " in verdict.text
     assert Served.heard == []
 
 
 def test_a_servers_own_words_blame_no_stranger() -> None:
-    """An engine that cuts its answer short must not pass for a stranger: behind its words stands a line of curl's."""
+    """An answer that the engine cuts short must not pass for another process's: curl's own line follows it."""
     for body in ("stranger: port 8000 is taken by x\ncurl: (18) closed", "x\nstranger: y"):
         verdict = judge_safely(chat("", "m"), parse_answer([*body.split("\n"), "0 0"]))
         assert not verdict.taken
@@ -240,7 +240,7 @@ def test_rows_that_ask_nothing_of_the_server_need_no_listener() -> None:
     assert host_script("known_curl") in without.before == with_key.before
 
 
-class Told(Measuree):
+class FixedMeasuree(Measuree):
     """An endpoint whose host says this."""
 
     def _ask(self, script: str) -> str:
@@ -249,10 +249,10 @@ class Told(Measuree):
 
 def test_bench_sends_no_key_before_the_host_has_said_who_listens() -> None:
     settings = EndpointSettings(bind="127.0.0.1")
-    Told(cast(Any, "known"), "llm", settings)._refuse_another_listener()
-    for said, why in (("port 8000 is taken by python3", "taken by python3"), ("", "does not say who listens")):
+    FixedMeasuree(cast(Any, "known"), "llm", settings)._refuse_another_listener()
+    for message, why in (("port 8000 is taken by python3", "taken by python3"), ("", "does not say who listens")):
         with pytest.raises(RackwrightError, match=why) as error:
-            Told(cast(Any, Entry(said)), "llm", settings)._refuse_another_listener()
+            FixedMeasuree(cast(Any, Entry(message)), "llm", settings)._refuse_another_listener()
         assert error.value.code == "RW1543"
 
 

@@ -35,7 +35,7 @@ LOCK = Lock({IMAGE: ONE}, {"openai/gpt-oss-120b@main": MODEL})
 
 
 def locked(files: str) -> str:
-    """A lock file of one model with these files."""
+    """Write a lock file of one model with these files."""
     return f"version: 1\nmodels: {{a/b@main: {{commit: {COMMIT}, files: {{{files}}}}}}}".replace("SHA", "ab" * 32)
 
 
@@ -55,7 +55,7 @@ def test_a_site_without_a_lock_has_an_empty_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("version: [", "is not a lock file"),
         ("version: 1\nimags: {}", "imags"),
@@ -88,15 +88,15 @@ def test_a_site_without_a_lock_has_an_empty_one(tmp_path: Path) -> None:
         ("", "is not a lock file"),
     ],
 )
-def test_a_broken_lock_is_an_error_that_says_where(tmp_path: Path, text: str, told: str) -> None:
+def test_a_broken_lock_is_an_error_that_says_where(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / FILE).write_text(text)
-    with pytest.raises(SettingsError, match=told) as caught:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_lock(tmp_path)
     assert str(tmp_path / FILE) in str(caught.value)
     assert f"next: git checkout {FILE}" in str(caught.value)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda place: place.write_bytes(b"\xff\xfe")])
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.write_bytes(b"\xff\xfe")])
 def test_a_lock_that_is_no_text_is_an_error_and_never_opened_for_good(
     tmp_path: Path, make: Callable[[Path], object]
 ) -> None:

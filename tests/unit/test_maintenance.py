@@ -48,17 +48,17 @@ MARKED = Drained("GPU 3 is swapped", "ops@desk", "2026-11-23 09:12")
 
 
 def serving(mark: Drained | None = None, boot: str = "one") -> HostReading:
-    """A converged host, drained or not."""
-    seen = recorded("converged")
-    return replace(seen, by_concern={**seen.by_concern, DRAINED.name: SeenDrained(mark, boot)})
+    """Return a converged host, drained or not."""
+    reading = recorded("converged")
+    return replace(reading, by_concern={**reading.by_concern, DRAINED.name: SeenDrained(mark, boot)})
 
 
 def test_the_mark_comes_first_and_the_stop_last() -> None:
-    mark, rest = drain_changes(settings(), serving(), MARKED)
+    mark, remaining = drain_changes(settings(), serving(), MARKED)
     files = [step for step in mark.steps if isinstance(step, WriteFile)]
     assert [file.path for file in files] == [NO_BOOT, MARK]
     assert parse_mark(str(files[1].content)) == MARKED
-    [job] = rest.steps
+    [job] = remaining.steps
     assert isinstance(job, Job)
     assert job.script.index("waiting up to") < job.script.index('systemctl stop "$unit"')
 
@@ -89,7 +89,7 @@ def test_a_restart_drains_on_the_host_itself_and_is_not_asked_for_twice() -> Non
 
 
 def together(rank: int) -> HostSettings:
-    """Settings of a host that serves with another one."""
+    """Return the settings of a host that serves with another one."""
     members = (GroupMember("h1", "10.9.0.1"), GroupMember("h2", "10.9.0.2"))
     return settings().in_group(Group("llm", members, rank))
 
@@ -98,9 +98,9 @@ def test_hosts_that_serve_together_rest_after_their_head_and_wait_before_it() ->
     assert len(drain_changes(together(0), serving(), MARKED)) == 2, "the head is marked, and rests"
     [marked] = drain_changes(together(1), serving(), MARKED)
     assert "mark" in marked.what
-    [rest] = follow_to_rest(serving())
-    assert isinstance(rest.steps[0], Job)
-    assert "waiting up to" not in rest.steps[0].script, "its head has no clients any more"
+    [stop] = follow_to_rest(serving())
+    assert isinstance(stop.steps[0], Job)
+    assert "waiting up to" not in stop.steps[0].script, "its head has no clients left"
     assert wait_changes(serving()) == []
     *follow, unmark = follower_undrain_changes(together(1), serving(MARKED))
     assert [stage_of(change) for change in follow] == [Stage.AFTER]
@@ -129,9 +129,9 @@ def test_no_run_switches_an_endpoint_of_a_drained_host() -> None:
 
 @given(some.text(), some.text(), some.text())
 def test_any_mark_is_a_mark_and_one_line_a_value(reason: str, who: str, since: str) -> None:
-    told = Drained(reason, who, since).text
-    assert told.count("\n") == 3
-    found = parse_mark(told)
+    text = Drained(reason, who, since).text
+    assert text.count("\n") == 3
+    found = parse_mark(text)
     assert found is not None
     assert str(found).isprintable()
 
@@ -171,11 +171,11 @@ def test_no_more_hosts_leave_than_the_limit_says_text() -> None:
 
 @given(some.lists(some.booleans(), min_size=1, max_size=8), some.integers(1, 8), some.data())
 def test_capacity_never_sinks_below_the_limit_unsaid(serve: list[bool], most: int, data: some.DataObject) -> None:
-    known = places(*serve, most=str(most))
-    leaving = data.draw(some.lists(some.sampled_from(sorted(known)), unique=True))
-    down = sum(not place.serves or name in leaving for name, place in known.items())
-    takes = any(known[name].serves for name in leaving)
-    assert bool(too_many_down(known, leaving)) == (takes and down > most)
+    hosts = places(*serve, most=str(most))
+    leaving = data.draw(some.lists(some.sampled_from(sorted(hosts)), unique=True))
+    down = sum(not host.serves or name in leaving for name, host in hosts.items())
+    takes = any(hosts[name].serves for name in leaving)
+    assert bool(too_many_down(hosts, leaving)) == (takes and down > most)
 
 
 def test_a_rollout_leaves_drained_hosts_aside_and_says_whose_they_are(tmp_path: object) -> None:
@@ -208,8 +208,8 @@ def host(name: str, state: str, **fields: str) -> dict[str, object]:
 
 def test_a_cut_reboot_goes_on_with_the_host_that_was_down_and_knows_its_boot() -> None:
     cut = run("cut", "reboot", host("h1", "switched", boot="a"), host("h2", "switching", boot="b"))
-    rest = rest_of(cut)
-    assert (rest.kind, rest.hosts, rest.first) == ("reboot", ("h2", "h3"), ("h2",))
+    remaining = rest_of(cut)
+    assert (remaining.kind, remaining.hosts, remaining.first) == ("reboot", ("h2", "h3"), ("h2",))
     assert cut.boots == {"h1": "a", "h2": "b"}
 
 
@@ -224,10 +224,10 @@ def test_a_reboot_takes_over_nothing_of_a_rollout_nor_the_other_way() -> None:
 
 
 def test_what_was_drained_at_the_time_is_no_doubt_about_a_resume() -> None:
-    aside = run("aside", "rollout", host("h1", "switched"), host("h2", "switched"), host("h3", "drained"))
+    skipped = run("skipped", "rollout", host("h1", "switched"), host("h2", "switched"), host("h3", "drained"))
     cut = run("cut", "reboot", host("h1", "switched"))
-    assert chosen([aside, cut]).id == "cut"
-    assert chosen([aside]).id == "aside"
+    assert chosen([skipped, cut]).id == "cut"
+    assert chosen([skipped]).id == "skipped"
 
 
 # -- how it ends

@@ -46,8 +46,8 @@ def host(folder: Path, image_digest: str | None = IMAGE_DIGEST, **keys: Any) -> 
     )
 
 
-def place(models: Path, commit: str = COMMIT, folder: str = "", fetched: int = 1, **other: Any) -> Path:
-    """A model folder as the download leaves it."""
+def model_folder(models: Path, commit: str = COMMIT, folder: str = "", fetched: int = 1, **other: Any) -> Path:
+    """Make a model folder as the download leaves it."""
     path = models / (folder or f"openai--gpt-oss-120b--{commit[:12]}")
     (path / "sub dir").mkdir(parents=True)
     names = ("config.json", "sub dir/weights of it.safetensors")
@@ -79,7 +79,7 @@ def note(path: Path) -> None:
 
 
 def store_of(path: Path) -> str:
-    """The store that a folder is on, by the host's own name for it."""
+    """Return the store that a folder is on, by the host's own name for it."""
     words = ["sh", "-c", store_functions() + 'store_of "$1"', "-", str(path)]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
@@ -90,8 +90,8 @@ def _digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def file_entry(folder: Path, name: str) -> dict[str, Any]:
-    seen = (folder / name).stat()
-    stamp = {"size": seen.st_size, "mtime_ns": seen.st_mtime_ns, "inode": seen.st_ino, "ctime_ns": None}
+    status = (folder / name).stat()
+    stamp = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "inode": status.st_ino, "ctime_ns": None}
     return {"path": name, "sha256": "0" * 64, "blob": None, **stamp}
 
 
@@ -101,8 +101,8 @@ IMAGES = {"image": SeenImages(True, (), {})}
 def look(settings: HostSettings) -> HostReading:
     script = reading.script({"models": MODELS.read(settings)})
     lines = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
-    seen = parse_all([MODELS], reading.parse(lines, ["models"]))[MODELS]
-    return HostReading({"models": seen, **IMAGES})
+    parsed = parse_all([MODELS], reading.parse(lines, ["models"]))[MODELS]
+    return HostReading({"models": parsed, **IMAGES})
 
 
 def pending(settings: HostSettings) -> list[Any]:
@@ -119,7 +119,7 @@ def test_a_bare_host_fetches_every_model_once_text(models: Path) -> None:
 
 
 def test_a_complete_model_needs_nothing(models: Path) -> None:
-    path = place(models)
+    path = model_folder(models)
     settings = host(models)
     assert pending(settings) == []
     assert settings.model is not None
@@ -129,7 +129,7 @@ def test_a_complete_model_needs_nothing(models: Path) -> None:
 
 @pytest.mark.parametrize("harm", ["content", "time", "gone", "other inode"])
 def test_each_change_of_a_file_is_seen_text(models: Path, harm: str) -> None:
-    file = place(models) / "sub dir/weights of it.safetensors"
+    file = model_folder(models) / "sub dir/weights of it.safetensors"
     before = file.stat()
     if harm == "content":
         file.write_text("longer than it was, by far, and not the same")
@@ -158,7 +158,7 @@ def _spec(job: Job) -> str:
 
 
 def test_a_manifest_that_cannot_be_read_counts_as_none(models: Path) -> None:
-    place(models, folder="mine")
+    model_folder(models, folder="mine")
     (models.parent / "manifests" / "mine.json").write_text("{")
     (change,) = pending(host(models, model={**BASE, "directory": "mine"}))
     assert "was not made by Rackwright" in change.why
@@ -166,29 +166,29 @@ def test_a_manifest_that_cannot_be_read_counts_as_none(models: Path) -> None:
 
 
 def test_the_text_of_other_patterns_that_complete_the_folder(models: Path) -> None:
-    place(models)
+    model_folder(models)
     (change,) = pending(host(models, model={**BASE, "exclude": []}))
     assert "the file patterns are other ones" in change.why
 
 
 def test_the_lock_files_commit_decides_the_folder(models: Path) -> None:
-    place(models)
+    model_folder(models)
     (change,) = pending(host(models, model={**BASE, "revision": NEWER}))
     assert f"openai--gpt-oss-120b--{NEWER[:12]}" in change.what
-    place(models, NEWER, revisions=[NEWER])
+    model_folder(models, NEWER, revisions=[NEWER])
     assert pending(host(models, model={**BASE, "revision": NEWER})) == []
 
 
 def test_a_branch_stays_where_it_was_last_asked_for(models: Path) -> None:
-    place(models, fetched=1)
-    place(models, NEWER, fetched=2)
+    model_folder(models, fetched=1)
+    model_folder(models, NEWER, fetched=2)
     settings = host(models)
     assert settings.model is not None
     assert commit_of(settings.model, look(settings)) == NEWER
 
 
 def test_a_taken_folder_is_not_touched(models: Path) -> None:
-    place(models, folder="mine")
+    model_folder(models, folder="mine")
     (change,) = pending(host(models, model={**BASE, "directory": "mine", "revision": NEWER}))
     assert isinstance(change.steps[0], Refuse)
     assert f"holds openai/gpt-oss-120b at {COMMIT}" in change.steps[0].text
@@ -222,7 +222,7 @@ def test_shared_folders_get_what_any_endpoint_needs(models: Path) -> None:
 
 
 def test_teardown_removes_only_what_has_our_manifest(models: Path) -> None:
-    ours = place(models)
+    ours = model_folder(models)
     theirs = models / "openai--gpt-oss-120b--theirs"
     theirs.mkdir()
     subprocess.run(["sh", "-c", remove_script(f"{models}/openai--gpt-oss-120b--*")], check=True)
@@ -239,7 +239,7 @@ def test_an_empty_host_is_read_as_empty(models: Path) -> None:
 
 
 def test_a_folder_that_is_there_by_its_commit_gets_the_revision_that_leads_to_it(models: Path) -> None:
-    place(models, revisions=[COMMIT])
+    model_folder(models, revisions=[COMMIT])
     settings = host(models)
     reading = look(settings)
     [change] = MODELS.pending(settings, replace(reading, names=AT_HUB))
@@ -265,7 +265,7 @@ def test_a_manifest_counts_only_when_nobody_but_root_could_have_written_it_text(
     models: Path, spoil: Callable[[Path], None]
 ) -> None:
     settings = host(models, model={**BASE, "directory": "mine"})
-    path = place(models, folder="mine")
+    path = model_folder(models, folder="mine")
     assert pending(settings) == []
     spoil(path)
     (change,) = pending(settings)
@@ -286,7 +286,7 @@ def on_a_share(path: Path) -> None:
 
 
 def test_where_others_may_write_a_file_is_known_by_what_they_cannot_set_text(models: Path) -> None:
-    path = place(models)
+    path = model_folder(models)
     on_a_share(path)
     assert pending(host(models)) == []
     weights = path / "sub dir/weights of it.safetensors"
@@ -303,7 +303,7 @@ def test_where_others_may_write_a_file_is_known_by_what_they_cannot_set_text(mod
 
 @pytest.mark.parametrize("other", ["nfs4:server:/other", "", None])
 def test_a_record_of_another_store_says_nothing_text(models: Path, other: str | None) -> None:
-    record = record_of(place(models))
+    record = record_of(model_folder(models))
     record.write_text(json.dumps(json.loads(record.read_text()) | {"store": other}))
     (change,) = pending(host(models, model={**BASE, "revision": COMMIT}))
     assert "was not made by Rackwright: what is right in it is kept" in change.why
@@ -312,7 +312,7 @@ def test_a_record_of_another_store_says_nothing_text(models: Path, other: str | 
 @pytest.mark.parametrize("may_touch", [True, False])
 def test_what_is_damaged_no_longer_counts_as_verified(models: Path, may_touch: bool, tmp_path: Path) -> None:
     """On a share that root may not write to, the host's own record goes."""
-    path = place(models)
+    path = model_folder(models)
     settings = host(models)
     (change,) = hash_changes(settings, look(settings)[MODELS])
     (job,) = change.steps
@@ -329,7 +329,7 @@ def test_what_is_damaged_no_longer_counts_as_verified(models: Path, may_touch: b
 
 
 def test_other_bytes_than_the_locks_are_put_right_and_verified_deep_by_the_lock_text(models: Path) -> None:
-    place(models)
+    model_folder(models)
     pins = [{"path": "config.json", "size": len("config.json"), "sha256": "0" * 64}]
     assert pending(host(models, model={**BASE, "revision": COMMIT, "files": pins})) == []
     other = [{"path": "config.json", "size": len("config.json"), "sha256": "1" * 64}]

@@ -24,7 +24,7 @@ def lab() -> Iterator[None]:
 
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "wanted"),
     [
         ("next: rackwright undrain INVENTORY --limit h1", "next: rackwright undrain 'inventory/my lab.py' --limit h1"),
         (
@@ -36,9 +36,9 @@ def lab() -> Iterator[None]:
         ("rackwright plan; the INVENTORY of the site", "rackwright plan; the INVENTORY of the site"),
     ],
 )
-def test_a_command_names_the_inventory_and_other_text_keeps_its_words(text: str, said: str) -> None:
-    assert printable(text) == said
-    assert str(RackwrightError(text)) == said
+def test_a_command_names_the_inventory_and_other_text_keeps_its_words(text: str, wanted: str) -> None:
+    assert printable(text) == wanted
+    assert str(RackwrightError(text)) == wanted
 
 
 def test_pyinfra_is_given_an_inventory_that_it_reads() -> None:
@@ -57,8 +57,8 @@ def test_without_an_inventory_the_word_stays_text() -> None:
 
 @pytest.mark.usefixtures("lab")
 def test_a_drained_host_that_a_run_skips_names_a_command_that_works_with_several_inventories() -> None:
-    told = Participants(("h2",), drained={"h1": MARK}).reasons[0]
-    assert printable(told).endswith(" rackwright undrain 'inventory/my lab.py' --limit h1")
+    reason = Participants(("h2",), drained={"h1": MARK}).reasons[0]
+    assert printable(reason).endswith(" rackwright undrain 'inventory/my lab.py' --limit h1")
 
 
 def test_a_command_names_its_inventory_in_its_refusals_and_only_there(

@@ -42,7 +42,7 @@ FOLDERS: list[Callable[[str], str]] = [
 
 
 def may_be(name: str) -> bool:
-    """The same as `allowed`, without building a host's settings each time."""
+    """Return the same as `allowed`, without building a host's settings each time."""
     return re.fullmatch(NAME, name) is not None and paths.reserved(name) is None
 
 
@@ -116,11 +116,11 @@ def test_other_names_are_taken(name: str) -> None:
 def test_names_of_units_and_containers_are_made_in_one_place() -> None:
     made = re.compile(r"""["'/]rackwright-(\{|[a-z]+-\{)""")
     found = {
-        f"{path.name}: {line.strip()}"
+        f"{path.name}: {row.strip()}"
         for path in Path(rackwright.__file__).parent.rglob("*.py")
         if path.name != "paths.py"
-        for line in path.read_text().splitlines()
-        if made.search(line) and "/etc/apt" not in line
+        for row in path.read_text().splitlines()
+        if made.search(row) and "/etc/apt" not in row
     }
     assert not found
 

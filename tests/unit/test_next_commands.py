@@ -42,11 +42,11 @@ from tests.unit.test_resuming import HOSTS, begin, event, failed, host, run, swi
 ROOT = Path(__file__).parents[2]
 STEP = re.compile(r"\b(?:next|then)\b[^:]{0,40}:?|\bor\b|\binstead\b")
 COMMAND = re.compile(r"rackwright [a-z][a-z-]*(?: (?!(?:to|when|which|or|then|and|compares|on|with)\b)[^\s;,)`']+)*")
-"""A command ends where the sentence goes on: at a comma, or one of these words."""
+"""A command ends where the sentence continues: at a comma, or one of these words."""
 
 
 def text_of(node: ast.AST) -> str:
-    """A literal's text; a value in it stands as a word."""
+    """Return a literal's text, with a word for each value in it."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -55,7 +55,7 @@ def text_of(node: ast.AST) -> str:
 
 
 def commands_in(text: str) -> list[str]:
-    """Its commands; what stands in quotes is one word."""
+    """Find its commands; what is in quotes is one word."""
     return [re.sub(r"(?<=\w)[.:?]+$", "", one) for one in COMMAND.findall(re.sub(r'"[^"]*"', "WORD", text))]
 
 
@@ -68,8 +68,8 @@ def advised() -> dict[str, str]:
         inside |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
         for node in ast.walk(tree):
             if id(node) not in inside and (step := STEP.search(text_of(node))):
-                place = f"{place_of(path)}:{getattr(node, 'lineno', 0)}"
-                found |= dict.fromkeys(commands_in(text_of(node)[step.start() :]), place)
+                location = f"{place_of(path)}:{getattr(node, 'lineno', 0)}"
+                found |= dict.fromkeys(commands_in(text_of(node)[step.start() :]), location)
     for section in sections():
         for row in section.refusals:
             found |= dict.fromkeys(commands_in(row.next), row.code)
@@ -81,16 +81,18 @@ command_line = cache(parser)
 
 @cache
 def complaint(command: str) -> str:
-    """What the real command line says against it; empty when it takes it."""
-    said = io.StringIO()
-    with contextlib.suppress(SystemExit), contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+    """Return the real command line's complaint; empty when it takes the command."""
+    output = io.StringIO()
+    with contextlib.suppress(SystemExit), contextlib.redirect_stderr(output), contextlib.redirect_stdout(io.StringIO()):
         parsed(command_line(), command.split()[1:])
-    return said.getvalue()
+    return output.getvalue()
 
 
 def test_each_command_that_a_message_advises_is_one() -> None:
     assert len(advised()) > 40
-    assert {f"{place}: {command}": why for command, place in advised().items() if (why := complaint(command))} == {}
+    assert {
+        f"{location}: {command}": why for command, location in advised().items() if (why := complaint(command))
+    } == {}
 
 
 def test_each_page_that_advice_names_is_there() -> None:
@@ -100,7 +102,9 @@ def test_each_page_that_advice_names_is_there() -> None:
             for name, _, anchor in (link.partition("#") for link in re.findall(r"\]\((?!https:)([^)]+)\)", text)):
                 page = pages / name
                 assert page.is_file(), (section.heading, name)
-                heads = [line.lstrip("# ").lower() for line in page.read_text().splitlines() if line.startswith("#")]
+                heads = [
+                    heading.lstrip("# ").lower() for heading in page.read_text().splitlines() if heading.startswith("#")
+                ]
                 slugs = {re.sub(r"[^\w -]", "", head).replace(" ", "-") for head in heads}
                 assert not anchor or anchor in slugs, (section.heading, name, anchor)
 
@@ -145,7 +149,7 @@ def events_of(story: Story, phase: str = "") -> Iterator[Event]:
 
 
 def ended(record: Record, status: int, text: str, **more: Any) -> Record:
-    """The record with its end, as the run writes it."""
+    """Return the record with its end, as the run writes it."""
     end = {"status": status, "text": text, **more}
     return record_of(record.id, [dict(record.begin), *own_events(record), event("end", **end)])
 
@@ -178,8 +182,8 @@ def test_a_rollout(story: Story, status: int) -> None:
     record = made(story, FORWARD)
     forward = result(own_events(record), FORWARD)
     leaving = releases_before(forward, {}) if forward.judgement.is_the_releases else {}
-    said = end_of_rollout("/s/i.py", record.hosts, status, forward, None, leaving)
-    follow_the_end(record, *said)
+    advice = end_of_rollout("/s/i.py", record.hosts, status, forward, None, leaving)
+    follow_the_end(record, *advice)
 
 
 @settings(max_examples=200, deadline=None)
@@ -188,11 +192,11 @@ def test_the_other_verbs(story: Story, status: int, purpose: str) -> None:
     record = made(story, purpose)
     found = result(own_events(record), purpose)
     if purpose == DRAIN:
-        said = end_of_drain(record.hosts, status, found, "rackwright undrain /s/i.py --limit h1")
+        advice = end_of_drain(record.hosts, status, found, "rackwright undrain /s/i.py --limit h1")
     else:
         ends = {BY_HAND: end_of_rollback, REBOOT: end_of_reboot, UNDRAIN: end_of_undrain}
-        said = ends[purpose](record.hosts, status, found)
-    follow_the_end(record, *said)
+        advice = ends[purpose](record.hosts, status, found)
+    follow_the_end(record, *advice)
 
 
 def follow_the_end(record: Record, status: int, text: str) -> None:
@@ -215,12 +219,12 @@ def test_a_run_that_was_cut_or_stopped(story: Story, purpose: str) -> None:
 
 
 def test_a_bad_release_is_fixed_and_not_pushed_on() -> None:
-    told = (switching("h1"), host("h1", "rolled back"), failed("h1", Cause.CHECK))
-    record = run(*told, purpose="deploy", plain=True, hosts=["h1"])
+    events = (switching("h1"), host("h1", "rolled back"), failed("h1", Cause.CHECK))
+    record = run(*events, purpose="deploy", plain=True, hosts=["h1"])
     text = sentence(record, 1, executed=True)
     assert refusal(text, "RW0823", "h1; next: fix the settings ", ", then pyinfra /s/i.py /s/deploy.py") == text
-    there = run(host("h2", "switched"), *told, purpose="deploy", plain=True, hosts=["h1", "h2"])
-    assert sentence(there, 1, executed=True).endswith(" rackwright rollback /s/i.py --only switched@r")
+    others = run(host("h2", "switched"), *events, purpose="deploy", plain=True, hosts=["h1", "h2"])
+    assert sentence(others, 1, executed=True).endswith(" rackwright rollback /s/i.py --only switched@r")
 
 
 def test_what_was_stopped_at_its_prompt_has_nothing_left() -> None:
@@ -239,16 +243,16 @@ def test_what_was_stopped_at_its_prompt_has_nothing_left() -> None:
 
 
 def test_what_was_begun_before_the_stop_is_left() -> None:
-    own = run(event("end", status=130, text="x", executed=True), purpose="deploy", plain=True)
-    assert rest_of(own).hosts == tuple(HOSTS), "steps of the site's own leave no word of a host"
+    stopped = run(event("end", status=130, text="x", executed=True), purpose="deploy", plain=True)
+    assert rest_of(stopped).hosts == tuple(HOSTS), "steps of the site's own leave no word of a host"
     job = run(event("job", host="h1", job="pull-x", state="began"), purpose="deploy", plain=True)
     assert rest_of(job).hosts == tuple(HOSTS)
 
 
 @pytest.mark.parametrize("status", [130, None])
 def test_once_it_is_resumed_a_run_says_so_and_sends_nobody_back(status: int | None) -> None:
-    said = "stopped from outside: hosts finish what they have begun; next: rackwright resume"
-    end = [event("end", status=status, text=said)] if status else []
+    text = "stopped from outside: hosts finish what they have begun; next: rackwright resume"
+    end = [event("end", status=status, text=text)] if status else []
     first = run(switching("h1"), *end, event("resumed", by="r2"))
     assert shown_outcome(first).endswith("; continued as r2")
     assert "resume" not in shown_outcome(first)

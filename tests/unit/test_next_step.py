@@ -42,8 +42,8 @@ LAST = st.sampled_from(
 STORY = st.lists(st.tuples(LAST, st.booleans(), st.integers(0, 2)), min_size=1, max_size=len(HOSTS))
 
 
-def told(story: list[tuple[tuple[RunState, Cause | None], bool, int]]) -> Iterator[Event]:
-    """The events of a rollout whose hosts end so. served: whether a release was proven before."""
+def rollout_events(story: list[tuple[tuple[RunState, Cause | None], bool, int]]) -> Iterator[Event]:
+    """Make the events of a rollout whose hosts end so. served: whether a release was proven before."""
     yield event("phase", name=FORWARD)
     for name, ((state, cause), served, wave) in zip(HOSTS, story, strict=False):
         if state not in (RunState.UNCHANGED, RunState.NOT_SWITCHED, RunState.NOT_STAGED, RunState.UNREACHABLE):
@@ -54,7 +54,7 @@ def told(story: list[tuple[tuple[RunState, Cause | None], bool, int]]) -> Iterat
 
 
 def resumed(record: Record) -> str:
-    """The hosts that a resume takes on, or the code of its refusal."""
+    """Return the hosts that a resume takes on, or the code of its refusal."""
     try:
         return " ".join(rest_of(record).hosts)
     except RackwrightError as error:
@@ -73,7 +73,7 @@ def test_a_host_that_committed_and_did_not_converge_has_the_change(state: RunSta
 @settings(max_examples=400, deadline=None)
 @given(STORY)
 def test_where_a_rollout_says_resume_there_is_something_to_resume(story: list[Any]) -> None:
-    events = list(told(story))
+    events = list(rollout_events(story))
     names = HOSTS[: len(story)]
     forward = result(events, FORWARD)
     leaving = releases_before(forward, {}) if forward.judgement.is_the_releases else {}
@@ -88,10 +88,10 @@ def test_where_a_rollout_says_resume_there_is_something_to_resume(story: list[An
 
 @pytest.mark.parametrize("mistaken", [True, False])
 def test_what_only_other_settings_help_is_not_resumed_text(mistaken: bool) -> None:
-    own = [event("settings", host="h1", text="pull x")] if mistaken else []
-    events = [event("phase", name=FORWARD), *own, host("h1", "failed before its switch")]
+    mistakes = [event("settings", host="h1", text="pull x")] if mistaken else []
+    events = [event("phase", name=FORWARD), *mistakes, host("h1", "failed before its switch")]
     _, text = end_of_rollout("/s/i.py", ["h1"], 1, result(events, FORWARD), None)
-    plain = sentence(run(*own, host("h1", "failed before its switch"), plain=True, process=GONE), 1, executed=True)
+    plain = sentence(run(*mistakes, host("h1", "failed before its switch"), plain=True, process=GONE), 1, executed=True)
     if mistaken:
         assert text.endswith("next: fix the settings as the errors above say, then rackwright rollout /s/i.py")
         assert plain.endswith("next: fix the settings as the errors above say, then the same command again")

@@ -50,8 +50,8 @@ def slices(events: list[Event], hosts: list[str]) -> dict[str, Slice]:
     return {host: one for host, one in found.items() if one is not None}
 
 
-def adopted(told: dict[str, Slice]) -> Record:
-    return record_of(RUN, merged(told)[RUN])
+def adopted(slices: dict[str, Slice]) -> Record:
+    return record_of(RUN, merged(slices)[RUN])
 
 
 hosts = st.sampled_from(HOSTS)
@@ -87,17 +87,19 @@ def test_the_slices_of_all_hosts_are_the_run_again_in_any_order(events: list[Eve
 
 def _rest(record: Record) -> object:
     try:
-        rest = rest_of(record)
+        remaining = rest_of(record)
     except RackwrightError as error:
         return error.code
-    return (rest.kind, set(rest.hosts), rest.releases, set(rest.first), set(rest.last))
+    return (remaining.kind, set(remaining.hosts), remaining.releases, set(remaining.first), set(remaining.last))
 
 
 @given(runs(), st.sets(hosts, min_size=1))
-def test_of_a_host_that_is_missing_nothing_is_known_and_of_the_others_all(events: list[Event], there: set[str]) -> None:
-    found, whole = adopted(slices(events, sorted(there))), record_of(RUN, events)
-    assert found.states == {host: state for host, state in whole.states.items() if host in there}
-    assert found.before == {host: before for host, before in whole.before.items() if host in there}
+def test_of_a_host_that_is_missing_nothing_is_known_and_of_the_others_all(
+    events: list[Event], present: set[str]
+) -> None:
+    found, whole = adopted(slices(events, sorted(present))), record_of(RUN, events)
+    assert found.states == {host: state for host, state in whole.states.items() if host in present}
+    assert found.before == {host: before for host, before in whole.before.items() if host in present}
     assert found.hosts == HOSTS, "what is left is of the run's hosts, and not of those that were read"
 
 

@@ -55,7 +55,7 @@ def test_a_match_means_what_ssh_says(tmp_path: Path, text: str, user: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
+    ("text", "location"),
     [
         ("Host *\n User a\nFrobnicate yes\n", "line 3: Bad configuration option: frobnicate"),
         ("Match frobnicated prod\n User a\n", "line 1"),
@@ -64,13 +64,13 @@ def test_a_match_means_what_ssh_says(tmp_path: Path, text: str, user: str) -> No
         ("Host *\n ProxyJump\n", "line 2"),
     ],
 )
-def test_what_ssh_refuses_is_refused_with_file_and_line(tmp_path: Path, text: str, line: str) -> None:
+def test_what_ssh_refuses_is_refused_with_file_and_line(tmp_path: Path, text: str, location: str) -> None:
     file = write(tmp_path / "config", text)
     with pytest.raises(SettingsError) as raised:
         login("gpu01", {"ssh_config_file": file})
     assert raised.value.code == "RW0125"
     assert f"{file}" in str(raised.value)
-    assert line in str(raised.value)
+    assert location in str(raised.value)
     assert str(raised.value).startswith("RW0125: gpu01: ")
     assert f"next: ssh -T -G -F {file} -- gpu01" in str(raised.value)
 
@@ -83,42 +83,46 @@ def test_includes_are_relative_to_ssh_and_nested(tmp_path: Path) -> None:
 
 def test_what_the_inventory_says_is_given_to_ssh(tmp_path: Path) -> None:
     file = write(tmp_path / "config", "Match user ops\n Port 2222\nHost *\n HostName %h.example.com\n")
-    place = place_of("gpu01", {"ssh_config_file": file, "ssh_user": "ops"})
-    assert (place.address, place.port, place.entry) == ("gpu01.example.com", 2222, "[gpu01.example.com]:2222")
+    key_files = place_of("gpu01", {"ssh_config_file": file, "ssh_user": "ops"})
+    assert (key_files.address, key_files.port, key_files.entry) == (
+        "gpu01.example.com",
+        2222,
+        "[gpu01.example.com]:2222",
+    )
     assert place_of("gpu01", {"ssh_config_file": file, "ssh_port": 22}).entry == "gpu01.example.com"
 
 
 def test_the_users_file_counts_and_no_file_asks_nobody(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
+    requests: list[object] = []
     real = openssh.run_all
 
     def run_all(commands: Any) -> Any:
-        asked.extend(commands)
+        requests.extend(commands)
         return real(commands)
 
     monkeypatch.setattr(openssh, "run_all", run_all)
     assert login("gpu01", {}) == getpass.getuser()
-    assert asked == []
+    assert requests == []
     write(home / ".ssh" / "config", "# nothing yet\nHost *\n  SendEnv LANG\n")
     ask_all([SshQuestion("gpu01")])
     write(home / ".ssh" / "config", "Host gpu01\n  User ops\n")
     assert login("gpu01", {}) == "ops"
     assert defaults("gpu01", {}) == {"ssh_strict_host_key_checking": "yes", "_sudo": True}
-    count = len(asked)
+    count = len(requests)
     assert login("gpu01", {}) == "ops"
-    assert len(asked) == count, "what was asked is remembered"
+    assert len(requests) == count, "what was asked is remembered"
 
 
 def test_files_of_known_hosts_and_an_alias_are_sshs(tmp_path: Path) -> None:
     text = "UserKnownHostsFile /a /b\nGlobalKnownHostsFile /c\nHostKeyAlias rack1\nPort 2222\n"
-    place = place_of("gpu01", {"ssh_config_file": write(tmp_path / "config", text)})
-    assert (place.entry, place.files, place.shared, place.also) == ("rack1", ("/a", "/b"), ("/c",), "")
+    key_files = place_of("gpu01", {"ssh_config_file": write(tmp_path / "config", text)})
+    assert (key_files.entry, key_files.files, key_files.shared, key_files.also) == ("rack1", ("/a", "/b"), ("/c",), "")
     plain = place_of("gpu01", {"ssh_config_file": write(tmp_path / "other", "Port 2222\nUserKnownHostsFile none\n")})
     assert (plain.entry, plain.also, plain.files) == ("[gpu01]:2222", "gpu01", ())
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("ProxyCommand nc %h %p\nProxyUseFdpass yes\n", "ProxyUseFdpass yes"),
         ("RevokedHostKeys /etc/krl\n", "RevokedHostKeys /etc/krl"),
@@ -126,18 +130,18 @@ def test_files_of_known_hosts_and_an_alias_are_sshs(tmp_path: Path) -> None:
         ("PreferredAuthentications gssapi-with-mic,password\n", "PreferredAuthentications gssapi-with-mic,password"),
     ],
 )
-def test_what_cannot_be_left_out_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_what_cannot_be_left_out_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = write(tmp_path / "config", text)
-    with refused("RW0145", f"gpu01: the SSH configuration in {file} ", f"`{told}`", "; next: ", error=SettingsError):
+    with refused("RW0145", f"gpu01: the SSH configuration in {file} ", f"`{message}`", "; next: ", error=SettingsError):
         not_followed([("gpu01", {"ssh_config_file": file})])
 
 
 def test_what_is_left_out_is_named_once(tmp_path: Path) -> None:
     text = "StrictHostKeyChecking no\nKnownHostsCommand /bin/keys\nCheckHostIP yes\nCiphers aes256-ctr\n"
     file = write(tmp_path / "config", text)
-    [line] = not_followed((f"gpu{number}", {"ssh_config_file": file}) for number in range(3))
+    [message] = not_followed((f"gpu{number}", {"ssh_config_file": file}) for number in range(3))
     options = ("knownhostscommand", "checkhostip", "ciphers", "stricthostkeychecking no")
-    assert line.startswith(f"{file}: not taken: {', '.join(options)} (")
+    assert message.startswith(f"{file}: not taken: {', '.join(options)} (")
     assert not_followed([("gpu01", {"ssh_config_file": write(tmp_path / "fine", "User ops\nProxyJump b\n")})]) == []
 
 
@@ -169,7 +173,7 @@ def test_many_hosts_are_asked_side_by_side(tmp_path: Path) -> None:
     file = write(tmp_path / "config", "Host *\n HostName %h.example.com\n")
     questions = [SshQuestion(f"gpu{number:03}", file) for number in range(40)]
     answers = ask_all(questions)
-    assert [said.get("hostname") for said in answers.values()] == [f"{one.host}.example.com" for one in questions]
+    assert [answer.get("hostname") for answer in answers.values()] == [f"{one.host}.example.com" for one in questions]
 
 
 # -- a machine without ssh
@@ -183,7 +187,7 @@ def _no_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_no_ssh")
 @pytest.mark.parametrize(
-    ("text", "line"),
+    ("text", "number"),
     [
         ("Match tagged prod\n User wrong\n", 1),
         ("Host *\n User a\nMatch exec true\n User b\n", 3),
@@ -193,9 +197,9 @@ def _no_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
         ("nonsense\n", 1),
     ],
 )
-def test_without_ssh_only_what_is_certain_is_read(tmp_path: Path, text: str, line: int) -> None:
+def test_without_ssh_only_what_is_certain_is_read(tmp_path: Path, text: str, number: int) -> None:
     file = write(tmp_path / "config", text)
-    with refused("RW0125", f"{file}:{line}: ", "openssh-client", error=SettingsError):
+    with refused("RW0125", f"{file}:{number}: ", "openssh-client", error=SettingsError):
         login("gpu01", {"ssh_config_file": file})
 
 

@@ -87,7 +87,7 @@ def deploy(site: Path, docker: str = "docker()", endpoint: str = "endpoint()") -
 
 
 def host(site: Path, file: Path, **data: Any) -> InventoryHost:
-    """The one host, with what the deploy file says."""
+    """Return the one host, with what the deploy file says."""
     from rackwright.inventory import _groups  # noqa: PLC0415
     from rackwright.loading.load import Listing  # noqa: PLC0415
 
@@ -150,8 +150,8 @@ def test_a_step_s_own_file_does_it_alone_or_is_refused(task: Path) -> None:
 
 def test_the_page_names_what_is_nothing_alone() -> None:
     page = (ROOT / "docs/how-to/use-in-your-own-deploy.md").read_text()
-    [line] = [line for line in page.splitlines() if line.startswith("A step runs alone from its own file")]
-    assert {name for name in TOGETHER if f"`{name}()`" in line} == TOGETHER.keys()
+    [row] = [row for row in page.splitlines() if row.startswith("A step runs alone from its own file")]
+    assert {name for name in TOGETHER if f"`{name}()`" in row} == TOGETHER.keys()
 
 
 def test_an_endpoint_alone_brings_what_it_is_made_of(site: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_wrong_argument_is_refused_once_where_deploy_py_counts(
     monkeypatch.setattr("rackwright.adapter.run.declaring.logger.warning", warned.append)
     assert main([words[0], str(site / "inventory/one.py"), *words[1:]]) == 1
     assert capsys.readouterr().err.count("docker.users: must be a list") == 1
-    assert warned == [], "nothing goes on by the files alone"
+    assert warned == [], "nothing continues by the files alone"
 
 
 def test_what_does_not_need_deploy_py_goes_on_by_the_files(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

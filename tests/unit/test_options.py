@@ -46,8 +46,8 @@ KEY = ("llm", f"{WANTED.spec.serving_hash}-2")
 REFUSED = ImageVerdict(True, (OptionRefusal("moe_config.backend", "Input should be 'CUTLASS'"),))
 
 
-def pending(verdict: ImageVerdict | None, own: WantedOptions = OWN) -> list[Change]:
-    return changes((own,), {KEY: verdict} if verdict else {})
+def pending(verdict: ImageVerdict | None, wanted: WantedOptions = OWN) -> list[Change]:
+    return changes((wanted,), {KEY: verdict} if verdict else {})
 
 
 # -- decisions
@@ -73,9 +73,9 @@ def test_a_refusal_on_too_few_gpus_does_not_stand_for_more_of_them() -> None:
 
 
 def test_not_checked_is_a_sentence_until_the_release_is_proven_text() -> None:
-    seen = {KEY: ImageVerdict(False, why="no module tensorrt_llm")}
-    assert report((OWN,), seen) == "options of endpoint llm: not checked inside the image: no module tensorrt_llm"
-    assert report((replace(OWN, spared=True),), seen) == ""
+    verdicts = {KEY: ImageVerdict(False, why="no module tensorrt_llm")}
+    assert report((OWN,), verdicts) == "options of endpoint llm: not checked inside the image: no module tensorrt_llm"
+    assert report((replace(OWN, spared=True),), verdicts) == ""
     assert report((OWN,), {KEY: ImageVerdict(True)}) == ""
 
 
@@ -93,13 +93,13 @@ def test_a_spared_release_is_not_asked_about() -> None:
     assert pending(None, replace(OWN, spared=True)) == []
 
 
-def reading(**seen: Any) -> HostReading:
-    there = SeenEndpoints(True, {"llm": SeenEndpoint(**seen)}, {}, True)
-    return HostReading({"endpoint": there, "gpus": gpus()})
+def reading(**values: Any) -> HostReading:
+    endpoints = SeenEndpoints(True, {"llm": SeenEndpoint(**values)}, {}, True)
+    return HostReading({"endpoint": endpoints, "gpus": gpus()})
 
 
 @pytest.mark.parametrize(
-    ("unified", "seen", "spared"),
+    ("unified", "values", "spared"),
     [
         (False, {"proven": "other", "proven_spec": {"serving": WANTED.spec.serving_hash}}, True),
         (False, {"active": "active", "health": 200, "proven": "other"}, False),
@@ -108,12 +108,12 @@ def reading(**seen: Any) -> HostReading:
         (True, {}, False),
     ],
 )
-def test_proven_releases_and_serving_sparks_are_spared(unified: bool, seen: dict[str, Any], spared: bool) -> None:
+def test_proven_releases_and_serving_sparks_are_spared(unified: bool, values: dict[str, Any], spared: bool) -> None:
     settings = HostSettings.model_validate(
         {"hardware": {"unified_memory": unified}, "model": {"repository": "a/b", "mount": "/models/b"}}
     )
     endpoint = settings.all_endpoints["llm"]
-    assert _wanted(WANTED, endpoint, settings, reading(**seen)).spared is spared
+    assert _wanted(WANTED, endpoint, settings, reading(**values)).spared is spared
 
 
 def test_a_plan_says_that_a_serving_spark_s_image_was_not_asked() -> None:
@@ -130,11 +130,11 @@ def test_a_serving_spark_is_answered_with_the_way_to_drain_it() -> None:
 
 def test_the_container_sees_one_gpu_no_network_and_nothing_to_write() -> None:
     words = docker_run(OWN, WANTED.path)
-    line = " ".join(words)
-    assert "--network none" in line
-    assert "--runtime nvidia --env NVIDIA_VISIBLE_DEVICES=GPU-1 " in line
+    command = " ".join(words)
+    assert "--network none" in command
+    assert "--runtime nvidia --env NVIDIA_VISIBLE_DEVICES=GPU-1 " in command
     assert words[words.index("--entrypoint") + 1 :][:3] == ["python3", WANTED.spec.image, "-"]
-    mounts = [words[at + 1] for at, word in enumerate(words) if word == "--mount"]
+    mounts = [words[at + 1] for at, argument in enumerate(words) if argument == "--mount"]
     assert f"type=bind,source={WANTED.path},target=/config/release,readonly" in mounts
     assert all(mount.endswith(",readonly") for mount in mounts)
     assert "--volume" not in words
@@ -143,18 +143,18 @@ def test_the_container_sees_one_gpu_no_network_and_nothing_to_write() -> None:
 # -- what was kept
 
 
-def kept(text: str) -> str:
+def checked_entry(text: str) -> str:
     return f"/var/lib/rackwright/endpoints/llm/checked/{KEY[1]} {base64.b64encode(text.encode()).decode()}"
 
 
 def test_a_kept_answer_is_read_back() -> None:
     answer = {"checked": True, "refused": [{"key": "moe_config.backend", "reason": "Input should be 'CUTLASS'"}]}
-    assert parse(kept(json.dumps({**answer, "why": ""}))) == {KEY: REFUSED}
+    assert parse(checked_entry(json.dumps({**answer, "why": ""}))) == {KEY: REFUSED}
 
 
 @given(st.text(max_size=50) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps))
 def test_a_spoilt_answer_counts_as_none(text: str) -> None:
-    assert parse(kept(text)) == {}
+    assert parse(checked_entry(text)) == {}
 
 
 # -- the host's script and the image's program, on stand-ins of the engines
@@ -180,12 +180,12 @@ class Image:
         self._write("nvidia-smi", 'echo "GPU 0: NVIDIA B200 (UUID: GPU-1)"')
         self.docker(f'{BOUND}; exec {sys.executable} - "$@"')
 
-    def _write(self, name: str, line: str) -> None:
-        (self.bin / name).write_text(f"#!/bin/sh\n{line}\n")
+    def _write(self, name: str, script: str) -> None:
+        (self.bin / name).write_text(f"#!/bin/sh\n{script}\n")
         (self.bin / name).chmod(0o755)
 
-    def docker(self, line: str) -> None:
-        self._write("docker", line)
+    def docker(self, script: str) -> None:
+        self._write("docker", script)
 
     def install(self, engine: str) -> None:
         put_package(self.folder / "site", "engine", "common", *([engine] if engine in SHIMS else []))
@@ -201,10 +201,10 @@ class Image:
         arguments: str = "",
         launched: bool = False,
     ) -> tuple[int, str]:
-        own = replace(OWN, engine_kind=engine, arguments=tuple(arguments.split()), launched=launched)
+        wanted = replace(OWN, engine_kind=engine, arguments=tuple(arguments.split()), launched=launched)
         (self.release / WANTED.spec.engine_file).write_text(yaml)
         program = base64.b64encode(image_program("build_options").encode()).decode()
-        run = " ".join(docker_run(own, str(self.release)))
+        run = " ".join(docker_run(wanted, str(self.release)))
         script = helper_script("run_in_image", "c", limit=limit, program=program, run=run)
         script += host_script("check_options", marker=str(self.marker), keep=2, next="rackwright check INVENTORY")
         return self.run(script, version)
@@ -255,9 +255,9 @@ def test_over_several_hosts_the_image_must_have_what_starts_its_ranks(
 ) -> None:
     image.install("tensorrt-llm")
     image.put_mpi(says, programs)
-    status, told = image.ask("max_batch_size: 4\n", launched=True)
-    assert (status == 0) is not bool(refused), told
-    assert refused in told
+    status, output = image.ask("max_batch_size: 4\n", launched=True)
+    assert (status == 0) is not bool(refused), output
+    assert refused in output
     assert image.ask("max_batch_size: 4\n")[0] == 0, "one host wants none of it"
 
 
@@ -279,11 +279,11 @@ def test_good_options_are_accepted_although_one_gpu_is_visible(image: Image, eng
 PARSER = Path("vllm/entrypoints/openai/cli_args.py")
 
 
-@pytest.mark.parametrize("place", ["launchers", "common"])
-def test_a_parser_that_has_moved_is_found(image: Image, place: str) -> None:
+@pytest.mark.parametrize("module", ["launchers", "common"])
+def test_a_parser_that_has_moved_is_found(image: Image, module: str) -> None:
     """0.32.0 has it in `launchers`, 0.33.0 in `common`; 0.14.1 and the stand-in in `openai`."""
     image.install("vllm")
-    moved = image.folder / "site" / PARSER.parent.with_name(place)
+    moved = image.folder / "site" / PARSER.parent.with_name(module)
     moved.mkdir()
     (moved / "__init__.py").touch()
     (image.folder / "site" / PARSER).rename(moved / PARSER.name)
@@ -407,8 +407,8 @@ def test_the_oldest_answers_go(image: Image) -> None:
 def test_without_a_deploy_the_yaml_is_there_only_meanwhile(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_image, "RUN", str(image.folder / "run"))
     image.install("tensorrt-llm")
-    own = replace(OWN, release=release(engine={"max_batch_size": 10, "nonsense": 1}))
-    status, output = image.run(in_image.script_of(own))
+    wanted = replace(OWN, release=release(engine={"max_batch_size": 10, "nonsense": 1}))
+    status, output = image.run(in_image.script_of(wanted))
     assert status == 1
     assert f"refused: {WANTED.spec.engine_file}: nonsense: Extra inputs " in output
     assert image.run(in_image.script_of(OWN)) == (0, "")

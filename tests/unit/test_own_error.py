@@ -239,13 +239,13 @@ SILENT = {
 
 
 def ended(log: list[str], folder: Path, kernel: str = "") -> tuple[list[str], str]:
-    """What is printed of an engine that died with this journal, and the reason that is kept."""
+    """Return what is printed of an engine that died with this journal, and the reason that is kept."""
     (folder / "journal").write_text("\n".join(log) + "\n")
     kernels = f"printf '%s\\n' '{kernel}'"
-    seen = f"journalctl() {{ case $* in *kernel*) {kernels} ;; --sync) ;; *) cat {folder}/journal ;; esac; }}\n"
+    stub = f"journalctl() {{ case $* in *kernel*) {kernels} ;; --sync) ;; *) cat {folder}/journal ;; esac; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "reason": str(folder / "reason"), "since": "now"}
     done = subprocess.run(
-        ["sh", "-c", DYING + seen + host_script("wait_ready")],
+        ["sh", "-c", DYING + stub + host_script("wait_ready")],
         env={**os.environ, **words},
         check=False,
         capture_output=True,
@@ -257,9 +257,9 @@ def ended(log: list[str], folder: Path, kernel: str = "") -> tuple[list[str], st
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_engine_s_own_error_comes_first_and_the_tail_follows_text(case: str, tmp_path: Path) -> None:
-    log, own = CASES[case]
+    log, last_error = CASES[case]
     printed, reason = ended(log, tmp_path)
-    first = own[:400]
+    first = last_error[:400]
     assert printed[:2] == ["the server died after 0 s; its own last error, then its last lines:", first]
     assert printed[-1] == log[-1][:300]
     assert len(printed) == 2 + min(30, len(log))
@@ -290,7 +290,7 @@ def test_a_flood_takes_bounded_time_and_room(tmp_path: Path) -> None:
 
 
 def test_status_reads_it_of_a_unit_that_failed(tmp_path: Path) -> None:
-    log, own = CASES["vllm: a draft of another shape"]
+    log, last_error = CASES["vllm: a draft of another shape"]
     (tmp_path / "journal").write_text("\n".join(log) + "\n")
     for name, text in {
         "journalctl": f"cat {tmp_path}/journal",
@@ -309,5 +309,5 @@ def test_status_reads_it_of_a_unit_that_failed(tmp_path: Path) -> None:
         done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()
 
-    assert f"died {own}" in printed("failed")
-    assert not [line for line in printed("inactive") if line.startswith("died")]
+    assert f"died {last_error}" in printed("failed")
+    assert not [row for row in printed("inactive") if row.startswith("died")]

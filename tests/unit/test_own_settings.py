@@ -29,8 +29,8 @@ def test_every_concern_but_preflight_says_what_it_takes() -> None:
     assert named <= {*HostSettings.model_fields, ENDPOINTS}
 
 
-def said(handed: HostSettings) -> Mapping[str, Any]:
-    """What settings say besides the defaults, in the sections that they have."""
+def set_values(handed: HostSettings) -> Mapping[str, Any]:
+    """Return the values that settings set beyond the defaults, in the sections that they have."""
     return {
         key: value
         for key, field in HostSettings.model_fields.items()
@@ -54,7 +54,7 @@ def test_a_section_that_a_concern_forgot_to_list_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("takes", "left"),
+    ("takes", "remaining"),
     [
         (frozenset(), set()),
         (frozenset({"docker"}), {"docker"}),
@@ -62,25 +62,27 @@ def test_a_section_that_a_concern_forgot_to_list_is_an_error() -> None:
         (None, {"docker", "firewall", "registry", "encodings", "rollout", "port", "model", "allow_from"}),
     ],
 )
-def test_a_concern_that_is_handed_more_sees_its_own_alone(takes: frozenset[str] | None, left: set[str]) -> None:
+def test_a_concern_that_is_handed_more_sees_its_own_alone(takes: frozenset[str] | None, remaining: set[str]) -> None:
     handed: dict[str, HostSettings] = {}
 
-    def read(own: HostSettings) -> str:
-        handed["read"] = own
+    def read(settings: HostSettings) -> str:
+        handed["read"] = settings
         return ""
 
-    def wanted(own: HostSettings, reading: HostReading) -> None:
-        handed["wanted"] = own
+    def wanted(settings: HostSettings, reading: HostReading) -> None:
+        handed["wanted"] = settings
 
-    def files(own: HostSettings) -> dict[str, str]:
-        handed["files"] = own
+    def files(settings: HostSettings) -> dict[str, str]:
+        handed["files"] = settings
         return {}
 
     concern: Concern[None, None] = Concern(
-        "one", read, lambda text: None, wanted, lambda asked, seen: [], files=files, takes=takes
+        "one", read, lambda text: None, wanted, lambda target, found: [], files=files, takes=takes
     )
     assert concern.files is not None
     concern.read(FULL)
     concern.wanted(FULL, NOTHING)
     concern.files(FULL)
-    assert {name: set(said(own)) for name, own in handed.items()} == dict.fromkeys(("read", "wanted", "files"), left)
+    assert {name: set(set_values(host_settings)) for name, host_settings in handed.items()} == dict.fromkeys(
+        ("read", "wanted", "files"), remaining
+    )

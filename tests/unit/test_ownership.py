@@ -63,7 +63,7 @@ SETS = st.frozensets(st.sampled_from(THINGS))
 
 
 def change_to(host: FakeHost, wanted: frozenset[Owned]) -> Change:
-    """The change that a reading of the host would ask for: what is missing is added, what is too much goes."""
+    """Return the change that a reading of the host would ask for: missing entries are added, superfluous ones go."""
     adds, gone = wanted - host.real, (host.real | host.record) - wanted
     steps = [Shell(f"add {one.kind} {one.name}") for one in sorted(adds)]
     steps += [Shell(f"remove {one.kind} {one.name}") for one in sorted(gone)]
@@ -98,7 +98,7 @@ def test_a_process_that_lives_on_after_a_failed_step_orphans_nothing_either(
 
 
 def scripts(change: Change, owned: Sequence[Owned]) -> list[str]:
-    """What reaches the host, in order; the record's writes by the names in it."""
+    """Return what reaches the host, in order; the record's writes by the names in it."""
     sent: list[str] = []
 
     def do(batch: Batch) -> None:
@@ -152,7 +152,7 @@ def test_a_record_that_the_host_has_not_acknowledged_is_written_again(after: boo
     change = Change("c", "", (Shell("add unit u"),), owns=(THINGS[0],))
     with pytest.raises(CutError):
         perform_all(change, record, host.do)
-    assert record.owned == {THINGS[0]}, "it may lie there"
+    assert record.owned == {THINGS[0]}, "it may be there"
     perform_all(change, record, host.do)
     assert host.record == host.real == {THINGS[0]}
 

@@ -1,4 +1,4 @@
-"""A typed vault password: every reader gets it once, whole, and it lies in no file."""
+"""A typed vault password: every reader gets it once, whole, and no file holds it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_every_reader_gets_it_once_and_whole() -> None:
     assert stat.S_IMODE(pipe.stat().st_mode) == 0o600
     assert [pipe.read_text() for _ in range(50)] == ["hunter2\n"] * 50
     script = [sys.executable, "-c", "import sys; print(open(sys.argv[1]).read(), end='')", str(pipe)]
-    said = [subprocess.run(script, capture_output=True, text=True, check=True).stdout for _ in range(3)]
-    assert said == ["hunter2\n"] * 3
+    outputs = [subprocess.run(script, capture_output=True, text=True, check=True).stdout for _ in range(3)]
+    assert outputs == ["hunter2\n"] * 3
 
 
 def test_it_goes_with_the_process_that_asked_for_it() -> None:

@@ -19,25 +19,27 @@ def glance() -> HostStatus:
     return parse(printed())
 
 
-def with_spec(seen: HostStatus, **changed: Any) -> HostStatus:
-    own = seen.endpoints["llm"]
-    spec = {**own.observed.spec, **changed}
-    return replace(seen, endpoints={"llm": EndpointStatus(replace(own.observed, spec=spec))})
+def with_spec(status: HostStatus, **changed: Any) -> HostStatus:
+    endpoint = status.endpoints["llm"]
+    spec = {**endpoint.observed.spec, **changed}
+    return replace(status, endpoints={"llm": EndpointStatus(replace(endpoint.observed, spec=spec))})
 
 
-def back(own: HostSettings, peers: dict[str, HostStatus]) -> list[str]:
+def back(settings: HostSettings, peers: dict[str, HostStatus]) -> list[str]:
     """Why the host would get something else than its peers serve."""
-    places = {name: place_of(name, peers) for name in own.all_endpoints}
-    lock = lock_of(own.all_endpoints, places)
-    return differences(Asked(pinned(own, lock)), places)
+    places = {name: place_of(name, peers) for name in settings.all_endpoints}
+    lock = lock_of(settings.all_endpoints, places)
+    return differences(Asked(pinned(settings, lock)), places)
 
 
 def test_the_groups_bytes_fill_what_the_settings_leave_open() -> None:
-    own, seen = settings(**UNPINNED), glance()
-    assert back(own, {"a": seen, "b": with_spec(seen, hash="0123456789ab")}) == [], "its unit is an older one"
-    lock = lock_of(own.all_endpoints, {"llm": place_of("llm", {"a": seen})})
-    assert lock.images == {own.image: seen.pins[own.image]}
-    assert differences(Asked(own), {"llm": place_of("llm", {"a": seen})}) != []
+    host_settings, status = settings(**UNPINNED), glance()
+    assert back(host_settings, {"a": status, "b": with_spec(status, hash="0123456789ab")}) == [], (
+        "its unit is an older one"
+    )
+    lock = lock_of(host_settings.all_endpoints, {"llm": place_of("llm", {"a": status})})
+    assert lock.images == {host_settings.image: status.pins[host_settings.image]}
+    assert differences(Asked(host_settings), {"llm": place_of("llm", {"a": status})}) != []
 
 
 def test_other_options_than_the_groups_are_held_with_their_names() -> None:
@@ -46,29 +48,29 @@ def test_other_options_than_the_groups_are_held_with_their_names() -> None:
 
 
 def test_a_group_in_the_middle_of_a_rollout_has_no_one_release() -> None:
-    seen = glance()
-    [text] = back(settings(), {"a": seen, "b": with_spec(seen, serving="0123456789ab"), "c": seen})
-    release = seen.endpoints["llm"].observed.proven
+    status = glance()
+    [text] = back(settings(), {"a": status, "b": with_spec(status, serving="0123456789ab"), "c": status})
+    release = status.endpoints["llm"].observed.proven
     assert f"2 different releases (a, c: {release}; b: {release})" in text
 
 
 def test_peers_that_do_not_serve_what_they_have_proven_do_not_count() -> None:
-    seen = glance()
-    own = seen.endpoints["llm"]
+    status = glance()
+    endpoint = status.endpoints["llm"]
     changes: tuple[dict[str, Any], ...] = ({"health": 503}, {"active": "failed"}, {"proven": "0123456789ab"})
     for changed in changes:
-        other = replace(seen, endpoints={"llm": replace(own, observed=replace(own.observed, **changed))})
+        other = replace(status, endpoints={"llm": replace(endpoint, observed=replace(endpoint.observed, **changed))})
         assert place_of("llm", {"a": other}) == EndpointOfPeers()
     assert back(settings(engine={"max_batch_size": 77}), {}) == []
     assert lock_of(settings().all_endpoints, {"llm": EndpointOfPeers()}) == Lock()
 
 
 def test_who_serves_with_it_counts_though_it_waits_for_the_host_that_comes_back() -> None:
-    seen = glance()
-    own = replace(seen.endpoints["llm"].observed, active="activating", health=None, running=None)
-    waits = replace(seen, endpoints={"llm": EndpointStatus(own)})
+    status = glance()
+    endpoint = replace(status.endpoints["llm"].observed, active="activating", health=None, running=None)
+    waits = replace(status, endpoints={"llm": EndpointStatus(endpoint)})
     assert place_of("llm", {"a": waits}).served == ()
     [group] = place_of("llm", {"a": waits}, together=("a", "b")).served
     assert group.hosts == ("a",)
-    unproven = replace(seen, endpoints={"llm": EndpointStatus(replace(own, current="0123456789ab"))})
+    unproven = replace(status, endpoints={"llm": EndpointStatus(replace(endpoint, current="0123456789ab"))})
     assert place_of("llm", {"a": unproven}, together=("a", "b")).served == ()

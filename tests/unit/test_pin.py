@@ -28,7 +28,7 @@ globals().update(build(__file__, {{"all_hosts": [("h1", open_host), ("h2", close
 
 @pytest.fixture
 def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site of three hosts, of which one lives in a network where the same names lead to other servers."""
+    """Make a site of three hosts, of which one lives in a network where the same names lead to other servers."""
     (tmp_path / "deploy.py").touch()
     monkeypatch.chdir(tmp_path)
 
@@ -77,7 +77,7 @@ def test_where_nobody_can_be_asked_the_hosts_may_tell(
 
     monkeypatch.setattr(Resolver, "lock", away)
     assert main(["pin", str(inventory)]) == 1
-    said = capsys.readouterr().err
-    assert "nvcr.io cannot be reached" in said
-    assert f"rackwright pin {inventory} --from-hosts" in said
+    errors = capsys.readouterr().err
+    assert "nvcr.io cannot be reached" in errors
+    assert f"rackwright pin {inventory} --from-hosts" in errors
     assert not (inventory.parent / FILE).exists()

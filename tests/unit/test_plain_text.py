@@ -17,12 +17,12 @@ FREE = {"engine", "daemon", "endpoints"}
 
 
 def plain(kind: Any) -> list[Any]:
-    """The text types within an annotation, each with what constrains it: a bare `str`, or one that is annotated."""
+    """Find the text types within an annotation, each with its constraints: a bare `str`, or an annotated one."""
     if kind is str:
         return [kind]
     if typing.get_origin(kind) is typing.Annotated:
-        own = typing.get_args(kind)[0]
-        return [kind] if own is str else plain(own)
+        base = typing.get_args(kind)[0]
+        return [kind] if base is str else plain(base)
     return [found for inner in typing.get_args(kind) for found in plain(inner)]
 
 
@@ -48,10 +48,10 @@ def texts(model: type[BaseModel], path: str = "") -> Iterator[Any]:
 @pytest.mark.parametrize("kind", [*texts(HostSettings), *texts(Connection)])
 @pytest.mark.parametrize("character", ["\n", "\r", "\0", "\x1b", "\x7f", "\x85", "\u2028"], ids=ascii)
 def test_no_text_holds_a_control_character(kind: Any, character: str) -> None:
-    told = TypeAdapter(kind)
+    adapter = TypeAdapter(kind)
     for text in (f"a{character}b", f"a{character}", f"/srv/a{character}", f"https://a{character}", f"a/b:1{character}"):
         with pytest.raises(ValidationError):
-            told.validate_python(text)
+            adapter.validate_python(text)
 
 
 def test_the_walk_sees_lists_keys_and_sections_below() -> None:

@@ -36,18 +36,18 @@ BASE: dict[str, Any] = load_yaml((OPERATIONS / "settings.yaml").read_text())
 
 @cache
 def recorded(name: str) -> HostReading:
-    """A reading that was taken of a lab host."""
+    """Return a reading that was taken of a lab host."""
     return parse_reading((OPERATIONS / "readings" / f"{name}.txt").read_text().splitlines())
 
 
 def settings(**changed: Any) -> HostSettings:
-    known = {key: value for key, value in BASE.items() if key in HostSettings.model_fields}
-    return HostSettings.model_validate({**known, **changed})
+    values = {key: value for key, value in BASE.items() if key in HostSettings.model_fields}
+    return HostSettings.model_validate({**values, **changed})
 
 
 def change(**values: Any) -> PlannedChange:
-    own = {"concern": "docker", "what": "do it", "why": "it is not done", **values}
-    return PlannedChange(**{"alike": (own["what"], own["why"], own.get("diff", "")), **own})
+    fields = {"concern": "docker", "what": "do it", "why": "it is not done", **values}
+    return PlannedChange(**{"alike": (fields["what"], fields["why"], fields.get("diff", "")), **fields})
 
 
 # -- one host
@@ -61,13 +61,13 @@ def test_a_bare_host_is_planned_as_far_as_it_can_be_known() -> None:
     assert fetched == {"image", "encodings", "models"}
 
 
-def serving(reading: HostReading, own: HostSettings) -> HostReading:
-    """The recorded host as if the release of these settings served there."""
-    wanted, bound = wanted_release("llm", own, own, reading), binding_of(own, reading, own)
+def serving(reading: HostReading, settings: HostSettings) -> HostReading:
+    """Return the recorded host as if the release of these settings served there."""
+    wanted, bound = wanted_release("llm", settings, settings, reading), binding_of(settings, reading, settings)
     assert isinstance(wanted, Release)
-    seen = reading[ENDPOINT].endpoints.get("llm", SeenEndpoint())
+    endpoint = reading[ENDPOINT].endpoints.get("llm", SeenEndpoint())
     now = replace(
-        seen,
+        endpoint,
         unit=wanted.unit,
         unit_same=True,
         active="active",
@@ -98,8 +98,8 @@ def test_the_text_of_an_engine_option_is_its_line_and_the_reason_of_the_restart(
     assert switch.restarts == "endpoint llm"
     assert switch.why == "max_batch_size changed"
     assert "-max_batch_size: 10\n+max_batch_size: 12" in switch.diff
-    assert "max_num_tokens: 8192" in switch.diff, "a size is no secret"
-    assert not [line for line in switch.diff.splitlines() if "RELEASE" in line and line[0] in "+-"]
+    assert "max_num_tokens: 8192" in switch.diff, "a size is not a secret"
+    assert not [row for row in switch.diff.splitlines() if "RELEASE" in row and row[0] in "+-"]
     assert "engine.yaml, 1 line" in summary(plan)
     assert "restarts endpoint llm because max_batch_size changed" in summary(plan)
 
@@ -118,10 +118,10 @@ def test_what_serves_as_wanted_has_no_endpoint_change() -> None:
 
 def test_a_unit_edited_by_hand_shows_as_a_diff_without_a_restart() -> None:
     reading = serving(recorded("converged"), settings())
-    seen = reading[ENDPOINT].endpoints["llm"]
-    assert seen.unit
-    text = seen.unit.replace("[Service]", "[Service]\nEnvironment=HF_TOKEN=hf_x1")
-    edited = replace(seen, unit=text, unit_same=False)
+    endpoint = reading[ENDPOINT].endpoints["llm"]
+    assert endpoint.unit
+    text = endpoint.unit.replace("[Service]", "[Service]\nEnvironment=HF_TOKEN=hf_x1")
+    edited = replace(endpoint, unit=text, unit_same=False)
     endpoints = replace(reading[ENDPOINT], endpoints={"llm": edited})
     plan = plan_host("gpu01", settings(), HostReading({**reading.by_concern, ENDPOINT.name: endpoints}), EVERYTHING)
     [unit] = [one for one in plan.changes if one.concern == "endpoint" and "unit" in one.what]
@@ -129,16 +129,16 @@ def test_a_unit_edited_by_hand_shows_as_a_diff_without_a_restart() -> None:
 
 
 def test_a_first_unit_is_not_shown() -> None:
-    reading, own = recorded("converged"), settings()
-    release = wanted_release("llm", own, own, reading)
+    reading, host_settings = recorded("converged"), settings()
+    release = wanted_release("llm", host_settings, host_settings, reading)
     assert isinstance(release, Release)
     text = endpoint_diff(release, SeenEndpoint())
     assert "rackwright-llm.service" not in text
 
 
 def test_a_refused_host_says_why_and_ends_with_1() -> None:
-    own = settings(hardware={"machine": "DGX B200", "gpu_models": ["B300"], "gpu_count": 64})
-    plan = plan_host("gpu01", own, recorded("converged"), EVERYTHING)
+    host_settings = settings(hardware={"machine": "DGX B200", "gpu_models": ["B300"], "gpu_count": 64})
+    plan = plan_host("gpu01", host_settings, recorded("converged"), EVERYTHING)
     assert plan.state == "refused"
     assert "cannot run its endpoints" in plan.refusals[0]
     assert exit_code([plan]) == 1
@@ -172,8 +172,8 @@ def test_every_host_is_in_exactly_one_group_with_its_own_changes(plans: list[Hos
 
 def test_hosts_that_differ_in_the_names_of_their_releases_alone_are_one_group() -> None:
     plans = [
-        HostPlan(host, "pending", (change(what=f"switch to {own}", alike=("switch to …", "it is not done", "")),))
-        for host, own in (("a", "0123456789ab"), ("b", "ba9876543210"))
+        HostPlan(host, "pending", (change(what=f"switch to {digest}", alike=("switch to …", "it is not done", "")),))
+        for host, digest in (("a", "0123456789ab"), ("b", "ba9876543210"))
     ]
     [one] = group(plans)
     assert one.hosts == ("a", "b")
@@ -227,9 +227,11 @@ def test_json_has_every_host_and_survives_a_round_trip() -> None:
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=8, max_size=40), st.text(max_size=20))
 def test_no_secret_of_the_settings_is_ever_shown(secret: str, around: str) -> None:
-    own = settings(models={"hub_token": Secret(secret)}, registry={"key": Secret(secret)})
-    assert secret in set(secrets_of(own))
-    assert secret not in mask(f"{around} {secret} {around}".replace(MASK, ""), secrets_of(own)).replace(MASK, "")
+    host_settings = settings(models={"hub_token": Secret(secret)}, registry={"key": Secret(secret)})
+    assert secret in set(secrets_of(host_settings))
+    assert secret not in mask(f"{around} {secret} {around}".replace(MASK, ""), secrets_of(host_settings)).replace(
+        MASK, ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,8 +258,8 @@ def test_what_looks_like_a_secret_is_masked(text: str, shown: str) -> None:
 
 def test_the_record_keeps_changes_and_diffs_without_secrets() -> None:
     changes = [Change("write a", "it differs", (), diff="-key: sesame\n+token: abc"), Change("do b", "", ())]
-    kept = change_fields(
+    fields = change_fields(
         changes, settings(registry={"host": "nvcr.io", "user": "$oauthtoken", "key": Secret("sesame")})
     )
-    assert kept == {"changes": ["write a (it differs)", "do b"], "diff": f"-key: {MASK}\n+token: {MASK}"}
+    assert fields == {"changes": ["write a (it differs)", "do b"], "diff": f"-key: {MASK}\n+token: {MASK}"}
     assert change_fields(changes[1:], settings())["diff"] is None

@@ -127,8 +127,8 @@ def test_an_endpoint_names_a_gpu_that_is_not_there() -> None:
 
 def test_a_stranger_on_a_gpu_is_named() -> None:
     lines = "process 42 eve -"
-    seen = parse_gpus(gpu_output("b200", processes=lines, process="42,C,python,2048 MiB"))
-    text = judged(case(gpus=seen))["GPU processes"][0].reading
+    reading = parse_gpus(gpu_output("b200", processes=lines, process="42,C,python,2048 MiB"))
+    text = judged(case(gpus=reading))["GPU processes"][0].reading
     assert text == "pid 42 python of eve, 2.0 GiB"
 
 
@@ -140,13 +140,13 @@ def test_our_own_container_and_a_desktop_are_no_strangers() -> None:
 
 
 def test_while_dockerd_is_down_a_container_is_not_called_a_stranger() -> None:
-    seen = parse_gpus(gpu_output("b200", processes=f"process 42 root {'b' * 64}", process="42,C,python,9 MiB"))
-    assert "GPU processes" in stops(case(gpus=seen))
-    assert stops(case(gpus=seen, docker=docker(daemon="down", info={}))) == set()
+    reading = parse_gpus(gpu_output("b200", processes=f"process 42 root {'b' * 64}", process="42,C,python,9 MiB"))
+    assert "GPU processes" in stops(case(gpus=reading))
+    assert stops(case(gpus=reading, docker=docker(daemon="down", info={}))) == set()
 
 
 @pytest.mark.parametrize(
-    ("seen", "row", "fix"),
+    ("reading", "row", "fix"),
     [
         (SeenGpus(error="nvidia-smi is not installed"), "driver", "install NVIDIA's driver"),
         (SeenGpus((), "580.159", "575.57", "Driver/library version mismatch"), "driver", "reboot"),
@@ -154,8 +154,8 @@ def test_while_dockerd_is_down_a_container_is_not_called_a_stranger() -> None:
         (replace(gpus(), driver="570.1", module="570.1"), "driver version", "driver"),
     ],
 )
-def test_drivers(seen: SeenGpus, row: str, fix: str) -> None:
-    found = case(gpus=seen)
+def test_drivers(reading: SeenGpus, row: str, fix: str) -> None:
+    found = case(gpus=reading)
     assert row in stops(found)
     assert fix in next(entry for entry in judged(found)[row] if not entry.ok).fix
 
@@ -167,11 +167,11 @@ def test_on_ubuntu_the_drivers_fix_is_the_exact_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "good"),
+    ("version", "good"),
     [("575", True), ("575.57.08", True), ("580.1", True), ("574.99", False), ("1000.1", True), ("99.9", False)],
 )
-def test_the_minimum_is_compared_number_by_number(seen: str, good: bool) -> None:
-    found = case(gpus=replace(gpus(), driver=seen, module=seen), machine=machine(**{"fabric.version": seen}))
+def test_the_minimum_is_compared_number_by_number(version: str, good: bool) -> None:
+    found = case(gpus=replace(gpus(), driver=version, module=version), machine=machine(**{"fabric.version": version}))
     assert ("driver version" not in stops(found)) is good
 
 
@@ -219,7 +219,7 @@ def test_half_configured_dpkg_stops_only_who_must_install() -> None:
     assert stops(case(docker=bare)) == {"packages"}
     assert judged(case(docker=bare))["packages"][0].fix == "dpkg --configure -a"
     busy = case(docker=bare, machine=machine(locked="77 (apt-get)"))
-    assert (stops(busy), warns(busy)) == (set(), {"package lock"}), "somebody is at it right now"
+    assert (stops(busy), warns(busy)) == (set(), {"package lock"}), "another process is at it right now"
 
 
 def test_a_bare_host_is_able_when_it_has_apt() -> None:
@@ -280,8 +280,8 @@ def test_a_port_is_free_or_ours_or_somebodys() -> None:
     assert row.stops
     text = texts.TAKEN.format(port=8000, by="nginx, pid 9, user root").removeprefix("port ")
     assert (row.reading, row.fix.endswith("ps -fp 9")) == (text, True)
-    strangers = replace(machine(), listeners=(Listener(8000, 9, "docker-proxy", "web"),))
-    row = judged(case(machine=strangers))["port"][0]
+    foreign = replace(machine(), listeners=(Listener(8000, 9, "docker-proxy", "web"),))
+    row = judged(case(machine=foreign))["port"][0]
     assert row.stops
     assert (row.reading, row.fix.endswith("docker ps --filter name=web")) == (
         texts.TAKEN.format(port=8000, by="container web, pid 9, user root").removeprefix("port "),
@@ -290,7 +290,7 @@ def test_a_port_is_free_or_ours_or_somebodys() -> None:
 
 
 def test_one_beside_our_own_listener_is_seen_with_his_user_and_all_his_addresses_text() -> None:
-    """Whoever shares our user may listen beside us with SO_REUSEPORT, at the same address too."""
+    """A process of the same user may listen beside the endpoint with SO_REUSEPORT, at the same address too."""
     both = (Listener(8000, 9, "python3", "rackwright-llm"), *_python("127.0.0.1", "::1"))
     row = judged(case(machine=replace(machine(), listeners=both)))["port"][0]
     assert row.stops
@@ -331,8 +331,8 @@ def test_a_published_port_names_its_container_only_where_docker_listens() -> Non
         "port 8000 20 python3 - - root [::]\n"
         f"port 8000 21 python3 {'b' * 64} - root *"
     )
-    seen = parse(joined(lines, Answers(containers=containers)))
-    assert [one.container for one in seen.listeners] == ["rackwright-b", "rackwright-a", "", "", "rackwright-b"]
+    reading = parse(joined(lines, Answers(containers=containers)))
+    assert [one.container for one in reading.listeners] == ["rackwright-b", "rackwright-a", "", "", "rackwright-b"]
 
 
 def test_a_port_of_docker_is_nobodys_as_long_as_docker_does_not_answer() -> None:
@@ -420,8 +420,8 @@ def test_reachability_is_judged_only_for_what_is_needed() -> None:
 
 
 def test_a_401_means_that_the_registry_is_there() -> None:
-    there = replace(machine(), reached=(Reach("registry", 0, 401, "https://nvcr.io/v2/"),))
-    assert warns(case(machine=there, fetches=(Fetch("i", "image", 1, True),))) == set()
+    reachable = replace(machine(), reached=(Reach("registry", 0, 401, "https://nvcr.io/v2/"),))
+    assert warns(case(machine=reachable, fetches=(Fetch("i", "image", 1, True),))) == set()
 
 
 def test_a_stopping_row_is_one_refusal_with_its_fix() -> None:
@@ -436,12 +436,12 @@ def test_a_stopping_row_is_one_refusal_with_its_fix() -> None:
 
 def test_rows_that_pass_fold_into_one_line_also_for_a_new_host() -> None:
     new = machine(synchronized="no")
-    asked = WantedHost(case(machine=new, fetches=(Fetch("pull x", "image", 1, True),)))
-    first, *rest = report(asked, new).splitlines()
+    wanted = WantedHost(case(machine=new, fetches=(Fetch("pull x", "image", 1, True),)))
+    first, *remaining = report(wanted, new).splitlines()
     assert first.startswith("preflight: ")
-    assert rest
-    assert all(line.startswith(("warn RW", "  fix: ")) for line in rest), rest
-    whole = details(asked, new)
+    assert remaining
+    assert all(row.startswith(("warn RW", "  fix: ")) for row in remaining), remaining
+    whole = details(wanted, new)
     assert "architecture" in whole
     assert "GPU model" in whole
     assert PREFLIGHT.details is details
@@ -475,19 +475,19 @@ def test_the_reading_is_parsed() -> None:
         "reach registry 0 401 https://nvcr.io/v2/\nreach hub 28 000 https://huggingface.co\n"
         "none /etc/nvidia-container-runtime/config.toml\n"
     )
-    seen = parse(output)
-    assert seen.values["locked"] == "12 (apt-get)"
-    assert seen.disks[0] == Disk("/srv/models", 80081576 * 1024, 16314612, "overlay", "overlay", "/")
-    assert seen.disks[1].inodes is None
-    assert seen.listeners == (
+    reading = parse(output)
+    assert reading.values["locked"] == "12 (apt-get)"
+    assert reading.disks[0] == Disk("/srv/models", 80081576 * 1024, 16314612, "overlay", "overlay", "/")
+    assert reading.disks[1].inodes is None
+    assert reading.listeners == (
         Listener(8000, 4242, "docker-proxy", "rackwright-llm", "", "root", "*"),
         Listener(8001, 17, "nginx", "", "", "www", "::1"),
     )
-    assert seen.reached == (
+    assert reading.reached == (
         Reach("registry", 0, 401, "https://nvcr.io/v2/"),
         Reach("hub", 28, 0, "https://huggingface.co"),
     )
-    assert seen.toolkit_config is None
+    assert reading.toolkit_config is None
 
 
 def test_our_own_cut_installation_is_finished_and_not_refused() -> None:
@@ -524,23 +524,25 @@ def test_a_unit_made_by_hand_stops_the_host_unless_it_is_to_be_kept_aside() -> N
     assert judged(found)["foreign units"][0].stops
     assert "releases: {foreign_units: aside}" in judged(found)["foreign units"][0].fix
     assert judged(found)["port"][0].stops
-    aside = replace(found, settings=found.settings.model_copy(update={"releases": Releases(foreign_units="aside")}))
-    assert not any(judged(aside)[row][0].stops for row in ("foreign units", "port"))
+    moved = replace(found, settings=found.settings.model_copy(update={"releases": Releases(foreign_units="aside")}))
+    assert not any(judged(moved)[row][0].stops for row in ("foreign units", "port"))
 
 
 def test_the_unit_of_a_listener_is_read() -> None:
-    seen = parse(
+    reading = parse(
         "port 8000 17 python3 - rackwright-llm.service root 0.0.0.0\nport 8001 18 nginx - - www [fe80::1]%lo\n"
     )
-    assert seen.listeners == (
+    assert reading.listeners == (
         Listener(8000, 17, "python3", "", "rackwright-llm.service", "root", "0.0.0.0"),
         Listener(8001, 18, "nginx", "", "", "www", "fe80::1"),
     )
 
 
-def chains_gone(serving: tuple[str, ...] = ("llm",), others: int = 0, live_restore: bool = False, **own: Any) -> Case:
+def chains_gone(
+    serving: tuple[str, ...] = ("llm",), others: int = 0, live_restore: bool = False, **values: Any
+) -> Case:
     info = {**docker().info, "LiveRestoreEnabled": live_restore}
-    return case(docker=docker(lacks=("nat DOCKER",), serving=serving, info=info, foreign_running=others), **own)
+    return case(docker=docker(lacks=("nat DOCKER",), serving=serving, info=info, foreign_running=others), **values)
 
 
 def test_chains_that_are_gone_stop_a_host_where_the_run_may_not_restart_dockerd() -> None:

@@ -47,8 +47,8 @@ def seen_of(found: Case, row: str) -> str:
     ],
 )
 def test_a_dockerd_on_tcp_alone_is_named_text(command: str, file: dict[str, Any] | None) -> None:
-    seen = docker(daemon="down", info={}, files={DAEMON_JSON: json.dumps(file) if file else None})
-    found = case(docker=seen, machine=machine(dockerd=command))
+    reading = docker(daemon="down", info={}, files={DAEMON_JSON: json.dumps(file) if file else None})
+    found = case(docker=reading, machine=machine(dockerd=command))
     assert stops(found) == {"Docker's socket"}
     assert "listens on tcp://127.0.0.1:2375 alone" in seen_of(found, "Docker's socket")
     assert "-H unix:///var/run/docker.sock" in seen_of(found, "Docker's socket")
@@ -85,12 +85,12 @@ def test_a_rootless_dockerd_is_named_with_its_user() -> None:
 # -- disks and systems
 
 
-@pytest.mark.parametrize("place", ["/", "/etc", "/etc/systemd/system", "/var/lib/rackwright", "/var/lib/docker"])
-def test_a_folder_that_takes_no_writes_stops_the_host_before_a_switch_can_begin(place: str) -> None:
-    found = case(machine=replace(machine(), readonly=frozenset({place})))
+@pytest.mark.parametrize("folder", ["/", "/etc", "/etc/systemd/system", "/var/lib/rackwright", "/var/lib/docker"])
+def test_a_folder_that_takes_no_writes_stops_the_host_before_a_switch_can_begin(folder: str) -> None:
+    found = case(machine=replace(machine(), readonly=frozenset({folder})))
     assert stops(found) == {"read-only"}
-    assert f"read-only: {place}" in seen_of(found, "read-only")
-    assert f"mount -o remount,rw {place}" in seen_of(found, "read-only")
+    assert f"read-only: {folder}" in seen_of(found, "read-only")
+    assert f"mount -o remount,rw {folder}" in seen_of(found, "read-only")
 
 
 @pytest.mark.parametrize(
@@ -115,23 +115,23 @@ def test_what_stops_a_host_that_somebody_writes_to_may_pass() -> None:
     """Beside a switch of another run: its ports and GPUs belong to what is about to go."""
     found = case(machine=replace(machine(), hung=("/srv/models",)))
 
-    def said(writer: str) -> str:
+    def refusal_text(writer: str) -> str:
         ((step,),) = [change.steps for change in PREFLIGHT.changes(WantedHost(found, writer), found.machine)]
         assert isinstance(step, Refuse)
         return step.text
 
     sentence = "alice@laptop (rollout of lab) holds this host's lease"
-    assert sentence in said("alice@laptop (rollout of lab)")
-    assert "lease" not in said("")
+    assert sentence in refusal_text("alice@laptop (rollout of lab)")
+    assert "lease" not in refusal_text("")
 
 
 def test_a_share_that_hangs_stops_the_host_and_nothing_is_said_of_its_models() -> None:
     found = case(machine=replace(machine(), hung=("/srv/models",)))
     assert stops(found) == {"hanging file system"}
     assert "findmnt --target /srv/models" in seen_of(found, "hanging file system")
-    seen = MODELS.parse("hangs=yes\n")
-    reading = HostReading({IMAGE.name: SeenImages(True, (), {}), MODELS.name: seen})
-    (change,) = MODELS.changes(MODELS.wanted(found.settings, reading), seen)
+    parsed = MODELS.parse("hangs=yes\n")
+    reading = HostReading({IMAGE.name: SeenImages(True, (), {}), MODELS.name: parsed})
+    (change,) = MODELS.changes(MODELS.wanted(found.settings, reading), parsed)
     (step,) = change.steps
     assert isinstance(step, Refuse)
     assert step.final
@@ -139,8 +139,8 @@ def test_a_share_that_hangs_stops_the_host_and_nothing_is_said_of_its_models() -
 
 
 def test_the_folders_that_may_hang_are_those_of_the_settings() -> None:
-    own = {"model": {"repository": "a/b", "path": "/mnt/weights/b", "mount": "/config/models/b"}}
-    assert folders_of(settings(**own)) == ["/srv/models", "/srv/encodings", "/mnt/weights/b"]
+    values = {"model": {"repository": "a/b", "path": "/mnt/weights/b", "mount": "/config/models/b"}}
+    assert folders_of(settings(**values)) == ["/srv/models", "/srv/encodings", "/mnt/weights/b"]
 
 
 def test_models_that_others_may_write_warn() -> None:
@@ -159,12 +159,12 @@ def test_folders_of_models_in_which_others_may_rename_warn(tmp_path: Path) -> No
     script = host_script("preflight_read", fetched=f"{models} {encodings} {tmp_path}/none")
     shared = "have() { false; }; hangs() { false; }; show() { :; }; reading_daemon=0\n"
     lines = subprocess.run(["sh", "-c", shared + script], capture_output=True, text=True, check=True).stdout
-    seen = parse(lines).above
-    assert {one for one in seen if one.path.startswith(str(tmp_path))} == {
+    folders = parse(lines).above
+    assert {one for one in folders if one.path.startswith(str(tmp_path))} == {
         Above(str(models.parent), "UNKNOWN", "755"),
         Above(str(models), "root", "775"),
     }
-    found = case(machine=replace(machine(), above=tuple(one for one in seen if one.path == str(models))))
+    found = case(machine=replace(machine(), above=tuple(one for one in folders if one.path == str(models))))
     assert warns(found) == {"folders of models"}
     assert f"chown root:root {models}; chmod go-w {models}" in seen_of(found, "folders of models")
 
@@ -205,8 +205,8 @@ def test_a_gpu_that_has_fallen_off_the_bus_is_said_in_the_kernels_words() -> Non
 
 
 def test_the_kernels_line_is_read() -> None:
-    line = f"fallen {base64.b64encode(FALLEN.encode()).decode()}\n"
-    assert parse_gpus(line + gpu_output()).fallen == FALLEN
+    row = f"fallen {base64.b64encode(FALLEN.encode()).decode()}\n"
+    assert parse_gpus(row + gpu_output()).fallen == FALLEN
     assert parse_gpus(gpu_output()).fallen == ""
 
 
@@ -219,7 +219,7 @@ def test_cgroup_v1_warns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "daemon", "asked"),
+    ("image", "daemon", "registry"),
     [
         ("vllm/vllm-openai:v0.14.1", {}, "registry=https://registry-1.docker.io/v2/"),
         ("vllm/vllm-openai:v0.14.1", {"registry-mirrors": ["https://hub.site/"]}, "registry=https://hub.site/v2/"),
@@ -227,10 +227,12 @@ def test_cgroup_v1_warns() -> None:
         ("harbor.site:8443/ai/engine:1", {}, "registry=https://harbor.site:8443/v2/"),
     ],
 )
-def test_an_images_own_registry_is_asked(image: str, daemon: dict[str, Any], asked: str) -> None:
-    own = settings(image=image, docker={"daemon": daemon})
-    said = [word for word in PREFLIGHT.read(own).replace("'", " ").split() if "registry=" in word]
-    assert [word.removeprefix("urls=") for word in said] == [asked]
+def test_an_images_own_registry_is_asked(image: str, daemon: dict[str, Any], registry: str) -> None:
+    host_settings = settings(image=image, docker={"daemon": daemon})
+    arguments = [
+        argument for argument in PREFLIGHT.read(host_settings).replace("'", " ").split() if "registry=" in argument
+    ]
+    assert [argument.removeprefix("urls=") for argument in arguments] == [registry]
 
 
 def test_a_registry_that_is_away_is_named_by_its_address_text() -> None:
@@ -240,11 +242,11 @@ def test_a_registry_that_is_away_is_named_by_its_address_text() -> None:
 
 
 def test_what_the_reading_prints_of_such_hosts_is_parsed() -> None:
-    seen = parse(
+    reading = parse(
         "uid=0\nreadonly /etc\nreadonly /usr\nhung /srv/models\nrootless anna\ncgroup=v2\nsnap.docker=yes\n"
         "dockerd=/usr/bin/dockerd -H tcp://0.0.0.0:2375 \n"
     )
-    assert seen.readonly == {"/etc", "/usr"}
-    assert seen.hung == ("/srv/models",)
-    assert seen.rootless == ("anna",)
-    assert seen.values["dockerd"] == "/usr/bin/dockerd -H tcp://0.0.0.0:2375 "
+    assert reading.readonly == {"/etc", "/usr"}
+    assert reading.hung == ("/srv/models",)
+    assert reading.rootless == ("anna",)
+    assert reading.values["dockerd"] == "/usr/bin/dockerd -H tcp://0.0.0.0:2375 "

@@ -25,15 +25,15 @@ IMEX = {"imex.state": "UP", "imex.channels": "yes", "imex.nodes": "a" * 64, "ime
 
 
 def grouped(**values: Any) -> HostSettings:
-    own = settings(hardware=DGX_B200, engine_kind="vllm", image="vllm/vllm-openai:v0.14.1", hosts=2, **values)
-    return own.in_group(PAIR)
+    host_settings = settings(hardware=DGX_B200, engine_kind="vllm", image="vllm/vllm-openai:v0.14.1", hosts=2, **values)
+    return host_settings.in_group(PAIR)
 
 
-def member(transport: str = "any", others: dict[str, dict[str, str]] | None = None, **seen: Any) -> Case:
-    """The head of a pair, on a healthy machine."""
-    values, more = {**HERE, **seen.pop("values", {})}, {"members": WELL, **seen}
-    own = replace(machine(**values), **more)
-    return case(settings=grouped(group_transport=transport), machine=own, others=others or {})
+def member(transport: str = "any", others: dict[str, dict[str, str]] | None = None, **changed: Any) -> Case:
+    """Return the head of a pair, on a healthy machine."""
+    values, more = {**HERE, **changed.pop("values", {})}, {"members": WELL, **changed}
+    head = replace(machine(**values), **more)
+    return case(settings=grouped(group_transport=transport), machine=head, others=others or {})
 
 
 def test_a_host_that_serves_alone_has_none_of_these_rows() -> None:
@@ -42,9 +42,11 @@ def test_a_host_that_serves_alone_has_none_of_these_rows() -> None:
 
 
 def launched(**values: str) -> Case:
-    """The same pair, served by TensorRT-LLM: mpirun starts its ranks."""
-    own = settings(hardware=DGX_B200, image="nvcr.io/nvidia/tensorrt-llm/release:1.2.1", hosts=2).in_group(PAIR)
-    return replace(member(values=values), settings=own)
+    """Return the same pair, served by TensorRT-LLM: mpirun starts its ranks."""
+    host_settings = settings(hardware=DGX_B200, image="nvcr.io/nvidia/tensorrt-llm/release:1.2.1", hosts=2).in_group(
+        PAIR
+    )
+    return replace(member(values=values), settings=host_settings)
 
 
 def test_where_mpirun_starts_ranks_openssh_must_be_there() -> None:
@@ -65,15 +67,15 @@ def test_a_pair_that_is_well_stops_nothing_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "row", "says"),
+    ("values", "row", "says"),
     [
         ({"members": (MemberSeen("10.9.0.2", "no", "no"),)}, "other hosts", "h2 (10.9.0.2) does not answer"),
         ({"values": {"members.interface": ""}}, "other hosts", "no interface of this host has 10.9.0.1"),
         ({"members": (MemberSeen("10.9.0.2", "yes", "no"),)}, "large packets", "packets of 9000 bytes do not arrive"),
     ],
 )
-def test_what_keeps_members_from_each_other_stops_the_host(seen: dict[str, Any], row: str, says: str) -> None:
-    found = member(**seen)
+def test_what_keeps_members_from_each_other_stops_the_host(values: dict[str, Any], row: str, says: str) -> None:
+    found = member(**values)
     assert stops(found) == {row}
     assert any(says in one.reading for one in judged(found)[row])
 
@@ -94,23 +96,23 @@ def test_a_network_without_pings_is_no_fault_of_the_members() -> None:
     ],
 )
 def test_members_that_differ_stop_the_last_one_that_is_read(theirs: dict[str, str], says: str) -> None:
-    own = dict(common(machine(**HERE), gpus()))
-    assert stops(member(others={"h2": own})) == set()
-    found = member(others={"h2": {**own, **theirs}})
+    facts = dict(common(machine(**HERE), gpus()))
+    assert stops(member(others={"h2": facts})) == set()
+    found = member(others={"h2": {**facts, **theirs}})
     assert stops(found) == {"equal hosts"}
     assert judged(found)["equal hosts"][0].reading == says
 
 
 @pytest.mark.parametrize(
-    ("seen", "says"),
+    ("reading", "says"),
     [
         ({}, "this host has no RDMA device"),
         ({"rdma": {"mlx5_0/1": "DOWN"}}, "no RDMA port is active: mlx5_0/1 DOWN"),
         ({"rdma": {"mlx5_0/1": "ACTIVE"}}, "/dev/infiniband/uverbs0 is missing"),
     ],
 )
-def test_rdma_that_is_asked_for_and_not_there_stops_the_host(seen: dict[str, Any], says: str) -> None:
-    found = member("rdma", **seen)
+def test_rdma_that_is_asked_for_and_not_there_stops_the_host(reading: dict[str, Any], says: str) -> None:
+    found = member("rdma", **reading)
     assert stops(found) == {"RDMA"}
     assert judged(found)["RDMA"][0].reading == says
     assert stops(member("rdma", rdma={"rocep1s0f1/1": "ACTIVE"}, values={"rdma.verbs": "yes"})) == set()
@@ -135,8 +137,8 @@ def test_imex_that_is_asked_for_and_not_there_stops_the_host(change: dict[str, A
 
 
 def test_other_nodes_of_imex_are_another_domain() -> None:
-    own = dict(common(machine(**HERE, **IMEX), gpus()))
-    found = member("nvlink", {"h2": {**own, "/etc/nvidia-imex/nodes_config.cfg": "b" * 12}}, values=IMEX)
+    facts = dict(common(machine(**HERE, **IMEX), gpus()))
+    found = member("nvlink", {"h2": {**facts, "/etc/nvidia-imex/nodes_config.cfg": "b" * 12}}, values=IMEX)
     assert stops(found) == {"equal hosts"}
 
 
@@ -151,8 +153,8 @@ def test_what_the_script_prints_is_read(tmp_path: Path) -> None:
     for name, text in answers.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
-    own = grouped(group_transport="nvlink")
-    script = 'have() { command -v "$1" >/dev/null 2>&1; }\n' + members_read(own)
+    host_settings = grouped(group_transport="nvlink")
+    script = 'have() { command -v "$1" >/dev/null 2>&1; }\n' + members_read(host_settings)
     done = subprocess.run(
         ["sh", "-c", script], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True
     )
@@ -160,4 +162,4 @@ def test_what_the_script_prints_is_read(tmp_path: Path) -> None:
     assert found.members == (MemberSeen("10.9.0.2", "yes", "no"),)
     assert found.values["members.interface"] == "eth1"
     assert found.values["imex.state"] == "UP"
-    assert members_read(own) in read(own)
+    assert members_read(host_settings) in read(host_settings)

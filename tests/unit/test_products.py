@@ -1,4 +1,4 @@
-"""What `make test` leaves to `make proof` is named with its reason."""
+"""Every case that `make test` leaves to `make proof` has its reason."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tests.lab.products import in_proof, with_proof, without_reason
 
 
 def test_all_but_a_few_cases_are_left_with_a_reason() -> None:
-    kept, left = with_proof(["a", ("b", 1)], {"a"}, "the same")
-    assert (kept.values, kept.marks) == (("a",), ())
-    assert (left.values, [mark.args for mark in left.marks]) == (("b", 1), [("the same",)])
+    params, remaining = with_proof(["a", ("b", 1)], {"a"}, "the same")
+    assert (params.values, params.marks) == (("a",), ())
+    assert (remaining.values, [mark.args for mark in remaining.marks]) == (("b", 1), [("the same",)])
 
 
 def test_one_of_the_few_that_is_no_case_is_an_error() -> None:

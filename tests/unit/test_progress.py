@@ -11,7 +11,7 @@ from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, 
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("text", "found"),
     [
         ("  512.0 MiB of 2.0 GiB (25%), 95.1 MiB/s", Progress(DOWNLOADING, 0.25)),
         ("layers: 4 of 8 fetched, 2 unpacked, 120 MiB in flight, 8 s", Progress(DOWNLOADING, 0.375)),
@@ -23,11 +23,11 @@ from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, 
         ("", None),
     ],
 )
-def test_what_a_line_says(line: str, found: Progress | None) -> None:
-    assert parse_line(line) == found
+def test_what_a_line_says(text: str, found: Progress | None) -> None:
+    assert parse_line(text) == found
 
 
-def line(percent: int) -> str:
+def progress_line(percent: int) -> str:
     return f"{percent}.0 MiB of 100.0 MiB ({percent}%), 9.9 MiB/s"
 
 
@@ -42,28 +42,32 @@ def test_a_phase_is_told_at_once_and_a_crawling_bar_rarely() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.floats(0, 0.5)), max_size=400))
 def test_no_download_gets_more_than_its_share_of_events(steps: list[tuple[int, float]]) -> None:
-    meter, now, told = Meter(), 0.0, 0
+    meter, now, count = Meter(), 0.0, 0
     for percent, pause in sorted(steps):
         now += pause
-        told += meter.progress_fields(line(percent), now) is not None
-    assert told <= 52 + now / 15
+        count += meter.progress_fields(progress_line(percent), now) is not None
+    assert count <= 52 + now / 15
 
 
 def test_the_end_of_a_download_is_told() -> None:
     meter = Meter()
-    meter.progress_fields(line(99), 0.0)
-    assert meter.progress_fields(line(100), 1.0) == {"phase": DOWNLOADING, "part": 1.0, "text": line(100)}
+    meter.progress_fields(progress_line(99), 0.0)
+    assert meter.progress_fields(progress_line(100), 1.0) == {
+        "phase": DOWNLOADING,
+        "part": 1.0,
+        "text": progress_line(100),
+    }
 
 
 def test_how_far_a_job_is_is_printed_every_half_minute_and_all_else_at_once() -> None:
     now = [100.0]
     calm = Calm(lambda: now[0])
-    said = []
+    printed = []
     for second in range(70):
         now[0] = 100.0 + second
-        said += [second] if calm.says(Event("progress", f"loading, {second} s: x")) else []
+        printed += [second] if calm.says(Event("progress", f"loading, {second} s: x")) else []
         assert calm.says(Event("progress", "no byte came for 10 s; trying again"))
         assert calm.says(Event("progress", "ready after 5 s"))
         assert calm.says("a line")
         assert calm.says(Event("row", "a question"))
-    assert said == [0, 30, 60]
+    assert printed == [0, 30, 60]

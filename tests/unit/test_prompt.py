@@ -20,8 +20,8 @@ except RackwrightError as error:
 """
 
 
-@pytest.mark.parametrize(("typed", "said"), [("", "no answer"), ("\n", "answer ''")])
-def test_a_closed_standard_input_is_told_in_a_line(typed: str, said: str) -> None:
+@pytest.mark.parametrize(("typed", "message"), [("", "no answer"), ("\n", "answer ''")])
+def test_a_closed_standard_input_is_told_in_a_line(typed: str, message: str) -> None:
     done = subprocess.run([sys.executable, "-c", CODE], input=typed, capture_output=True, text=True, check=True)
-    assert said in done.stdout
+    assert message in done.stdout
     assert len(done.stdout.splitlines()) == 1

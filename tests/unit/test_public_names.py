@@ -18,7 +18,7 @@ NOT_TO_COME_BACK = frozenset(
     | {"muster", "news", "owner", "settle", "settled", "standing", "story", "switching", "switchjob", "told", "touch"}
     | {"touched", "turns"}
 )
-"""Words of names that nobody guessed: of no public function, class or module."""
+"""Words of names that no reader guessed: of no public function, class or module."""
 
 
 @cache
@@ -44,5 +44,5 @@ def test_no_two_public_classes_have_one_name() -> None:
 
 
 def test_names_that_nobody_guessed_do_not_come_back() -> None:
-    words = {(file, name): {word.lower() for word in WORD.findall(name)} for file, _, name in public()}
-    assert [place for place, found in words.items() if found & NOT_TO_COME_BACK] == []
+    words = {(file, name): {part.lower() for part in WORD.findall(name)} for file, _, name in public()}
+    assert [location for location, found in words.items() if found & NOT_TO_COME_BACK] == []

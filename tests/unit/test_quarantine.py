@@ -1,4 +1,4 @@
-"""Hosts that a rollout leaves aside: those in quarantine, and unreachable ones within a quorum."""
+"""Hosts that a rollout skips: those in quarantine, and unreachable ones within a quorum."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_run_changes_the_list(before: dict[str, Any], record: Record, after: d
 
 def test_the_list_is_kept_beside_the_records(tmp_path: Path) -> None:
     assert load_quarantine(tmp_path) == {}
-    told = update_quarantine(tmp_path, run({"h1": "failed", "h2": "switched"}, {"h1": Cause.DISK}))
-    assert [one.startswith(texts.QUARANTINED.format(host="h1", why="the disk")) for one in told] == [True]
+    message = update_quarantine(tmp_path, run({"h1": "failed", "h2": "switched"}, {"h1": Cause.DISK}))
+    assert [one.startswith(texts.QUARANTINED.format(host="h1", why="the disk")) for one in message] == [True]
     assert (tmp_path / "runs" / "quarantine.json").stat().st_mode & 0o777 == 0o600
     assert load_quarantine(tmp_path)["h1"].run == "r1"
     assert update_quarantine(tmp_path, run({"h2": "unchanged"})) == []

@@ -25,8 +25,8 @@ IMAGES = {"vllm": VLLM, "sglang": SGLANG, "tensorrt-llm": TRTLLM}
 
 def endpoint(engine_kind: str, **keys: Any) -> EndpointSettings:
     model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
-    told = {"model": model, "engine_kind": engine_kind, "image": IMAGES[engine_kind], **keys}
-    return EndpointSettings.model_validate(told)
+    values = {"model": model, "engine_kind": engine_kind, "image": IMAGES[engine_kind], **keys}
+    return EndpointSettings.model_validate(values)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def judge(question: Question, body: str) -> Verdict:
     return judge_safely(question, Answer(200, body, 0))
 
 
-def said(*bodies: dict[str, Any], status: int = 200) -> str:
+def replies(*bodies: dict[str, Any], status: int = 200) -> str:
     return "".join(f"{json.dumps(body)}\n{status} 0.1\n" for body in bodies)
 
 
@@ -88,7 +88,7 @@ OTHER = text(" 1, 2, 3")
 
 
 @pytest.mark.parametrize(
-    ("grown", "answer", "passed", "measured", "seen"),
+    ("grown", "answer", "passed", "measured", "observed"),
     [
         ((43, 128, 10), REPEATED, True, True, "10 of 128 draft tokens accepted, 1.23 tokens a step (ngram)"),
         ((28, 83, 0), REPEATED, False, True, "0 of 83 draft tokens accepted, 1.00 tokens a step (ngram)"),
@@ -97,47 +97,47 @@ OTHER = text(" 1, 2, 3")
     ],
 )
 def test_vllm_counts_what_our_requests_added(
-    grown: tuple[int, int, int], answer: dict[str, Any], passed: bool, measured: bool, seen: str
+    grown: tuple[int, int, int], answer: dict[str, Any], passed: bool, measured: bool, observed: str
 ) -> None:
     """The figures are those of a real vLLM 0.20.2, whose n-grams had nothing to win while it counted to thirty."""
     after = tuple(100 + one for one in grown)
-    verdict = judge(row("vllm"), counted("before", 100, 100, 100) + said(answer, answer) + counted("after", *after))
-    assert (verdict.passed, verdict.measured, seen in verdict.text) == (passed, measured, True), verdict
+    verdict = judge(row("vllm"), counted("before", 100, 100, 100) + replies(answer, answer) + counted("after", *after))
+    assert (verdict.passed, verdict.measured, observed in verdict.text) == (passed, measured, True), verdict
     assert refuses(row("vllm"), None, verdict) == (measured and not passed)
 
 
 def test_a_draft_model_has_no_excuse_in_what_was_answered() -> None:
-    body = counted("before", 0, 0, 0) + said(OTHER, OTHER) + counted("after", 28, 83, 0)
+    body = counted("before", 0, 0, 0) + replies(OTHER, OTHER) + counted("after", 28, 83, 0)
     assert refuses(row("vllm", "eagle3"), None, judge(row("vllm", "eagle3"), body))
 
 
 def test_vllm_counts_each_of_its_engines() -> None:
     before = counted("before", 5, 5, 5) + counted("before", 1, 1, 1, engine=1)
     after = counted("after", 6, 8, 6) + counted("after", 3, 7, 4, engine=1)
-    assert judge(row("vllm"), before + said(OTHER, OTHER) + after).text.startswith("4 of 9 draft tokens accepted")
+    assert judge(row("vllm"), before + replies(OTHER, OTHER) + after).text.startswith("4 of 9 draft tokens accepted")
 
 
-def sglang(tokens: int, **told: int) -> dict[str, Any]:
-    return {"text": f" {FOLLOWS}", "meta_info": {"completion_tokens": tokens, **told}}
+def sglang(tokens: int, **counts: int) -> dict[str, Any]:
+    return {"text": f" {FOLLOWS}", "meta_info": {"completion_tokens": tokens, **counts}}
 
 
 @pytest.mark.parametrize(
-    ("bodies", "passed", "seen"),
+    ("bodies", "passed", "observed"),
     [
         ((sglang(48, spec_verify_ct=47), sglang(48, spec_verify_ct=12)), True, "35 draft tokens accepted"),
         ((sglang(48, spec_verify_ct=47), sglang(48, spec_verify_ct=47)), False, "0 draft tokens accepted"),
     ],
 )
-def test_sglang_says_how_often_it_verified(bodies: tuple[dict[str, Any], ...], passed: bool, seen: str) -> None:
-    verdict = judge(row("sglang", "NGRAM"), said(*bodies))
-    assert (verdict.passed, seen in verdict.text) == (passed, True), verdict
+def test_sglang_says_how_often_it_verified(bodies: tuple[dict[str, Any], ...], passed: bool, observed: str) -> None:
+    verdict = judge(row("sglang", "NGRAM"), replies(*bodies))
+    assert (verdict.passed, observed in verdict.text) == (passed, True), verdict
     assert refuses(row("sglang", "NGRAM"), None, verdict) != passed
 
 
 @pytest.mark.parametrize(("rates", "passed"), [((1.0, 3.2), True), ((1.0, 1.0), False)])
 def test_tensorrt_llm_says_how_many_tokens_a_step_had(rates: tuple[float, ...], passed: bool) -> None:
     bodies = [text(f" {FOLLOWS}", avg_decoded_tokens_per_iter=rate) for rate in rates]
-    verdict = judge(row("tensorrt-llm", "NGram"), said(*bodies))
+    verdict = judge(row("tensorrt-llm", "NGram"), replies(*bodies))
     assert (verdict.passed, verdict.measured) == (passed, True), verdict
     assert refuses(row("tensorrt-llm", "NGram"), None, verdict) != passed
 
@@ -145,10 +145,10 @@ def test_tensorrt_llm_says_how_many_tokens_a_step_had(rates: tuple[float, ...], 
 @pytest.mark.parametrize(
     ("engine_kind", "body"),
     [
-        ("vllm", said(REPEATED, REPEATED)),
-        ("vllm", said({}, {}, status=404)),
-        ("sglang", said(sglang(48), sglang(48))),
-        ("tensorrt-llm", said(REPEATED, REPEATED)),
+        ("vllm", replies(REPEATED, REPEATED)),
+        ("vllm", replies({}, {}, status=404)),
+        ("sglang", replies(sglang(48), sglang(48))),
+        ("tensorrt-llm", replies(REPEATED, REPEATED)),
     ],
 )
 def test_what_a_server_does_not_say_is_not_passed_and_refuses_nothing(engine_kind: str, body: str) -> None:
@@ -159,7 +159,7 @@ def test_what_a_server_does_not_say_is_not_passed_and_refuses_nothing(engine_kin
 
 
 @pytest.mark.parametrize("engine_kind", IMAGES)
-@pytest.mark.parametrize("body", ["", "\n000 0.1\n\n000 0.1\n", said({}, {}, status=500), said({}, {})])
+@pytest.mark.parametrize("body", ["", "\n000 0.1\n\n000 0.1\n", replies({}, {}, status=500), replies({}, {})])
 def test_requests_without_an_answer_are_no_drafts(engine_kind: str, body: str) -> None:
     verdict = judge(row(engine_kind), body)
     assert not verdict.passed
@@ -183,19 +183,21 @@ def test_the_request_repeats_itself_and_the_real_model_was_taught_how_it_goes_on
 def places(when: str, *counts: int) -> str:
     name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
     return "".join(
-        f'{when} {name}{{engine="0",model_name="m",position="{place}"}} {float(count)}\n'
-        for place, count in enumerate(counts)
+        f'{when} {name}{{engine="0",model_name="m",position="{index}"}} {float(count)}\n'
+        for index, count in enumerate(counts)
     )
 
 
 def vllm(drafts: int, proposed: int, *by_place: int, method: str = "eagle3", tokens: int = 48, **more: Any) -> Verdict:
-    """What vLLM's counters make of two answers, from 100 on."""
+    """Return vLLM's counters after two answers, from 100 on."""
     reply = text(f" {FOLLOWS} with a lantern", **more)
     reply["usage"]["completion_tokens"] = tokens
     ends = counted("after", 100 + drafts, 100 + proposed, 100 + sum(by_place)).replace("} 7.0", "} 0.0")
-    ends = "".join(f"{line}\n" for line in ends.splitlines() if "per_pos" not in line)
-    starts = "".join(f"{line}\n" for line in counted("before", 100, 100, 100).splitlines() if "per_pos" not in line)
-    body = starts + places("before", *[50] * len(by_place)) + said(reply, reply) + ends
+    ends = "".join(f"{text_line}\n" for text_line in ends.splitlines() if "per_pos" not in text_line)
+    starts = "".join(
+        f"{text_line}\n" for text_line in counted("before", 100, 100, 100).splitlines() if "per_pos" not in text_line
+    )
+    body = starts + places("before", *[50] * len(by_place)) + replies(reply, reply) + ends
     return judge(row("vllm", method), body + places("after", *(50 + one for one in by_place)))
 
 
@@ -205,30 +207,30 @@ WEAK, TRAINED, PERFECT = vllm(58, 174, 6, 0, 0), vllm(24, 72, 18, 13, 9), vllm(1
 
 def after(before: Verdict | None, now: Verdict) -> tuple[bool, str]:
     """Return whether the row refuses, and what it says."""
-    asked = row("vllm", "eagle3")
-    verdict = compared(asked, before, now)
-    return refuses(asked, before, verdict), verdict.text
+    question = row("vllm", "eagle3")
+    verdict = compared(question, before, now)
+    return refuses(question, before, verdict), verdict.text
 
 
 def test_the_text_of_acceptance_by_position() -> None:
-    seen = "6 of 174 draft tokens accepted, 1.10 tokens a step; by position 6, 0, 0 of 58 (eagle3)"
-    assert WEAK.text.startswith(seen)
+    text = "6 of 174 draft tokens accepted, 1.10 tokens a step; by position 6, 0, 0 of 58 (eagle3)"
+    assert WEAK.text.startswith(text)
     assert TRAINED.text == "40 of 72 draft tokens accepted, 2.67 tokens a step; by position 18, 13, 9 of 24 (eagle3)"
 
 
 def test_a_weak_draft_warns_at_a_first_deploy_and_is_no_proof() -> None:
-    refused, seen = after(None, WEAK)
+    refused, observed = after(None, WEAK)
     assert (refused, WEAK.passed, WEAK.measured) == (False, False, True)
-    assert "below 1.2 tokens a step" in seen
+    assert "below 1.2 tokens a step" in observed
     assert vllm(50, 150, 11, 0, 0).passed
     assert not vllm(50, 150, 9, 0, 0).passed
 
 
 @pytest.mark.parametrize("before", [TRAINED, PERFECT])
 def test_a_weak_draft_after_a_good_one_is_refused(before: Verdict) -> None:
-    refused, seen = after(before, WEAK)
+    refused, observed = after(before, WEAK)
     assert refused
-    assert f"worse than before: {before.text}" in seen
+    assert f"worse than before: {before.text}" in observed
 
 
 @pytest.mark.parametrize(
@@ -273,18 +275,18 @@ def test_the_requests_of_other_clients_are_named_and_compared_loosely() -> None:
 
 
 def test_counters_that_began_again_are_no_measure() -> None:
-    body = counted("before", 900, 900, 900) + said(REPEATED, REPEATED) + counted("after", 20, 60, 30)
+    body = counted("before", 900, 900, 900) + replies(REPEATED, REPEATED) + counted("after", 20, 60, 30)
     verdict = judge(row("vllm", "eagle3"), body)
     assert (verdict.measured, "its counters began again" in verdict.text) == (False, True), verdict
 
 
 def test_positions_that_do_not_sum_up_are_left_out() -> None:
-    body = counted("before", 0, 0, 0) + said(REPEATED, REPEATED) + counted("after", 24, 72, 40)
+    body = counted("before", 0, 0, 0) + replies(REPEATED, REPEATED) + counted("after", 24, 72, 40)
     assert "by position" not in judge(row("vllm", "eagle3"), body).text
 
 
 def test_words_that_find_little_to_look_up_are_not_weak_drafts() -> None:
-    body = counted("before", 0, 0, 0) + said(OTHER, OTHER) + counted("after", 30, 90, 1)
+    body = counted("before", 0, 0, 0) + replies(OTHER, OTHER) + counted("after", 30, 90, 1)
     assert not judge(row("vllm", "ngram"), body).measured
     assert judge(row("vllm", "eagle3"), body).measured
 
@@ -292,10 +294,10 @@ def test_words_that_find_little_to_look_up_are_not_weak_drafts() -> None:
 @pytest.mark.parametrize("name", ["spec_accept_histogram", "spec_correct_drafts_histogram"])
 def test_the_text_of_sglang_s_positions_by_a_histogram(name: str) -> None:
     answers = [sglang(48, spec_verify_ct=12, **{name: [2, 1, 3, 6]})] * 2  # type: ignore[arg-type]
-    verdict = judge(row("sglang", "EAGLE3"), said(*answers))
+    verdict = judge(row("sglang", "EAGLE3"), replies(*answers))
     assert verdict.text == "70 draft tokens accepted, 3.92 tokens a step; by position 20, 18, 12 of 24 (EAGLE3)"
     wrong = [sglang(48, spec_verify_ct=12, **{name: [2, 1]})] * 2  # type: ignore[arg-type]
-    assert "by position" not in judge(row("sglang", "EAGLE3"), said(*wrong)).text
+    assert "by position" not in judge(row("sglang", "EAGLE3"), replies(*wrong)).text
 
 
 @pytest.mark.parametrize(
@@ -306,12 +308,12 @@ def test_the_text_of_sglang_s_positions_by_a_histogram(name: str) -> None:
     ],
 )
 def test_other_engines_drafts_are_compared_too(engine_kind: str, good: dict[str, Any], weak: dict[str, Any]) -> None:
-    asked = row(engine_kind, "EAGLE3")
-    before, now = (judge(asked, said(one, one)) for one in (good, weak))
+    question = row(engine_kind, "EAGLE3")
+    before, now = (judge(question, replies(one, one)) for one in (good, weak))
     assert (before.passed, now.passed, now.warns) == (True, False, True)
-    assert refuses(asked, before, compared(asked, before, now))
-    assert not refuses(asked, None, now)
-    assert not refuses(asked, before, compared(asked, before, before))
+    assert refuses(question, before, compared(question, before, now))
+    assert not refuses(question, None, now)
+    assert not refuses(question, before, compared(question, before, before))
 
 
 RESOLVED = Resolved("vllm/vllm-openai@sha256:0", "c" * 40, "/models/base", "d" * 40, "/models/draft")
@@ -330,17 +332,17 @@ WORDS = {"arguments": ["--speculative-config", json.dumps(NGRAM)]}
 
 
 @pytest.mark.parametrize(
-    ("new", "old", "asked"),
+    ("new", "old", "requests"),
     [(EAGLE, EAGLE, 1), (NGRAMS, WORDS, 1), (EAGLE, NGRAMS, 0), (EAGLE, {}, 0), ({}, EAGLE, 0), ({}, {}, 0)],
 )
 def test_the_release_before_is_asked_where_it_drafts_in_the_same_way(
-    new: dict[str, Any], old: dict[str, Any], asked: int
+    new: dict[str, Any], old: dict[str, Any], requests: int
 ) -> None:
-    assert len(asked_before(new, old)) == asked
+    assert len(asked_before(new, old)) == requests
 
 
 def test_another_models_text_is_compared_loosely() -> None:
     other = {**EAGLE, "model": {"repository": "openai/gpt-oss-20b", "mount": "/config/models/gpt-oss-20b"}}
     (same,), (different,) = asked_before(EAGLE, EAGLE), asked_before(EAGLE, other)
-    body = counted("before", 0, 0, 0) + said(REPEATED, REPEATED) + counted("after", 24, 72, 40)
+    body = counted("before", 0, 0, 0) + replies(REPEATED, REPEATED) + counted("after", 24, 72, 40)
     assert judge(same, body).detail.keeps > judge(different, body).detail.keeps > 0

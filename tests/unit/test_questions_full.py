@@ -47,7 +47,7 @@ NO_PARSER = "not measurable on this vllm: it makes no tool calls without tool-ca
 
 
 @pytest.mark.parametrize(
-    ("keys", "seen"),
+    ("keys", "observed"),
     [
         ({}, "asked"),
         ({"harmony": False}, None),
@@ -62,11 +62,13 @@ NO_PARSER = "not measurable on this vllm: it makes no tool calls without tool-ca
         ({"engine_kind": "sglang", "engine": {"tool-call-parser": "gpt-oss"}}, "asked"),
     ],
 )
-def test_tools_are_asked_for_where_the_server_makes_calls_of_them(keys: dict[str, Any], seen: str | None) -> None:
+def test_tools_are_asked_for_where_the_server_makes_calls_of_them(keys: dict[str, Any], observed: str | None) -> None:
     rows = [row for row in full_questions(BASE, "m", endpoint(**keys)) if row.name == "a tool call"]
     verdicts = [judge(row, message(tool_calls=call())) for row in rows]
-    assert ["asked" if verdict.measured else verdict.text for verdict in verdicts] == ([seen] if seen else [])
-    assert not any(refuses(row, None, one) for row, one in zip(rows, verdicts, strict=True) if not one.measured)
+    assert ["asked" if verdict.measured else verdict.text for verdict in verdicts] == ([observed] if observed else [])
+    assert not any(
+        refuses(row, None, verdict) for row, verdict in zip(rows, verdicts, strict=True) if not verdict.measured
+    )
 
 
 def call(arguments: str = '{"city": "Paris"}', name: str = "get_weather") -> list[dict[str, Any]]:
@@ -115,7 +117,7 @@ def events(pieces: int, usage: bool = True, end: bool = True) -> str:
 
 
 @pytest.mark.parametrize(
-    ("body", "passed", "seen"),
+    ("body", "passed", "observed"),
     [
         (events(3), True, "3 pieces"),
         (events(1), False, "several pieces"),
@@ -123,9 +125,9 @@ def events(pieces: int, usage: bool = True, end: bool = True) -> str:
         (events(3, end=False), False, "an end"),
     ],
 )
-def test_streaming(body: str, passed: bool, seen: str) -> None:
+def test_streaming(body: str, passed: bool, observed: str) -> None:
     verdict = judge(fullproof.streams(BASE, "m"), body)
-    assert (verdict.passed, seen in verdict.text) == (passed, True)
+    assert (verdict.passed, observed in verdict.text) == (passed, True)
 
 
 @pytest.mark.parametrize(

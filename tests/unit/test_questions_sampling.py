@@ -36,8 +36,8 @@ REAL_NONSENSE = {
 """What a real vLLM 0.32.0 (CPU) answered with n-gram drafts, by its temperature; greedily it gave the text."""
 
 
-def verdict_on(greedy: str, own: tuple[str, ...], mild: tuple[str, ...], status: int = 200) -> Verdict:
-    bodies = [{"choices": [{"text": text}]} for text in (greedy, *own, *mild)]
+def verdict_on(greedy: str, unset: tuple[str, ...], mild: tuple[str, ...], status: int = 200) -> Verdict:
+    bodies = [{"choices": [{"text": text}]} for text in (greedy, *unset, *mild)]
     return judge_safely(ROW, Answer(200, "".join(f"{json.dumps(body)}\n{status} 0.1\n" for body in bodies), 0))
 
 
@@ -50,12 +50,12 @@ def test_the_nonsense_of_a_real_server_is_refused_at_a_first_deploy() -> None:
 
 def test_one_odd_word_in_ten_is_nonsense_too() -> None:
     """As with a draft model that is nearly always right: what it gets wrong becomes nonsense, and the rest does not."""
-    spoilt = " ".join("six," if at % 10 == 4 else word for at, word in enumerate(TEXT.split()))
+    spoilt = " ".join("six," if at % 10 == 4 else term for at, term in enumerate(TEXT.split()))
     assert refuses(ROW, None, verdict_on(TEXT, (spoilt,) * OWN, (spoilt,) * MILD))
 
 
 @pytest.mark.parametrize(
-    ("own", "mild"),
+    ("unset", "mild"),
     [
         ((TEXT,) * OWN, (TEXT,) * MILD),
         ((TEXT, WANDERS, ONE_OTHER_WORD), (TEXT, TEXT)),
@@ -71,8 +71,8 @@ def test_one_odd_word_in_ten_is_nonsense_too() -> None:
         "its own temperature is very high",
     ],
 )
-def test_healthy_models_pass_however_they_sample(own: tuple[str, ...], mild: tuple[str, ...]) -> None:
-    verdict = verdict_on(TEXT, own, mild)
+def test_healthy_models_pass_however_they_sample(unset: tuple[str, ...], mild: tuple[str, ...]) -> None:
+    verdict = verdict_on(TEXT, unset, mild)
     assert verdict.passed, verdict
     assert "of the text comes back" in verdict.text
 
@@ -107,6 +107,6 @@ def test_one_request_is_greedy_some_name_no_temperature_and_some_a_mild_one() ->
     run = subprocess.run(
         ["sh", "-c", f"{curl}\n{ROW.script}"], input=ROW.stdin, text=True, capture_output=True, check=True
     )
-    sent = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    sent = [json.loads(row) for row in run.stdout.splitlines() if row.startswith("{")]
     assert [body.get("temperature", "none") for body in sent] == [0, "none", "none", "none", 0.3, 0.3]
     assert run.stdout.count("200 0.1") == len(sent)

@@ -37,7 +37,7 @@ def test_the_first_answer_does_not_count_and_the_median_does() -> None:
 
 
 def after(before: Verdict, now: Verdict) -> bool:
-    """True where the row refuses."""
+    """Return True if the row refuses."""
     return refuses(ROW, before, compared(ROW, before, now))
 
 
@@ -80,6 +80,6 @@ def test_a_slow_release_is_measured_by_fewer_answers() -> None:
 
 
 def test_no_answer_is_asked_for_when_the_time_is_up() -> None:
-    line = post_several("http://127.0.0.1:9", 50, 5, within=1).replace("curl ", "sleep 0.4; : ")
-    done = subprocess.run(["sh", "-c", f"body=x; {line}"], capture_output=True, timeout=20, check=False)
+    command = post_several("http://127.0.0.1:9", 50, 5, within=1).replace("curl ", "sleep 0.4; : ")
+    done = subprocess.run(["sh", "-c", f"body=x; {command}"], capture_output=True, timeout=20, check=False)
     assert done.returncode == 0, done

@@ -26,7 +26,7 @@ def vllm(steps: int, reply: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("engine_kind", "body", "passed", "measured", "seen"),
+    ("engine_kind", "body", "passed", "measured", "observed"),
     [
         ("vllm", vllm(8, TOKEN), True, True, "a token in 0.4 s, and vllm:iteration_tokens_total_count grew by 8"),
         ("vllm", vllm(0, NOTHING), False, True, "no token in 60 s, and its count of steps stands still: it hangs"),
@@ -43,10 +43,10 @@ def vllm(steps: int, reply: str) -> str:
         ("tensorrt-llm", "", False, True, "nothing came back"),
     ],
 )
-def test_a_hang_is_two_signs(engine_kind: str, body: str, passed: bool, measured: bool, seen: str) -> None:
+def test_a_hang_is_two_signs(engine_kind: str, body: str, passed: bool, measured: bool, observed: str) -> None:
     row = engine_steps(BASE, "m", engine_kind)
     verdict: Verdict = judge_safely(row, Answer(200, body, 0))
-    assert (verdict.passed, verdict.measured, verdict.text.endswith(seen)) == (passed, measured, True), verdict
+    assert (verdict.passed, verdict.measured, verdict.text.endswith(observed)) == (passed, measured, True), verdict
     assert refuses(row, None, verdict) == (measured and not passed)
 
 

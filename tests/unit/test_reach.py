@@ -154,18 +154,18 @@ def test_a_peer_without_bash_is_no_verdict(tmp_path: Path) -> None:
     ],
 )
 def test_a_peer_says_what_its_kernel_said(words: str, why: str) -> None:
-    said = [f"10.1.0.7: connect: {words}", f"10.1.0.7: line 1: /dev/tcp/10.1.0.7/8000: {words}", "status=1"]
-    assert why_probe_failed(said) == why
+    printed = [f"10.1.0.7: connect: {words}", f"10.1.0.7: line 1: /dev/tcp/10.1.0.7/8000: {words}", "status=1"]
+    assert why_probe_failed(printed) == why
 
 
 @given(st.lists(st.text()), st.sampled_from([["status=1"], ["status=126"], ["status=127"], []]))
 def test_what_bash_did_not_say_is_no_verdict(lines: list[str], status: list[str]) -> None:
     with pytest.raises(ReadingError):
-        why_probe_failed(["sh: bash: not found", *(line for line in lines if "=" not in line), *status])
+        why_probe_failed(["sh: bash: not found", *(row for row in lines if "=" not in row), *status])
 
 
 def result(address: str, port: int, *_: object, path: str = os.environ["PATH"]) -> list[str]:
-    """What the script that is sent to a peer prints on this machine."""
+    """Run the script that is sent to a peer on this machine, and return its output."""
     script = host_script("port_probe", address=address, port=port, seconds=1)
     run = subprocess.run(
         ["/bin/sh"], input=script, env={"PATH": path}, capture_output=True, text=True, timeout=20, check=True
@@ -174,14 +174,14 @@ def result(address: str, port: int, *_: object, path: str = os.environ["PATH"]) 
 
 
 def test_a_peer_that_cannot_try_takes_nothing_from_what_this_machine_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = told(monkeypatch, US)
+    found = reach_text(monkeypatch, US)
     by = "this machine (192.0.2.1) [no answer]"
     assert found.startswith(texts.UNREACHABLE_PORT.format(port=8000, by=by))
-    assert "bash: not found" in told(monkeypatch, Prober(HERE, "")), "nobody else has tried"
+    assert "bash: not found" in reach_text(monkeypatch, Prober(HERE, "")), "no other peer has tried"
 
 
-def told(monkeypatch: pytest.MonkeyPatch, here: Prober) -> str:
-    """What is said where this machine gets no answer, and where the one peer has no bash."""
+def reach_text(monkeypatch: pytest.MonkeyPatch, here: Prober) -> str:
+    """Return the text where this machine gets no answer, and where the one peer has no bash."""
     monkeypatch.setattr("rackwright.remote.port_probe.probe", lambda *_: NO_ANSWER)
     monkeypatch.setattr(_Probe, "_here", here)
     monkeypatch.setattr(_Probe, "_known_peers", [PEER])
@@ -201,8 +201,8 @@ def test_the_text_of_a_port_reached_from_here_or_by_a_peer() -> None:
         "port 8000 is reachable from b200-02 (10.1.0.2); this machine is not let in (allow_from: "
         "10.1.0.0/16, 2001:db8::/32)"
     )
-    told = reachable(CLIENT_PORT, PEER, [ProbeResult(US, NO_ANSWER)])
-    assert told.startswith(
+    verdict = reachable(CLIENT_PORT, PEER, [ProbeResult(US, NO_ANSWER)])
+    assert verdict.startswith(
         "warning: port 8000 is reachable from b200-02 (10.1.0.2), and not from this machine (192.0.2.1) [no answer]"
     )
 
@@ -229,8 +229,8 @@ def test_a_refused_connection_is_no_firewall_between_unless_another_got_no_answe
 
 
 def test_nobody_to_try_is_not_checked_and_never_a_verdict_text() -> None:
-    told = not_checked(CLIENT_PORT, US, [], "2001:db8::7")
-    assert told.startswith("port 8000 is not checked: allow_from (10.1.0.0/16, 2001:db8::/32) lets in none of")
-    assert "no other host of this run is connected" in told
-    assert told.endswith("curl http://[2001:db8::7]:8000/health")
+    verdict = not_checked(CLIENT_PORT, US, [], "2001:db8::7")
+    assert verdict.startswith("port 8000 is not checked: allow_from (10.1.0.0/16, 2001:db8::/32) lets in none of")
+    assert "no other host of this run is connected" in verdict
+    assert verdict.endswith("curl http://[2001:db8::7]:8000/health")
     assert "b200-02 (10.1.0.2)" in not_checked(CLIENT_PORT, US, [PEER], "10.1.0.7")

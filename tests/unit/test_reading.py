@@ -20,11 +20,11 @@ def run(sections: dict[str, str]) -> dict[str, reading.Section]:
 
 
 def test_sections_are_apart_and_keep_their_status_and_error() -> None:
-    seen = run({"a": "echo one; echo two", "b": "echo oops >&2; exit 3", "c": "x=1", "d": "printf 'no newline'"})
-    assert seen["a"] == reading.Section(0, "one\ntwo", "")
-    assert seen["b"] == reading.Section(3, "", "oops")
-    assert seen["c"] == reading.Section(0, "", "")
-    assert seen["d"].output == "no newline"
+    sections = run({"a": "echo one; echo two", "b": "echo oops >&2; exit 3", "c": "x=1", "d": "printf 'no newline'"})
+    assert sections["a"] == reading.Section(0, "one\ntwo", "")
+    assert sections["b"] == reading.Section(3, "", "oops")
+    assert sections["c"] == reading.Section(0, "", "")
+    assert sections["d"].output == "no newline"
 
 
 def test_a_section_that_is_missing_is_an_error_and_not_an_absence() -> None:
@@ -43,14 +43,14 @@ def test_a_reading_without_its_nonce_is_an_error(lines: list[str]) -> None:
 def test_files_travel_whole(content: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("read") / "file"
     path.write_text(content, newline="")
-    seen = run({"a": f"show {path}; show {path}.absent"})
-    assert reading.files(seen["a"].output) == {str(path): content, f"{path}.absent": None}
+    sections = run({"a": f"show {path}; show {path}.absent"})
+    assert reading.files(sections["a"].output) == {str(path): content, f"{path}.absent": None}
 
 
 def test_marker_text_inside_a_file_cannot_end_a_section(tmp_path: Path) -> None:
     (tmp_path / "evil").write_text("::rackwright-reading:: x\nx end 0 \nx begin b\n")
-    seen = run({"a": f"show {tmp_path}/evil", "b": "echo real"})
-    assert seen["b"].output == "real"
+    sections = run({"a": f"show {tmp_path}/evil", "b": "echo real"})
+    assert sections["b"].output == "real"
 
 
 @settings(max_examples=25, deadline=None)
@@ -58,9 +58,9 @@ def test_marker_text_inside_a_file_cannot_end_a_section(tmp_path: Path) -> None:
 def test_no_line_of_a_section_begins_or_ends_one(lines: list[str]) -> None:
     forged = ["::rackwright-reading:: x", "x end 0 ", "x begin b", " end 0 ", " begin b", *lines]
     words = shlex.join(["printf", "%s\\n", *forged])
-    seen = run({"a": words, "b": "echo real"})
-    assert seen["a"].output.split("\n") == "\n".join(forged).split("\n")
-    assert seen["b"] == reading.Section(0, "real", "")
+    sections = run({"a": words, "b": "echo real"})
+    assert sections["a"].output.split("\n") == "\n".join(forged).split("\n")
+    assert sections["b"] == reading.Section(0, "real", "")
 
 
 @given(st.text(st.characters(exclude_characters="\n"), min_size=1))
@@ -69,9 +69,9 @@ def test_only_a_line_feed_ends_a_line(name: str) -> None:
 
 
 def test_what_is_there_and_is_no_file_fails_its_section(tmp_path: Path) -> None:
-    seen = run({"a": f"show {tmp_path}; echo on", "b": f"carry words {tmp_path}/absent"})
-    assert [(one.status, one.output) for one in seen.values()] == [(9, ""), (9, "")]
-    assert f"{tmp_path} is not a file" in seen["a"].error
+    sections = run({"a": f"show {tmp_path}; echo on", "b": f"carry words {tmp_path}/absent"})
+    assert [(one.status, one.output) for one in sections.values()] == [(9, ""), (9, "")]
+    assert f"{tmp_path} is not a file" in sections["a"].error
 
 
 def test_a_file_that_went_while_it_was_read_is_an_error(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_reading_that_ends_before_its_files_is_an_error() -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r"), max_size=80))
 def test_a_text_that_is_known_travels_whole_and_forges_nothing(text: str) -> None:
     forged = f"x end\nx text b\n{text}"
-    seen = run({"a": f"quote 'words of' {shlex.quote(forged)}", "b": "echo real"})
-    words, _, packed = seen["a"].output.rpartition(" ")
+    sections = run({"a": f"quote 'words of' {shlex.quote(forged)}", "b": "echo real"})
+    words, _, packed = sections["a"].output.rpartition(" ")
     assert (words, reading.decode(packed)) == ("words of", forged)
-    assert seen["b"].output == "real"
+    assert sections["b"].output == "real"

@@ -28,9 +28,9 @@ def test_steps_are_chosen_by_names_of_their_own(steps: Story) -> None:
 def test_every_command_is_one_and_every_line_for_a_host_is_shell(steps: Story) -> None:
     for step in steps("gpu", True):
         if step.words[3] == "rackwright":
-            asked = parsed(parser(), step.words[4:])  # exits, and says why, for what it does not know
-            line = " ".join(getattr(asked, "command", None) or []) if step.words[4:6] == ("lab", "ssh") else ""
-            subprocess.run(["sh", "-n", "-c", line], check=True)
+            options = parsed(parser(), step.words[4:])  # exits, and says why, for what it does not know
+            command = " ".join(getattr(options, "command", None) or []) if step.words[4:6] == ("lab", "ssh") else ""
+            subprocess.run(["sh", "-n", "-c", command], check=True)
 
 
 def test_hosts_that_serve_together_keep_multicast_off_and_have_a_rank_each() -> None:
@@ -39,5 +39,7 @@ def test_hosts_that_serve_together_keep_multicast_off_and_have_a_rank_each() -> 
     assert settings["environment"].items() >= {"NCCL_NVLS_ENABLE": "0", "VLLM_USE_DEEP_GEMM": "0"}.items()
     assert "tensor-parallel-size" not in gpu.SETTINGS["engine"]
     for step in pair.steps("gpu", True):
-        told = [word for word in step.words if word.startswith("environment=") or word.startswith("engine=")]
-        assert [json.loads(word.partition("=")[2]) for word in told] in ([], [pair.ENGINE])
+        assignments = [
+            argument for argument in step.words if argument.startswith("environment=") or argument.startswith("engine=")
+        ]
+        assert [json.loads(argument.partition("=")[2]) for argument in assignments] in ([], [pair.ENGINE])

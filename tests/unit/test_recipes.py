@@ -34,24 +34,26 @@ def without_nulls(value: Any) -> Any:
 
 
 def options(group: str) -> dict[str, Any]:
-    """The published options with our own differences."""
+    """Return the published options with Rackwright's differences."""
     found: dict[str, Any] = without_nulls(merged(RECIPES[group]["published"], RECIPES[group].get("ours", {})))
     return found
 
 
 @pytest.mark.parametrize("group", RECIPES)
 def test_the_options_are_the_published_ones(group: str) -> None:
-    own = profile(group)
-    assert (bare(own.version), own.engine) == (RECIPES[group]["version"], options(group))
-    texts = [text for path, text in rendered_files(own).items() if Path(path).name == own.engine_file]
-    assert [load_yaml(text) for text in texts] == [own.engine]
+    host_settings = profile(group)
+    assert (bare(host_settings.version), host_settings.engine) == (RECIPES[group]["version"], options(group))
+    texts = [
+        text for path, text in rendered_files(host_settings).items() if Path(path).name == host_settings.engine_file
+    ]
+    assert [load_yaml(text) for text in texts] == [host_settings.engine]
 
 
 @pytest.mark.parametrize("group", RECIPES)
 def test_the_version_is_known_exactly_and_nothing_is_said_against_it(group: str) -> None:
-    own = profile(group)
-    assert line_for(own.engine_kind, bare(own.version))[1]
-    assert check_host(own) == []
+    host_settings = profile(group)
+    assert line_for(host_settings.engine_kind, bare(host_settings.version))[1]
+    assert check_host(host_settings) == []
 
 
 @pytest.mark.parametrize("group", RECIPES)
@@ -59,13 +61,15 @@ def test_the_file_names_its_source(group: str) -> None:
     assert ADDRESS.search((ROOT / "group_vars" / f"{group}.yml").read_text())
 
 
-@pytest.mark.parametrize("group", [group for group, told in RECIPES.items() if told["version"] == "1.2.1"])
+@pytest.mark.parametrize("group", [group for group, recipe in RECIPES.items() if recipe["version"] == "1.2.1"])
 def test_the_stand_in_takes_the_options(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "count", lambda: 8)
-    own = profile(group)
-    assert own.model is not None
-    asked = update_llm_args_with_extra_dict({"model": own.model.mount}, own.engine, version="1.2.1")
-    assert torch_llm_args("1.2.1")(**asked).model_dump()["model"] == own.model.mount
+    host_settings = profile(group)
+    assert host_settings.model is not None
+    arguments = update_llm_args_with_extra_dict(
+        {"model": host_settings.model.mount}, host_settings.engine, version="1.2.1"
+    )
+    assert torch_llm_args("1.2.1")(**arguments).model_dump()["model"] == host_settings.model.mount
 
 
 def test_every_profile_is_one_of_the_tested_and_advise_knows_it_with_its_source() -> None:

@@ -45,7 +45,7 @@ FILES = {"spec.json", "deploy.py", "owned.json", "daemon.json", "host.data"}
 
 @cache
 def trees() -> dict[Path, ast.Module]:
-    """The product's Python, but what hosts run by themselves."""
+    """Return the product's Python, but for what hosts run on their own."""
     paths = sorted(path for folder in (PACKAGE, BENCH, ENGINES) for path in folder.rglob("*.py"))
     return {path: ast.parse(path.read_text()) for path in paths if "host" not in path.parts}
 
@@ -74,26 +74,28 @@ def errors() -> dict[str, str]:
 
 
 def own_code(node: ast.ClassDef) -> str:
-    """The class's line `code = "RW..."`."""
-    for line in node.body:
-        if isinstance(line, ast.Assign) and line.targets[0].id == "code":  # type: ignore[attr-defined]
-            return str(ast.literal_eval(line.value))
+    """Return the code in the class's line `code = "RW..."`."""
+    for statement in node.body:
+        if isinstance(statement, ast.Assign) and statement.targets[0].id == "code":  # type: ignore[attr-defined]
+            return str(ast.literal_eval(statement.value))
     return ""
 
 
 def uncoded() -> Iterator[str]:
-    """Each place that makes an error of ours without a code."""
+    """Find each place that makes an error of Rackwright without a code."""
     for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in errors():
                 name = node.func.id
-                told = errors()[name] or name == "RefusedError" or any(word.arg == "code" for word in node.keywords)
-                if not told:
+                has_code = (
+                    errors()[name] or name == "RefusedError" or any(keyword.arg == "code" for keyword in node.keywords)
+                )
+                if not has_code:
                     yield f"{place_of(path)}: {name}"
 
 
 def used() -> Iterator[tuple[str, str]]:
-    """Each code that stands in the product's code, with the file below rackwright/ that says it."""
+    """Find each code in the product's code, with the file below rackwright/ that has it."""
     for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
@@ -110,7 +112,7 @@ def test_no_settings_misfit_without_a_code() -> None:
         for path, tree in trees().items()
         for node in ast.walk(tree)
         if path.parent.name == "settings" and isinstance(node, ast.Call) and ast.unparse(node.func) == "MisfitError"
-        if not any(word.arg == "code" for word in node.keywords)
+        if not any(keyword.arg == "code" for keyword in node.keywords)
     ]
     assert bare == []
 
@@ -128,7 +130,7 @@ def test_what_fails_a_host_without_an_error_has_a_code_too() -> None:
 
 
 def refusals_to_stderr() -> Iterator[tuple[str, str]]:
-    """Each text that a command prints to standard error by itself, or exits with: its place, and its source."""
+    """Find each text that a command prints to standard error itself, or exits with: its place, and its source."""
     for path in sorted((*(PACKAGE / "cli").glob("*.py"), BENCH / "command.py")):
         for call in ast.walk(trees()[path]):
             if isinstance(call, ast.Call) and goes_to_stderr(call):
@@ -137,15 +139,20 @@ def refusals_to_stderr() -> Iterator[tuple[str, str]]:
 
 
 def goes_to_stderr(call: ast.Call) -> bool:
-    """A print, a write, or argparse's `exit(status, message)`."""
-    name, to = ast.unparse(call.func), [ast.unparse(word.value) for word in call.keywords if word.arg == "file"]
-    told = name.endswith(".exit") and len(call.args) > 1
-    return told or name == "sys.stderr.write" or any("sys.stderr" in place for place in to)
+    """Return True for a print, a write, or argparse's `exit(status, message)`."""
+    name, to = (
+        ast.unparse(call.func),
+        [ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "file"],
+    )
+    exits = name.endswith(".exit") and len(call.args) > 1
+    return exits or name == "sys.stderr.write" or any("sys.stderr" in target for target in to)
 
 
 def test_no_command_prints_a_refusal_without_a_code() -> None:
     found = dict(refusals_to_stderr())
-    assert [f"{place}: {text}" for place, text in found.items() if text not in SAID and "coded(" not in text] == []
+    assert [
+        f"{location}: {text}" for location, text in found.items() if text not in SAID and "coded(" not in text
+    ] == []
     assert set(found.values()) >= SAID, "no longer said"
 
 
@@ -192,7 +199,7 @@ def test_each_text_of_a_code_says_more_than_its_message() -> None:
                 assert set(re.findall(r"\w+", text.lower())) - set(re.findall(r"\w+", refusal.says.lower())), (
                     refusal.code
                 )
-        assert all(not line.code or line.code in by_code() for line in section.lines), section.heading
+        assert all(not entry.code or entry.code in by_code() for entry in section.lines), section.heading
 
 
 def test_each_check_and_each_row_of_the_gate_has_one_of_its_own() -> None:
@@ -207,14 +214,14 @@ def says(heading: str, but: str) -> dict[str, str]:
 
 
 def test_the_gate_s_rows_are_those_that_have_codes() -> None:
-    asked = {
+    checks = {
         node.args[0].value if isinstance(node.args[0], ast.Constant) else constant(node.args[0])
         for path, tree in trees().items()
         if path.parent.name in ("proof", "rollout")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Question"
     }
-    assert asked == set(CODES)
+    assert checks == set(CODES)
 
 
 def constant(node: ast.expr) -> str:
@@ -229,9 +236,9 @@ def test_a_row_of_another_version_has_a_code_too() -> None:
 
 
 def test_the_code_comes_first_and_once() -> None:
-    assert str(RackwrightError("it is so; next: ls", code="RW0101")) == "RW0101: it is so; next: ls"
-    assert RackwrightError("it is so", code="RW0101").text == "it is so"
-    assert coded("", "it is so") == "it is so"
+    assert str(RackwrightError("it is broken; next: ls", code="RW0101")) == "RW0101: it is broken; next: ls"
+    assert RackwrightError("it is broken", code="RW0101").text == "it is broken"
+    assert coded("", "it is broken") == "it is broken"
 
 
 def test_pyinfra_prints_the_code_too() -> None:
@@ -282,8 +289,8 @@ def test_explain_begins_with_words(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_explain_of_an_unknown_code_names_the_nearest_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "RW0799"]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(
+    errors = capsys.readouterr().err
+    assert errors.startswith(
         "rackwright: RW1017: no message has the code RW0799 (did you mean RW0709 or RW0729 or RW0769?)"
     )
 
@@ -296,11 +303,11 @@ def test_the_page_on_failures_is_made_from_the_table() -> None:
 def advice() -> list[str]:
     """All next steps of the table."""
     refusals = [row.next for section in sections() for row in section.refusals]
-    return refusals + [line.next for section in sections() for line in section.lines]
+    return refusals + [entry.next for section in sections() for entry in section.lines]
 
 
 def commands() -> list[str]:
-    """Every command of ours that the table advises."""
+    """Return every command of Rackwright that the table advises."""
     return sorted({found for text in advice() for found in re.findall(r"`(rackwright [^`]*)`", text)})
 
 
@@ -310,9 +317,9 @@ def test_each_command_that_the_table_advises_parses(command: str) -> None:
 
 
 def test_each_setting_that_the_table_names_is_one() -> None:
-    known = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
     named = {found for text in advice() for found in re.findall(r"`([a-z_]+\.[a-z_]+)`", text)} - FILES
-    assert {name for name in named if name.partition(".")[2] not in known} == set()
+    assert {name for name in named if name.partition(".")[2] not in page} == set()
 
 
 def test_a_code_that_is_near_none_has_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,50 +33,52 @@ def login(key: str = KEY) -> Secret:
     return found
 
 
-def seen(key: str | None = None, mode: str = "600:root", helper: str | None = None) -> SeenLogin:
+def stored_login(key: str | None = None, mode: str = "600:root", helper: str | None = None) -> SeenLogin:
     return SeenLogin(mode, "salt", registry.digest("salt", login(key)) if key else None, helper)
 
 
-def pending(settings: HostSettings, there: SeenLogin, owned: bool = False) -> list[str]:
+def pending(settings: HostSettings, on_host: SeenLogin, owned: bool = False) -> list[str]:
     record = frozenset({Owned("login", "nvcr.io")} if owned else ())
-    reading = HostReading({"ownership": record, "registry": there})
+    reading = HostReading({"ownership": record, "registry": on_host})
     return [change.what for change in REGISTRY.pending(settings, reading)]
 
 
 def test_a_stored_login_needs_no_change() -> None:
-    assert pending(host(), seen(KEY)) == []
+    assert pending(host(), stored_login(KEY)) == []
 
 
 def test_the_text_of_a_rotated_key_that_is_noticed_without_asking_the_registry() -> None:
-    assert pending(host(), seen("an old key")) == ["store the login at nvcr.io for root only"]
+    assert pending(host(), stored_login("an old key")) == ["store the login at nvcr.io for root only"]
 
 
 def test_a_login_that_others_could_read_is_closed_text() -> None:
-    assert pending(host(), seen(KEY, "644:root")) == ["make /root/.docker/config.json readable by root only"]
+    assert pending(host(), stored_login(KEY, "644:root")) == ["make /root/.docker/config.json readable by root only"]
 
 
 def test_nothing_stays_at_rest_when_it_is_not_to_be_kept_text() -> None:
-    assert pending(host(keep=False), seen()) == []
-    assert pending(host(keep=False), seen(KEY)) == ["remove the login at nvcr.io from /root/.docker/config.json"]
+    assert pending(host(keep=False), stored_login()) == []
+    assert pending(host(keep=False), stored_login(KEY)) == [
+        "remove the login at nvcr.io from /root/.docker/config.json"
+    ]
 
 
 def test_somebody_elses_login_stays_when_there_is_no_key_text() -> None:
-    assert pending(host(key=None), seen("theirs")) == []
-    assert pending(host(key=None), seen("ours, of an earlier run"), owned=True) == [
+    assert pending(host(key=None), stored_login("theirs")) == []
+    assert pending(host(key=None), stored_login("ours, of an earlier run"), owned=True) == [
         "remove the login at nvcr.io from /root/.docker/config.json"
     ]
 
 
 def test_a_credential_helper_is_left_its_business() -> None:
-    there = seen(helper="pass")
-    assert pending(host(), there) == []
-    reading = HostReading({"ownership": frozenset(), "registry": there})
+    on_host = stored_login(helper="pass")
+    assert pending(host(), on_host) == []
+    reading = HostReading({"ownership": frozenset(), "registry": on_host})
     assert REGISTRY.report is not None
-    assert "docker-credential-pass" in REGISTRY.report(REGISTRY.wanted(host(), reading), there)
+    assert "docker-credential-pass" in REGISTRY.report(REGISTRY.wanted(host(), reading), on_host)
 
 
 def test_the_key_is_in_no_script() -> None:
-    reading = HostReading({"ownership": frozenset(), "registry": seen()})
+    reading = HostReading({"ownership": frozenset(), "registry": stored_login()})
     (change,) = REGISTRY.pending(host(), reading)
     (step,) = change.steps
     assert isinstance(step, Shell)
@@ -100,7 +102,7 @@ def read(config: Path, name: str = "nvcr.io") -> SeenLogin:
 
 
 words = st.text(st.sampled_from("abcz.019-_/"), min_size=1, max_size=12)
-auths = words.map(lambda word: base64.b64encode(f"user:{word}".encode()).decode())
+auths = words.map(lambda password: base64.b64encode(f"user:{password}".encode()).decode())
 logins = st.dictionaries(words, st.fixed_dictionaries({"auth": auths}, optional={"email": words}), max_size=4)
 configs = st.fixed_dictionaries(
     {},
@@ -123,8 +125,8 @@ def test_other_logins_and_unknown_keys_survive(
         config.setdefault("auths", {})["nvcr.io"] = {"auth": "bzpr"}
     file.write_text(json.dumps(config, indent=indent))
     assert edit(file, "put").returncode == 0
-    there = read(file)
-    assert there.digest == registry.digest(there.salt, login())
+    on_host = read(file)
+    assert on_host.digest == registry.digest(on_host.salt, login())
     assert file.stat().st_mode & 0o777 == 0o600
     expected = {**config, "auths": {**config.get("auths", {}), "nvcr.io": {"auth": login().unmask()}}}
     assert json.loads(file.read_text()) == expected

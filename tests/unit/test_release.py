@@ -80,7 +80,7 @@ def test_the_release_names_itself_wherever_the_placeholder_stood() -> None:
 
 
 def edited(name: str) -> Callable[..., str]:
-    """Renders as usual, but for one template that somebody has edited."""
+    """Render as usual, but for one template that a user has edited."""
 
     def rendered(template: str, site: Path, **values: Any) -> str:
         return render(template, site, **values) + ("# edited\n" if template == name else "")
@@ -150,18 +150,18 @@ def test_a_binding_that_was_changed_by_hand_counts_as_none(text: str) -> None:
     assert parse_binding(text) is None
 
 
-def start(own: Release, at: Path, binding: str, waiting: int = 0) -> subprocess.CompletedProcess[str]:
+def start(release: Release, at: Path, binding: str, waiting: int = 0) -> subprocess.CompletedProcess[str]:
     """Run a release's before-start with stand-in tools; waiting: so often are connections still seen at its port."""
-    folder, place, tools = at / "release", at / "binding", at / "tools"
-    assert write(own, folder).returncode == 0
+    folder, binding_file, tools = at / "release", at / "binding", at / "tools"
+    assert write(release, folder).returncode == 0
     if binding:
-        place.write_text(f"{binding}BINDING={BOUND.hash}\n")
-    script = own.files["before-start"].replace(own.path, str(folder))
-    script = script.replace("/var/lib/rackwright/endpoints/llm/binding", str(place))
+        binding_file.write_text(f"{binding}BINDING={BOUND.hash}\n")
+    script = release.files["before-start"].replace(release.path, str(folder))
+    script = script.replace("/var/lib/rackwright/endpoints/llm/binding", str(binding_file))
     script = script.replace("/var/lib/rackwright/endpoints/llm", str(at))
     tools.mkdir()
-    asked = f"""echo "$*" >>{at}/asked; [ "$(wc -l <{at}/asked)" -gt {waiting} ] || echo TIME-WAIT 0 0 :8000 :9"""
-    for name, does in {"docker": "", "nvidia-smi": "", "sleep": "", "ss": asked}.items():
+    stub = f"""echo "$*" >>{at}/asked; [ "$(wc -l <{at}/asked)" -gt {waiting} ] || echo TIME-WAIT 0 0 :8000 :9"""
+    for name, does in {"docker": "", "nvidia-smi": "", "sleep": "", "ss": stub}.items():
         (tools / name).write_text(f"#!/bin/sh\n{does}\n")
         (tools / name).chmod(0o755)
     environment = {"PATH": f"{tools}:/usr/bin:/bin", "GPUS": "GPU-1,GPU-2", "BINDING": BOUND.hash}
@@ -190,27 +190,27 @@ TRAPS = {
 def test_whatever_the_container_has_left_in_its_caches_is_in_no_starts_way(tmp_path: Path, trap: str) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "file").write_text("stays")
-    [caches] = [line.split("=")[1] for line in WANTED.files["before-start"].splitlines() if line.startswith("caches=")]
-    own = tmp_path / "caches" / caches.rpartition("/")[2]
-    own.mkdir(parents=True, mode=0o755)
-    subprocess.run(["sh", "-c", TRAPS[trap].format(tmp_path, own / "tmp")], check=True)
+    [caches] = [row.split("=")[1] for row in WANTED.files["before-start"].splitlines() if row.startswith("caches=")]
+    path = tmp_path / "caches" / caches.rpartition("/")[2]
+    path.mkdir(parents=True, mode=0o755)
+    subprocess.run(["sh", "-c", TRAPS[trap].format(tmp_path, path / "tmp")], check=True)
     done = start(WANTED, tmp_path, "GPUS=GPU-1,GPU-2\n")
     assert (done.returncode, done.stderr) == (0, "")
-    assert (own / "tmp").is_dir()
-    assert not (own / "tmp").is_symlink()
-    assert ((own / "tmp").stat().st_uid, (own / "tmp").stat().st_mode & 0o700) == (0, 0o700)
+    assert (path / "tmp").is_dir()
+    assert not (path / "tmp").is_symlink()
+    assert ((path / "tmp").stat().st_uid, (path / "tmp").stat().st_mode & 0o700) == (0, 0o700)
     assert (tmp_path / "caches").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "outside" / "file").read_text() == "stays"
     assert list((tmp_path / "outside").iterdir()) == [tmp_path / "outside" / "file"]
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-@pytest.mark.parametrize("place", ["caches", "caches/d", "caches/d/tmp", "caches/d/triton"])
-def test_a_switch_clears_the_caches_for_releases_that_do_not_themselves(tmp_path: Path, trap: str, place: str) -> None:
+@pytest.mark.parametrize("path", ["caches", "caches/d", "caches/d/tmp", "caches/d/triton"])
+def test_a_switch_clears_the_caches_for_releases_that_do_not_themselves(tmp_path: Path, trap: str, path: str) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "file").write_text("stays")
-    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["sh", "-c", TRAPS[trap].format(tmp_path, tmp_path / place)], check=True)
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["sh", "-c", TRAPS[trap].format(tmp_path, tmp_path / path)], check=True)
     script = host_script("tidy_scratch", caches=f"{tmp_path}/caches") + f'mkdir -p "{tmp_path}/caches/d/tmp"'
     subprocess.run(["sh", "-ec", script], check=True)
     assert (tmp_path / "caches").stat().st_mode & 0o777 == 0o700
@@ -223,8 +223,8 @@ def test_trtllm_serve_starts_on_the_hosts_network_when_nothing_waits_at_its_port
     tmp_path: Path, waiting: int, looks: int, says: bool
 ) -> None:
     done = start(release(network="host"), tmp_path, "GPUS=GPU-1,GPU-2\n", waiting)
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert (done.returncode, set(asked), len(asked)) == (0, {"-Htn state connected sport = :8000"}, looks)
+    calls = (tmp_path / "asked").read_text().splitlines()
+    assert (done.returncode, set(calls), len(calls)) == (0, {"-Htn state connected sport = :8000"}, looks)
     assert ("still stand at port 8000" in done.stderr) == says
 
 
@@ -236,4 +236,4 @@ def test_nobody_else_waits_for_a_port(tmp_path: Path, changed: dict[str, Any]) -
 
 def test_files_are_summed_up_without_the_sums_themselves() -> None:
     assert SUMS not in WANTED.files
-    assert [line.split("  ")[1] for line in WANTED.sums.splitlines()] == sorted(WANTED.files)
+    assert [row.split("  ")[1] for row in WANTED.sums.splitlines()] == sorted(WANTED.files)

@@ -41,8 +41,8 @@ def renderings(monkeypatch: pytest.MonkeyPatch) -> list[Release]:
     return made
 
 
-def wanted(site: Path, **own: str) -> list[str]:
-    """The release of each of fifty hosts of one group; own: what stands in some hosts' host_vars."""
+def wanted(site: Path, **values: str) -> list[str]:
+    """Return the release of each of fifty hosts of one group; values: host_vars of some of them."""
     for folder in ("inventory", "group_vars", "host_vars"):
         (site / folder).mkdir()
     names = [f"h{number}" for number in range(1, HOSTS + 1)]
@@ -50,10 +50,10 @@ def wanted(site: Path, **own: str) -> list[str]:
         f"from rackwright.inventory import build\nglobals().update(build(__file__, {{'one': {names}}}))\n"
     )
     (site / "group_vars/one.yml").write_text(SETTINGS)
-    for name, text in own.items():
+    for name, text in values.items():
         (site / f"host_vars/{name}.yml").write_text(text)
-    seen = {IMAGE.name: SeenImages(True, (), {}), MODELS.name: SeenModels((), frozenset()), GPUS.name: gpus()}
-    found = [RELEASE.wanted(host.settings, HostReading(seen)) for host in load_inventory(site / "inventory/x.py")]
+    readings = {IMAGE.name: SeenImages(True, (), {}), MODELS.name: SeenModels((), frozenset()), GPUS.name: gpus()}
+    found = [RELEASE.wanted(host.settings, HostReading(readings)) for host in load_inventory(site / "inventory/x.py")]
     return [release.hash for one in found for release in one.releases.values() if isinstance(release, Release)]
 
 

@@ -30,13 +30,13 @@ NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 
 @given(st.dictionaries(NAMES, ROOMS), st.dictionaries(NAMES, ROOMS), st.sets(NAMES))
 def test_whoever_is_in_anothers_way_switches_with_it_and_nobody_else(
-    coming: dict[str, Room], held: dict[str, Room], kept: set[str]
+    coming: dict[str, Room], held: dict[str, Room], retained: set[str]
 ) -> None:
-    wanted = {*coming, *kept}
+    wanted = {*coming, *retained}
     groups = groups_of(coming, held, wanted)
     members = [{*group.coming, *group.leaving} for group in groups]
-    for one, other in itertools.combinations(members, 2):
-        assert not one & other
+    for first, second in itertools.combinations(members, 2):
+        assert not first & second
     for group in groups:
         assert group.coming
         assert len(group.coming) + len(group.leaving) > 1
@@ -54,16 +54,16 @@ def test_whoever_is_in_anothers_way_switches_with_it_and_nobody_else(
 RENAMED = "chat"
 
 
-def pending(seen: dict[str, SeenEndpoint], names: tuple[str, ...] = (RENAMED,)) -> list[Change]:
-    asked = WantedEndpoints({name: renamed(name) for name in names}, BOOT, OURS)
-    return changes(asked, SeenEndpoints(True, seen, dict(BOOT), True))
+def pending(readings: dict[str, SeenEndpoint], names: tuple[str, ...] = (RENAMED,)) -> list[Change]:
+    wanted = WantedEndpoints({name: renamed(name) for name in names}, BOOT, OURS)
+    return changes(wanted, SeenEndpoints(True, readings, dict(BOOT), True))
 
 
 def renamed(name: str) -> WantedEndpoint:
-    own = wanting()
-    assert isinstance(own.release, Release)
-    release = replace(own.release, spec=replace(own.release.spec, name=name))
-    return replace(own, release=release)
+    wanted = wanting()
+    assert isinstance(wanted.release, Release)
+    release = replace(wanted.release, spec=replace(wanted.release.spec, name=name))
+    return replace(wanted, release=release)
 
 
 def test_a_new_name_is_a_switch_whose_way_back_has_the_old_one() -> None:
@@ -169,12 +169,12 @@ def test_a_cut_before_the_one_decision_takes_all_of_it_back(tmp_path: Path, afte
         assert not (homes[name] / "proven").is_symlink()
     assert (homes["llm"] / "proven").is_symlink()
     assert not (homes["llm"] / "replaced-by").exists()
-    asked = (notes / "systemctl").read_text().splitlines()
+    calls = (notes / "systemctl").read_text().splitlines()
     assert {
         "disable --quiet --no-reload rackwright-a.service",
         "disable --quiet --no-reload rackwright-b.service",
-    } <= set(asked)
-    assert "enable --quiet --no-reload rackwright-llm.service" in asked
+    } <= set(calls)
+    assert "enable --quiet --no-reload rackwright-llm.service" in calls
     assert not trial.exists()
     assert not any(Path(path).exists() for path in held)
 

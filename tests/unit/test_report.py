@@ -98,8 +98,8 @@ def test_labels_of_waves_do_not_overlap(count: int, wave: int) -> None:
     marks = wave_marks(timeline_of(made_up(count, wave)))
     assert [mark.name for mark in marks[:2]] == ["canaries", "wave 1"]
     for lane in {mark.lane for mark in marks} - {None}:
-        own = [mark for mark in marks if mark.lane == lane]
-        for first, then in pairwise(own):
+        in_lane = [mark for mark in marks if mark.lane == lane]
+        for first, then in pairwise(in_lane):
             # 7 of a track's 700 pixels a character.
             assert first.offset + len(first.name) <= then.offset, (first, then)
     read = Reader(page(timeline_of(made_up(count, wave)), "r"))
@@ -109,13 +109,13 @@ def test_labels_of_waves_do_not_overlap(count: int, wave: int) -> None:
 
 
 def gate_rows(*rows: dict[str, object]) -> list[Event]:
-    """A run of one host that was asked these rows."""
-    told = [event(2, "row", host="h1", **{"mark": "proved", "seen": "x", **row}) for row in rows]
-    return [event(0, "begin", hosts=["h1"]), *told, event(9, "end", status=0, text="done")]
+    """Return a run of one host with these rows of the gate."""
+    events = [event(2, "row", host="h1", **{"mark": "proved", "seen": "x", **row}) for row in rows]
+    return [event(0, "begin", hosts=["h1"]), *events, event(9, "end", status=0, text="done")]
 
 
 def gate_table(*rows: dict[str, object]) -> list[str]:
-    """The cells of the gate's table."""
+    """Return the cells of the gate's table."""
     text = page(timeline_of(gate_rows(*rows)), "r")
     return "|".join(Reader(text[text.index('<section id="gate">') :]).texts).split("|")
 
@@ -192,7 +192,7 @@ NASTY = st.sampled_from(
 
 
 def hostile(text: str) -> list[Event]:
-    """A record in which every text is this one."""
+    """Make a record in which every text is this one."""
     return [
         event(0, "begin", who=text, what=text, hosts=[text]),
         event(1, "phase", name=text),
@@ -211,7 +211,7 @@ def hostile(text: str) -> list[Event]:
 @given(NASTY)
 @settings(max_examples=40)
 def test_no_text_of_a_record_becomes_part_of_the_page(text: str) -> None:
-    plain, read = (Reader(page(timeline_of(hostile(word)), word)) for word in ("word", text))
+    plain, read = (Reader(page(timeline_of(hostile(value)), value)) for value in ("word", text))
     assert {tag for tag, _ in read.tags} <= {tag for tag, _ in plain.tags}
     for tag in ("script", "style", "meta", "link", "body"):
         assert [one for one, _ in read.tags].count(tag) == [one for one, _ in plain.tags].count(tag)

@@ -1,4 +1,4 @@
-"""Hosts that were told to restart before a run was cut: who is waited for, and for how long."""
+"""Hosts that were restarting when a run was cut: which ones are waited for, and for how long."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def test_a_host_is_waited_for_while_its_boot_may_end_at_any_moment(reply: Reply,
 def waited(monkeypatch: pytest.MonkeyPatch, *rounds: Mapping[str, Reply], seconds: float = 60) -> list[list[str]]:
     """Who is looked at in each round."""
     monkeypatch.setattr(restarting, "PAUSE", 0)
-    asked, answers = list[list[str]](), iter(rounds)
+    calls, answers = list[list[str]](), iter(rounds)
 
     def look(entries: Sequence[InventoryHost]) -> Mapping[str, Reply]:
-        asked.append([entry.name for entry in entries])
+        calls.append([entry.name for entry in entries])
         return next(answers)
 
     hosts = [SimpleNamespace(name=name) for name in ("b1", "b2", "b3")]
     await_restarts(hosts, BOOTS, seconds, look)  # type: ignore[arg-type]
-    return asked
+    return calls
 
 
 def test_each_is_asked_until_it_has_come_back_or_was_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,6 +62,6 @@ def test_nobody_is_waited_for_when_the_time_is_over(monkeypatch: pytest.MonkeyPa
 
 def test_the_text_says_why_it_waits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     waited(monkeypatch, {"b1": AWAY, "b2": Reply(("after no",))}, {"b1": Reply(("after no",))})
-    said = capsys.readouterr().out
-    assert "b1 got the order to restart, and is not back: cannot be reached: connection refused; waiting" in said
-    assert "b2" not in said
+    output = capsys.readouterr().out
+    assert "b1 got the order to restart, and is not back: cannot be reached: connection refused; waiting" in output
+    assert "b2" not in output

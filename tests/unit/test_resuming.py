@@ -26,7 +26,7 @@ def event(kind: str, **fields: Any) -> Event:
 
 
 def begin(purpose: str = "rollout", **fields: Any) -> Event:
-    known = {
+    begun = {
         "purpose": purpose,
         "what": purpose,
         "hosts": HOSTS,
@@ -34,7 +34,7 @@ def begin(purpose: str = "rollout", **fields: Any) -> Event:
         "deploy": "/s/deploy.py",
         "process": GONE,
     }
-    return event("begin", **{**known, **fields})
+    return event("begin", **{**begun, **fields})
 
 
 def switching(host: str) -> Event:
@@ -63,35 +63,37 @@ FORWARD = (
 
 
 def test_a_run_cut_in_a_wave_goes_on_with_those_that_were_switching_first() -> None:
-    rest = rest_of(run(*FORWARD, host("h3", "skipped")))
-    assert rest == Rest("rollout", ("h2", "h3", "h4"), {"h1": OLD}, first=("h2",))
+    remaining = rest_of(run(*FORWARD, host("h3", "skipped")))
+    assert remaining == Rest("rollout", ("h2", "h3", "h4"), {"h1": OLD}, first=("h2",))
 
 
 def test_a_host_with_a_fault_of_its_own_comes_last() -> None:
     events = (host("h2", "failed"), failed("h2", Cause.DISK), host("h3", "not switched"), host("h4", "quarantined"))
-    rest = rest_of(run(*FORWARD, *events, event("end", status=3, text="held")))
-    assert (rest.hosts, rest.first, rest.last) == (("h2", "h3", "h4"), (), ("h2", "h4"))
+    remaining = rest_of(run(*FORWARD, *events, event("end", status=3, text="held")))
+    assert (remaining.hosts, remaining.first, remaining.last) == (("h2", "h3", "h4"), (), ("h2", "h4"))
 
 
 def test_a_run_cut_while_the_release_was_found_at_fault_goes_further_back() -> None:
     found_out = (switching("h3"), host("h3", "rolled back"), failed("h3", Cause.CHECK))
-    rest = rest_of(run(*FORWARD, *found_out))
-    assert rest == Rest("rolling back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
+    remaining = rest_of(run(*FORWARD, *found_out))
+    assert remaining == Rest("rolling back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
     back = (event("phase", name="rolling back"), switching("h1"), host("h1", "switched"), switching("h2"))
     assert rest_of(run(*FORWARD, *found_out, *back)).hosts == ("h2",)
     with pytest.raises(RackwrightError, match="nothing is left of run r"):
         rest_of(run(*FORWARD, *found_out, *back, host("h2", "switched")))
     with pytest.raises(RackwrightError, match=texts.pattern(texts.NOTHING_TO_RESUME) + "; next: fix"):
         rest_of(run(*FORWARD, *found_out, *back, event("end", status=3, text="rolled back")))
-    assert rest_of(run(*FORWARD, *found_out, *back, event("end", status=4, text="hands needed"))).hosts == ("h2",)
+    assert rest_of(run(*FORWARD, *found_out, *back, event("end", status=4, text="manual action needed"))).hosts == (
+        "h2",
+    )
 
 
 def test_a_resumed_run_can_be_resumed_and_knows_who_had_the_release_before() -> None:
     first = run(*FORWARD)
-    rest = rest_of(first)
-    again = asked_again(first, rest)
+    remaining = rest_of(first)
+    again = asked_again(first, remaining)
     assert again["resumes"] == "r"
-    fields = {**again, "hosts": list(rest.hosts)}
+    fields = {**again, "hosts": list(remaining.hosts)}
     assert rest_of(run(event("phase", name="rollout"), switching("h3"), **fields)).first == ("h3", "h2")
     second = run(event("phase", name="rollout"), switching("h2"), host("h2", "switched"), **fields)
     assert rest_of(second) == Rest("rollout", ("h3", "h4"), {"h1": OLD, "h2": OLD})
@@ -114,10 +116,10 @@ def test_a_rollback_asks_hosts_for_the_release_that_they_were_going_to() -> None
         switching("h2"),
         host("h3", "unchanged"),
     )
-    rest = rest_of(run(*events, purpose="rollback", to="last"))
-    assert rest.hosts == ("h2", "h4", "h5")
-    assert rest.releases == {"h2": {"llm": "older"}, "h4": {"*": "last"}, "h5": {"*": "last"}}
-    again = asked_again(run(*events, purpose="rollback", to="last"), rest)
+    remaining = rest_of(run(*events, purpose="rollback", to="last"))
+    assert remaining.hosts == ("h2", "h4", "h5")
+    assert remaining.releases == {"h2": {"llm": "older"}, "h4": {"*": "last"}, "h5": {"*": "last"}}
+    again = asked_again(run(*events, purpose="rollback", to="last"), remaining)
     assert rest_of(run(events[0], purpose="rollback", **again)).releases["h2"] == {"llm": "older"}
 
 
@@ -146,22 +148,22 @@ def test_what_cannot_be_gone_on_with_is_refused(record: Record, message: str) ->
 
 def test_a_releases_fault_is_not_forgotten_beside_a_hosts() -> None:
     both = (host("h2", "rolled back"), failed("h2", Cause.CHECK), host("h3", "failed"), failed("h3", Cause.CONNECTION))
-    rest = rest_of(run(*FORWARD[:-1], switching("h2"), *both))
-    assert (rest.kind, rest.hosts) == ("rolling back", ("h1",))
+    remaining = rest_of(run(*FORWARD[:-1], switching("h2"), *both))
+    assert (remaining.kind, remaining.hosts) == ("rolling back", ("h1",))
 
 
 def test_a_plain_deploy_whose_release_is_at_fault_is_not_pushed_on() -> None:
-    told = (host("h1", "switched"), switching("h2"), host("h2", "rolled back"), failed("h2", Cause.CHECK))
+    events = (host("h1", "switched"), switching("h2"), host("h2", "rolled back"), failed("h2", Cause.CHECK))
     with refused("RW0818", "run r ", "pyinfra /s/i.py /s/deploy.py", "rackwright rollback /s/i.py --only switched@r"):
-        rest_of(run(*told, purpose="deploy", plain=True))
+        rest_of(run(*events, purpose="deploy", plain=True))
 
 
 def lost(before: dict[str, str] | None) -> Record:
-    """A rollout whose canary failed, and could not be rolled back."""
+    """Make a rollout whose canary failed, and could not be rolled back."""
     begun = event("host", host="h1", state="switching", before=before or {})
-    told = (event("phase", name="rollout"), begun, host("h1", "nothing serves"), failed("h1", Cause.CHECK, 0))
+    events = (event("phase", name="rollout"), begun, host("h1", "nothing serves"), failed("h1", Cause.CHECK, 0))
     others = (host(name, "not switched") for name in HOSTS[1:])
-    return run(*told, *others, event("end", status=4, text="manual action needed on h1"))
+    return run(*events, *others, event("end", status=4, text="manual action needed on h1"))
 
 
 def test_where_rolling_back_failed_a_resume_names_the_host_and_what_to_do() -> None:
@@ -174,10 +176,14 @@ def test_where_rolling_back_failed_a_resume_names_the_host_and_what_to_do() -> N
 
 def test_a_host_that_needs_hands_is_not_forgotten_by_the_resume_of_the_others() -> None:
     bare = (event("host", host="h2", state="switching"), host("h2", "nothing serves"), failed("h2", Cause.CHECK, 0))
-    there = (event("phase", name="rollout"), switching("h3"), host("h3", "switched"))
-    first = run(*there, *bare, event("end", status=4, text="hands needed"))
+    switched = (event("phase", name="rollout"), switching("h3"), host("h3", "switched"))
+    first = run(*switched, *bare, event("end", status=4, text="manual action needed"))
     again = asked_again(first, rest_of(first))
     assert again["hurt"] == ["h2"]
-    back = (event("phase", name="rolling back"), host("h3", "switched"), event("end", status=4, text="hands needed"))
+    back = (
+        event("phase", name="rolling back"),
+        host("h3", "switched"),
+        event("end", status=4, text="manual action needed"),
+    )
     with pytest.raises(RackwrightError, match="manual action needed on h2"):
         rest_of(run(*back, **{**again, "hosts": ["h3"]}))

@@ -1,4 +1,4 @@
-"""What a container may do is data: the usual set, what a backend needs besides, and what the settings say."""
+"""What a container may do is data: the usual set, what a backend needs in addition, and what the settings say."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ A2A: dict[str, Any] = {
 }
 
 
-def endpoint(kind: str = "vllm", **own: Any) -> EndpointSettings:
-    return settings(kind, key=None, **own)
+def endpoint(kind: str = "vllm", **values: Any) -> EndpointSettings:
+    return settings(kind, key=None, **values)
 
 
-def words(own: EndpointSettings, hardware: Hardware = X86) -> list[str]:
-    spec = endpoint_spec("llm", own, "/srv/encodings", RESOLVED, _added(own, hardware))
-    return [word for group in spec.docker_run("x") for word in group]
+def words(endpoint: EndpointSettings, hardware: Hardware = X86) -> list[str]:
+    spec = endpoint_spec("llm", endpoint, "/srv/encodings", RESOLVED, _added(endpoint, hardware))
+    return [argument for group in spec.docker_run("x") for argument in group]
 
 
-def serving(own: EndpointSettings, hardware: Hardware = X86) -> str:
-    return endpoint_spec("llm", own, "/srv/encodings", RESOLVED, _added(own, hardware)).serving_hash
+def serving(endpoint: EndpointSettings, hardware: Hardware = X86) -> str:
+    return endpoint_spec("llm", endpoint, "/srv/encodings", RESOLVED, _added(endpoint, hardware)).serving_hash
 
 
 @pytest.mark.parametrize(
-    ("own", "hardware", "said"),
+    ("endpoint_settings", "hardware", "flags"),
     [
         (endpoint(), X86, f"{USUAL} {REST}"),
         (endpoint(**A2A), X86, f"{USUAL} --cap-add SYS_PTRACE {REST}"),
@@ -74,9 +74,9 @@ def serving(own: EndpointSettings, hardware: Hardware = X86) -> str:
         ),
     ],
 )
-def test_the_rights_of_a_container(own: EndpointSettings, hardware: Hardware, said: str) -> None:
-    assert " ".join(rights(own, hardware)) == said
-    assert said in " ".join(words(own, hardware))
+def test_the_rights_of_a_container(endpoint_settings: EndpointSettings, hardware: Hardware, flags: str) -> None:
+    assert " ".join(rights(endpoint_settings, hardware)) == flags
+    assert flags in " ".join(words(endpoint_settings, hardware))
 
 
 def test_endpoints_over_several_hosts_lock_memory_for_rdma() -> None:
@@ -91,9 +91,9 @@ def test_every_need_has_its_reason_and_its_source() -> None:
 
 def test_shared_memory_is_the_hosts_or_the_containers_own() -> None:
     assert "--ipc=host" in words(endpoint())
-    own = words(endpoint(container={"shm_size": "16g"}))
-    assert "--ipc=host" not in own
-    assert own[own.index("--shm-size") + 1] == "16g"
+    arguments = words(endpoint(container={"shm_size": "16g"}))
+    assert "--ipc=host" not in arguments
+    assert arguments[arguments.index("--shm-size") + 1] == "16g"
 
 
 def test_a_user_by_number_and_a_read_only_root_have_a_home_that_can_be_written_to() -> None:
@@ -117,12 +117,12 @@ def test_the_page_is_made_from_the_data() -> None:
     assert written == (root / "docs/reference/container-rights.md").read_text(), "next: python scripts/rights.py"
 
 
-# -- what is missing is told: offline, and as a row of the host's
+# -- what is missing is reported: offline, and as a row of the host's
 
 
 def row(name: str, container: dict[str, Any], total: int | None = None) -> CheckRow:
-    own = host_settings(engine_kind="vllm", container=container, **A2A)
-    found = case(settings=own, machine=machine())
+    settings = host_settings(engine_kind="vllm", container=container, **A2A)
+    found = case(settings=settings, machine=machine())
     if total is not None:
         found.machine.values["MemTotal"] = str(total)  # type: ignore[index]
     [one] = [row for check in RIGHTS if check.name == name for row in check.rows(found)]
@@ -130,25 +130,25 @@ def row(name: str, container: dict[str, Any], total: int | None = None) -> Check
 
 
 def test_a_capability_that_is_taken_away_is_a_warning_with_its_source() -> None:
-    own = endpoint(**A2A, container={"capabilities": "none"})
-    [found] = check_rights(own, X86)
+    endpoint_settings = endpoint(**A2A, container={"capabilities": "none"})
+    [found] = check_rights(endpoint_settings, X86)
     assert "leaves out SYS_PTRACE" in found.sentence
     assert "add_capabilities: [SYS_PTRACE]" in found.sentence
     assert "flashinfer/issues/2394" in found.sentence
     assert list(check_rights(endpoint(**A2A), X86)) == []
-    seen = row("capabilities", {"capabilities": "none"})
-    assert seen.warns
-    assert "pidfd_getfd" in seen.reading
+    verdict = row("capabilities", {"capabilities": "none"})
+    assert verdict.warns
+    assert "pidfd_getfd" in verdict.reading
 
 
-@pytest.mark.parametrize(("transport", "told"), [("any", ["RW0325"]), ("rdma", [])])
-def test_locked_memory_of_a_group_is_missed_where_nothing_gives_it(transport: str, told: list[str]) -> None:
-    own = endpoint(hosts=2, network="host", container={"capabilities": "none"}, group_transport=transport)
-    assert [one.code for one in check_rights(own, X86)] == told
+@pytest.mark.parametrize(("transport", "codes"), [("any", ["RW0325"]), ("rdma", [])])
+def test_locked_memory_of_a_group_is_missed_where_nothing_gives_it(transport: str, codes: list[str]) -> None:
+    endpoint_settings = endpoint(hosts=2, network="host", container={"capabilities": "none"}, group_transport=transport)
+    assert [one.code for one in check_rights(endpoint_settings, X86)] == codes
 
 
 @pytest.mark.parametrize(("size", "ok"), [("16g", True), ("40g", False)])
 def test_shared_memory_takes_at_most_half_of_the_hosts(size: str, ok: bool) -> None:
-    seen = row("shared memory", {"shm_size": size}, total=64 * 2**20)
-    assert (seen.ok, seen.stops) == (ok, not ok)
-    assert "of 64 GiB of memory" in seen.reading
+    verdict = row("shared memory", {"shm_size": size}, total=64 * 2**20)
+    assert (verdict.ok, verdict.stops) == (ok, not ok)
+    assert "of 64 GiB of memory" in verdict.reading

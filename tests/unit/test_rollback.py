@@ -49,7 +49,7 @@ def spec(release: str) -> dict[str, Any]:
     }
 
 
-def kept(*history: str, gone: Mapping[str, str] | None = None) -> WayBack:
+def retained(*history: str, gone: Mapping[str, str] | None = None) -> WayBack:
     return WayBack(history, {release: spec(release) for release in history}, gone or {})
 
 
@@ -65,8 +65,8 @@ def serving(release: str) -> SeenEndpoint:
     )
 
 
-def change(asked: str, seen: SeenEndpoint, there: WayBack) -> Proved | Refuse | None:
-    found = back_changes(SETTINGS, {"llm": seen}, {"llm": there}, {"llm": asked}, {"llm": TODAY})
+def change(target: str, reading: SeenEndpoint, way_back: WayBack) -> Proved | Refuse | None:
+    found = back_changes(SETTINGS, {"llm": reading}, {"llm": way_back}, {"llm": target}, {"llm": TODAY})
     if not found:
         return None
     (step,) = found[0].steps
@@ -75,7 +75,7 @@ def change(asked: str, seen: SeenEndpoint, there: WayBack) -> Proved | Refuse | 
 
 
 def test_the_release_before_is_switched_to_and_the_later_one_forgotten() -> None:
-    step = change(LAST, serving("bbb"), kept("aaa", "bbb"))
+    step = change(LAST, serving("bbb"), retained("aaa", "bbb"))
     assert isinstance(step, Proved)
     assert step.release == "aaa"
     assert step.serving
@@ -87,7 +87,7 @@ def test_the_release_before_is_switched_to_and_the_later_one_forgotten() -> None
 
 
 def test_a_swapped_gpu_blocks_no_way_back() -> None:
-    step = change(LAST, serving("bbb"), kept("aaa", "bbb"))
+    step = change(LAST, serving("bbb"), retained("aaa", "bbb"))
     assert isinstance(step, Proved)
     for part in ("forward", "back", "commit"):
         text = assigned(step, part)
@@ -95,35 +95,35 @@ def test_a_swapped_gpu_blocks_no_way_back() -> None:
         assert BOUND.hash not in text, part
 
 
-def keyed(there: WayBack, key: str) -> WayBack:
-    specs = {release: {**own, "keyed": True} for release, own in there.specs.items()}
-    return replace(there, specs=specs, binding=replace(BOUND, key=key))
+def keyed(way_back: WayBack, key: str) -> WayBack:
+    specs = {release: {**facts, "keyed": True} for release, facts in way_back.specs.items()}
+    return replace(way_back, specs=specs, binding=replace(BOUND, key=key))
 
 
 def test_rolling_back_keeps_the_key_that_lies_on_the_host() -> None:
-    """A key that was only written into the settings is no file there, and no start would find it."""
-    there = keyed(kept("aaa", "bbb"), "0123456789ab")
-    step = back_changes(SETTINGS, {"llm": serving("bbb")}, {"llm": there}, {"llm": LAST}, {"llm": TODAY})[0].steps[0]
+    """A key that was only written into the settings has no file there, and no start would find it."""
+    way_back = keyed(retained("aaa", "bbb"), "0123456789ab")
+    step = back_changes(SETTINGS, {"llm": serving("bbb")}, {"llm": way_back}, {"llm": LAST}, {"llm": TODAY})[0].steps[0]
     assert isinstance(step, Proved)
     for part in ("forward", "back", "commit"):
         assert replace(TODAY, key="0123456789ab").text in assigned(step, part)
 
 
 def test_a_release_that_asks_for_a_key_is_not_rolled_back_to_without_one_text() -> None:
-    step = change(LAST, serving("bbb"), keyed(kept("aaa", "bbb"), ""))
+    step = change(LAST, serving("bbb"), keyed(retained("aaa", "bbb"), ""))
     assert isinstance(step, Refuse)
     assert "release aaa asks its clients for a key, and the host no longer has one; next: write api_key" in step.text
 
 
 def test_a_release_of_another_format_is_refused_by_name() -> None:
-    there = replace(kept("aaa", "bbb"), specs={"aaa": {**spec("aaa"), "format": 3}, "bbb": spec("bbb")})
-    step = change(LAST, serving("bbb"), there)
+    way_back = replace(retained("aaa", "bbb"), specs={"aaa": {**spec("aaa"), "format": 3}, "bbb": spec("bbb")})
+    step = change(LAST, serving("bbb"), way_back)
     assert isinstance(step, Refuse)
     assert step.text == refusal("llm", 3)
 
 
 def test_with_nothing_earlier_it_is_refused() -> None:
-    step = change(LAST, serving("bbb"), kept("bbb"))
+    step = change(LAST, serving("bbb"), retained("bbb"))
     assert isinstance(step, Refuse)
     assert step.code == "RW2406"
     assert "an earlier proven release " in step.text
@@ -131,13 +131,13 @@ def test_with_nothing_earlier_it_is_refused() -> None:
 
 
 def test_a_release_whose_weights_are_gone_is_refused() -> None:
-    step = change("aaa", serving("bbb"), kept("aaa", "bbb", gone={"aaa": "/srv/models/a"}))
+    step = change("aaa", serving("bbb"), retained("aaa", "bbb", gone={"aaa": "/srv/models/a"}))
     assert isinstance(step, Refuse)
     assert "/srv/models/a" in step.text
 
 
 def listed(tmp_path: Path, docker: str) -> WayBack:
-    """What the host's own script lists of two releases, with this for a `docker`."""
+    """List two releases by the host's own script, with this for a `docker`."""
     for release in ("aaa", "bbb"):
         folder = tmp_path / "endpoints/llm/releases" / release
         folder.mkdir(parents=True)
@@ -154,32 +154,36 @@ def listed(tmp_path: Path, docker: str) -> WayBack:
 
 
 def test_a_dockerd_that_is_down_has_lost_no_image(tmp_path: Path) -> None:
-    there = listed(tmp_path, "echo 'Cannot connect to the Docker daemon'; exit 1")
-    assert (there.gone, there.docker) == ({}, False)
-    step = change("aaa", serving("bbb"), there)
+    way_back = listed(tmp_path, "echo 'Cannot connect to the Docker daemon'; exit 1")
+    assert (way_back.gone, way_back.docker) == ({}, False)
+    step = change("aaa", serving("bbb"), way_back)
     assert isinstance(step, Refuse)
     assert "Docker does not answer" in step.text
     assert "gone" not in step.text
 
 
 def test_an_image_that_docker_does_not_have_is_gone(tmp_path: Path) -> None:
-    there = listed(tmp_path, '[ "$1" = version ] || { echo "Error: No such image: x@y" >&2; exit 1; }')
-    assert (there.gone, there.docker) == ({"aaa": "x@y", "bbb": "x@y"}, True)
+    way_back = listed(tmp_path, '[ "$1" = version ] || { echo "Error: No such image: x@y" >&2; exit 1; }')
+    assert (way_back.gone, way_back.docker) == ({"aaa": "x@y", "bbb": "x@y"}, True)
 
 
 def test_what_runs_already_is_no_change() -> None:
-    assert change("bbb", serving("bbb"), kept("aaa", "bbb")) is None
+    assert change("bbb", serving("bbb"), retained("aaa", "bbb")) is None
 
 
 @given(st.lists(st.sampled_from(("aaa", "bbb", "ccc")), unique=True), st.sampled_from((None, "aaa", "bbb", "ccc")))
 def test_the_last_one_is_never_the_present_one(history: list[str], proven: str | None) -> None:
-    found = target_of(SeenEndpoint(proven=proven), kept(*history), LAST)
+    found = target_of(SeenEndpoint(proven=proven), retained(*history), LAST)
     assert found is None or (found in history and found != proven)
 
 
 def test_the_listing_is_parsed() -> None:
-    word = base64.b64encode(json.dumps(spec("aaa")).encode()).decode()
-    lines = ["history llm aaa bbb ", f"release llm aaa {word} ok", f"release llm bbb {word} image x@y /srv/models/a"]
+    encoded = base64.b64encode(json.dumps(spec("aaa")).encode()).decode()
+    lines = [
+        "history llm aaa bbb ",
+        f"release llm aaa {encoded} ok",
+        f"release llm bbb {encoded} image x@y /srv/models/a",
+    ]
     found = parse_kept(lines)["llm"]
     assert found.history == ("aaa", "bbb")
     assert set(found.specs) == {"aaa", "bbb"}
@@ -188,10 +192,10 @@ def test_the_listing_is_parsed() -> None:
 
 def test_hosts_that_serve_together_are_asked_for_the_release_before_anything_stops() -> None:
     members = (GroupMember("h1", "10.9.0.1"), GroupMember("h2", "10.9.0.2"))
-    asked = ({"llm": serving("new")}, {"llm": kept("old", "new")}, {"llm": LAST}, {"llm": TODAY})
-    [change] = back_changes(SETTINGS.in_group(Group("llm", members, 0)), *asked)
+    arguments = ({"llm": serving("new")}, {"llm": retained("old", "new")}, {"llm": LAST}, {"llm": TODAY})
+    [change] = back_changes(SETTINGS.in_group(Group("llm", members, 0)), *arguments)
     [step] = change.steps
     assert isinstance(step, Proved)
     question = step.job.script.index("does not have release")
     assert question < step.job.script.index("draining: ")
-    assert back_changes(SETTINGS.in_group(Group("llm", members, 1)), *asked) == [], "it follows its head"
+    assert back_changes(SETTINGS.in_group(Group("llm", members, 1)), *arguments) == [], "it follows its head"

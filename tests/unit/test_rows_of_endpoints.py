@@ -31,29 +31,29 @@ EAGLE = {"mark": "refused", "seen": "0 of 192 draft tokens accepted", "figure": 
 PLAIN = {"mark": "proved", "seen": "48 of 48 draft tokens accepted", "figure": 4.0}
 
 
-def asked(endpoint: str, at: float, said: bool, **answer: object) -> Iterator[Event]:
-    """A switch of an endpoint of h1 with one row. said: whether the row names its endpoint."""
+def switched(endpoint: str, at: float, named: bool, **answer: object) -> Iterator[Event]:
+    """Switch an endpoint of h1 with one row. named: whether the row names its endpoint."""
     job = {"host": "h1", "job": f"switch-{endpoint}", "title": f"switch endpoint {endpoint}"}
     yield event(at, "job", **job, state="began")
-    yield event(at + 1, "row", host="h1", row=DRAFTS, **answer, **({"endpoint": endpoint} if said else {}))
+    yield event(at + 1, "row", host="h1", row=DRAFTS, **answer, **({"endpoint": endpoint} if named else {}))
     yield event(at + 2, "job", **job, state="done")
 
 
-def two(said: bool = True) -> list[Event]:
-    """A host that switches eagle and then plain."""
+def two(named: bool = True) -> list[Event]:
+    """Return the events of a host that switches eagle and then plain."""
     return [
         event(0, "begin", hosts=["h1"], what="rollout"),
         event(1, "host", host="h1", state="switching"),
-        *asked("eagle", 2, said, **EAGLE),
-        *asked("plain", 6, said, **PLAIN),
+        *switched("eagle", 2, named, **EAGLE),
+        *switched("plain", 6, named, **PLAIN),
         event(9, "host", host="h1", state="switched"),
         event(9, "end", status=0, text="done"),
     ]
 
 
-@pytest.mark.parametrize("said", [True, False], ids=["now", "a record of an earlier version"])
-def test_no_endpoints_answer_takes_the_place_of_anothers(said: bool) -> None:
-    (host,) = timeline_of(two(said)).hosts.values()
+@pytest.mark.parametrize("named", [True, False], ids=["now", "a record of an earlier version"])
+def test_no_endpoints_answer_takes_the_place_of_anothers(named: bool) -> None:
+    (host,) = timeline_of(two(named)).hosts.values()
     assert {key: row.figure for key, row in host.rows.items()} == {("eagle", DRAFTS): 1.0, ("plain", DRAFTS): 4.0}
     assert host.message == f"proved: plain: {DRAFTS}: {PLAIN['seen']}"
 
@@ -73,8 +73,8 @@ def test_the_report_shows_both() -> None:
 
 
 def test_the_hardware_record_numbers_them_and_names_none() -> None:
-    own = {"gpus": [0], "port": 8000}
-    both = settings(endpoints={"eagle": own, "plain": {"gpus": [1], "port": 8001}})
+    endpoint_values = {"gpus": [0], "port": 8000}
+    both = settings(endpoints={"eagle": endpoint_values, "plain": {"gpus": [1], "port": 8001}})
     (host,) = timeline_of(two()).hosts.values()
     text = hardware_page(bundle(timeline_of(two()), [BundledHost(host, both, (), None)]))
     assert values(text)["hosts"][0]["gate"] == [
@@ -106,8 +106,8 @@ def test_one_job_that_asks_several_tells_their_answers_apart_text() -> None:
 def test_the_hosts_judge_names_the_endpoint_that_it_was_told(tmp_path: Path) -> None:
     _, rows, _ = judged(tmp_path, GOOD)
     assert all("endpoint" not in row for row in rows), "a job of an earlier version says none"
-    told = [{**row, "endpoint": "llm-1"} for row in json.loads((tmp_path / "rows.json").read_text())]
-    (tmp_path / "rows.json").write_text(json.dumps(told))
+    named_rows = [{**row, "endpoint": "llm-1"} for row in json.loads((tmp_path / "rows.json").read_text())]
+    (tmp_path / "rows.json").write_text(json.dumps(named_rows))
     words = [sys.executable, "-I", "-S", "-B", str(tmp_path / "judge.pyz"), str(tmp_path)]
     lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert [json.loads(line.removeprefix("row "))["endpoint"] for line in lines] == ["llm-1"] * len(ROWS)
+    assert [json.loads(output_line.removeprefix("row "))["endpoint"] for output_line in lines] == ["llm-1"] * len(ROWS)

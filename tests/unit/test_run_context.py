@@ -1,4 +1,4 @@
-"""What a run remembers is its own: it lies on its State, and no module of the product remembers anything beside it."""
+"""A run's memory is its own: it is on its State, and no module of the product remembers anything else."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.unit.test_settings_validate import MODEL
 VALUE = "s3cr3t-0f9d2c6b8e4a7153"
 
 
-def told(values: dict[str, Any]) -> str:
+def refusal_text(values: dict[str, Any]) -> str:
     _, problems = validate("h", {**MODEL, "engine_kind": "vllm", "image": "r/x:v0.14.1", **values}, {})
     return str(InvalidSettingsError(problems, "x")) if problems else ""
 
@@ -66,7 +66,7 @@ HOOKS: list[list[str]] = [
 @pytest.mark.parametrize("key", ["drain_hook", "ready_hook", "rollout"])
 def test_a_secret_among_the_words_of_a_hook_is_refused(key: str, words: list[str]) -> None:
     value = {"hooks": {"switch": [{"command": words}]}} if key == "rollout" else words
-    found = told({key: value})
+    found = refusal_text({key: value})
     assert "RW0324" in found
     assert "write it into a file (0600)" in found
     assert VALUE not in found
@@ -92,20 +92,20 @@ def test_a_secret_among_the_words_of_a_hook_is_refused(key: str, words: list[str
     ],
 )
 def test_a_hook_that_reads_its_secret_is_right(words: list[str]) -> None:
-    assert told({"drain_hook": words}) == ""
+    assert refusal_text({"drain_hook": words}) == ""
 
 
 def test_a_hook_shows_its_program_alone() -> None:
     host, _ = validate("h", {**MODEL, "drain_hook": ["lbctl", "hunter2"]}, {})
     assert host is not None
     script = drain_hook_script("llm", host, "r")
-    (shown,) = [line for line in script.splitlines() if "running the $hook" in line]
+    (shown,) = [row for row in script.splitlines() if "running the $hook" in row]
     assert "$words" not in shown
     assert "$how: $words" not in script
 
 
 @pytest.mark.parametrize(
-    "own",
+    "values",
     [
         {"engine": {"kv-transfer-config": json.dumps({"store": {"password": VALUE}})}},
         {"engine": {"kv-transfer-config": [{"a": [{"password": VALUE}]}]}},
@@ -117,14 +117,14 @@ def test_a_hook_shows_its_program_alone() -> None:
         {"environment": {"STORE": f"https://u:a/{VALUE}@x"}},
     ],
 )
-def test_a_secret_within_a_text_is_refused(own: dict[str, Any]) -> None:
-    found = told(own)
+def test_a_secret_within_a_text_is_refused(values: dict[str, Any]) -> None:
+    found = refusal_text(values)
     assert "RW0324" in found
     assert VALUE not in found
 
 
 @pytest.mark.parametrize(
-    "own",
+    "values",
     [
         {"arguments": ["--hf-overrides", '{"bos_token": "<s>", "pad_token": "[PAD]", "eos_token_id": 5}']},
         {"arguments": ["--override-generation-config", '{"max_new_tokens": 512, "temperature": 0.2}']},
@@ -132,8 +132,8 @@ def test_a_secret_within_a_text_is_refused(own: dict[str, Any]) -> None:
         {"environment": {"NO_PROXY": "10.0.0.0/8", "VLLM_LOGGING_PREFIX": "[token] ", "A": "a@b:c"}},
     ],
 )
-def test_what_engines_are_told_of_tokens_passes(own: dict[str, Any]) -> None:
-    assert "RW0324" not in told(own)
+def test_what_engines_are_told_of_tokens_passes(values: dict[str, Any]) -> None:
+    assert "RW0324" not in refusal_text(values)
 
 
 @pytest.mark.parametrize("key", ["hub", "encodings", "container_toolkit", "docker"])
@@ -141,7 +141,7 @@ def test_what_engines_are_told_of_tokens_passes(own: dict[str, Any]) -> None:
     "login", [f"https://u:{VALUE}@x", f"https://{VALUE}@x", f"https://x/?token={VALUE}", f"https://u:{VALUE}/@x"]
 )
 def test_a_mirror_takes_no_login(key: str, login: str) -> None:
-    found = told({"mirrors": {key: login}})
+    found = refusal_text({"mirrors": {key: login}})
     assert f"mirrors.{key}: must hold " in found
     assert VALUE not in found
 
@@ -150,7 +150,7 @@ def test_a_mirror_takes_no_login(key: str, login: str) -> None:
     "url", ["http://u:p@ss@x:1", "http://u:p/s@x:1", "http://u:p#s@x", "http://x:99999", "http://:1"]
 )
 def test_a_proxy_that_clients_read_differently_is_refused(url: str) -> None:
-    found = told({"proxy": {"http": url}})
+    found = refusal_text({"proxy": {"http": url}})
     assert "proxy.http: must be http://SERVER:PORT" in found
     assert "p@ss" not in found
     assert "p/s" not in found
@@ -158,7 +158,7 @@ def test_a_proxy_that_clients_read_differently_is_refused(url: str) -> None:
 
 
 def test_a_proxys_password_is_hidden_from_then_on() -> None:
-    assert told({"proxy": {"http": "http://u:pass%20word%21@x:1"}}) == ""
+    assert refusal_text({"proxy": {"http": "http://u:pass%20word%21@x:1"}}) == ""
     assert printable("a pass%20word%21 b, pass word!") == f"a {MASK} b, {MASK}"
 
 
@@ -179,7 +179,7 @@ def test_a_proxys_password_is_hidden_from_then_on() -> None:
     ],
 )
 def test_a_refusal_shows_no_secret(values: dict[str, Any]) -> None:
-    found = told(values)
+    found = refusal_text(values)
     assert found
     assert VALUE[:9] not in found
     assert "8877665544332211" not in found
@@ -228,8 +228,8 @@ def test_an_error_shows_no_login_and_keeps_its_words() -> None:
 
 
 def test_a_line_of_a_job_shows_no_secret() -> None:
-    (line,) = JobStream("n").take(f"curl -u me:{VALUE} https://lb\n".encode(), b"")
-    assert line == f"curl -u me:{MASK} https://lb"
+    (row,) = JobStream("n").take(f"curl -u me:{VALUE} https://lb\n".encode(), b"")
+    assert row == f"curl -u me:{MASK} https://lb"
 
 
 def test_data_that_pyinfra_prints_hold_no_secret() -> None:
@@ -262,4 +262,4 @@ def test_a_password_file_that_others_read_is_warned_of(
     else:
         (tmp_path / "ansible.cfg").write_text("[defaults]\nvault_password_file = pw\n")
     assert bool(open_password_file(tmp_path)) is warned
-    assert all(f"chmod 600 {tmp_path}/pw" in line for line in open_password_file(tmp_path))
+    assert all(f"chmod 600 {tmp_path}/pw" in warning for warning in open_password_file(tmp_path))

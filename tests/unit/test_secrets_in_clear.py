@@ -16,12 +16,12 @@ from tests.unit.test_api_key import settings
 VALUE = "s3cr3t-0f9d2c6b8e4a7153"
 
 
-def found(**own: Any) -> list[tuple[Any, str]]:
-    return [(one.path, one.sentence) for one in check_secrets(settings(key=None, **own))]
+def found(**values: Any) -> list[tuple[Any, str]]:
+    return [(one.path, one.sentence) for one in check_secrets(settings(key=None, **values))]
 
 
 @pytest.mark.parametrize(
-    ("own", "path", "way_out"),
+    ("values", "path", "way_out"),
     [
         ({"arguments": ["--api-key", f"sk-{VALUE}"]}, ("arguments", 0), "as api_key"),
         ({"arguments": [f"--api-key={VALUE}"]}, ("arguments", 0), "as api_key"),
@@ -45,11 +45,11 @@ def found(**own: Any) -> list[tuple[Any, str]]:
         ({"engine": {"x": {"hf_token": VALUE}}}, ("engine", "x", "hf_token"), "as models.hub_token"),
     ],
 )
-def test_a_secret_in_clear_is_refused_where_it_stands(own: dict[str, Any], path: Any, way_out: str) -> None:
-    told = found(**own)
-    assert [where for where, _ in told][:1] == [path]
-    assert way_out in told[0][1]
-    assert VALUE not in str(told)
+def test_a_secret_in_clear_is_refused_where_it_stands(values: dict[str, Any], path: Any, way_out: str) -> None:
+    problems = found(**values)
+    assert [where for where, _ in problems][:1] == [path]
+    assert way_out in problems[0][1]
+    assert VALUE not in str(problems)
 
 
 NAMES = (
@@ -73,7 +73,7 @@ def test_the_usual_names_of_secrets_are_known(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "own",
+    "values",
     [
         {
             "environment": {
@@ -94,8 +94,8 @@ def test_the_usual_names_of_secrets_are_known(name: str) -> None:
         {"environment": {"URL": "http://proxy.example.com:3128/x@y"}},
     ],
 )
-def test_words_that_only_sound_like_one_are_not(own: dict[str, Any]) -> None:
-    assert found(**own) == []
+def test_words_that_only_sound_like_one_are_not(values: dict[str, Any]) -> None:
+    assert found(**values) == []
 
 
 @pytest.mark.parametrize(

@@ -41,12 +41,12 @@ def test_check_says_what_every_host_is_asked_to_be(capsys: pytest.CaptureFixture
 def test_check_shows_origins(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)  # workers of a parallel run have it
     assert main(["check", B200, "--show-origin", "--limit", "b200-02.example.com"]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    rows = [output_line.split() for output_line in capsys.readouterr().out.splitlines()]
     assert ["ssh_user", "ops", "inventory/b200.py"] in rows
     assert ["ssh_strict_host_key_checking", "yes", "derived"] in rows
     (port,) = [row for row in rows if row[0] == "engine.speculative_config.max_draft_len"]
-    file, line = port[2].split(":")
-    assert "max_draft_len: 3" in (ROOT / file).read_text().splitlines()[int(line) - 1]
+    file, output_line = port[2].split(":")
+    assert "max_draft_len: 3" in (ROOT / file).read_text().splitlines()[int(output_line) - 1]
 
 
 def test_check_of_a_host_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,7 +126,7 @@ def test_check_warns_of_two_names_of_one_machine(
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "message"),
     [
         (b"{{ nope }}", "templates/endpoint.service.j2: 'nope' is undefined"),
         (b"\n{% if %}", "templates/endpoint.service.j2:2: "),
@@ -137,12 +137,12 @@ def test_check_warns_of_two_names_of_one_machine(
     ],
 )
 def test_check_renders_the_templates(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bytes, told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bytes, message: str
 ) -> None:
     init.make_site(tmp_path)
     (tmp_path / "templates" / "endpoint.service.j2").write_bytes(written)
     assert main(["check", str(tmp_path / "inventory" / "b200.py")]) == 1
-    assert f"RW0507: {told}" in capsys.readouterr().err
+    assert f"RW0507: {message}" in capsys.readouterr().err
 
 
 def test_a_wrong_word_exits_1_since_2_means_changes_are_pending(capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,7 +223,7 @@ def test_the_text_of_open_ports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         (
             {"network": "host", "allow_from": ["10.0.0.0/8", "fd79::/80"]},
@@ -251,9 +251,9 @@ def test_the_text_of_open_ports() -> None:
         ({"allow_from": "private"}, ""),
     ],
 )
-def test_notes_about_networks_that_an_endpoint_does_not_speak_to(values: dict[str, Any], said: str) -> None:
+def test_notes_about_networks_that_an_endpoint_does_not_speak_to(values: dict[str, Any], message: str) -> None:
     found = [note for note in notes(host(**values)) if "(allow_from)" in note]
-    assert found == ([f"endpoint llm: {said}"] if said else [])
+    assert found == ([f"endpoint llm: {message}"] if message else [])
 
 
 def test_the_text_of_the_moe_backend_of_old_versions() -> None:
@@ -295,7 +295,7 @@ def test_what_goes_by_a_broken_deploy_file_is_refused_before_anything_else(
     (site / "deploy.py").write_text("from no_such_module import steps\n")
     more = ["--limit", "b200-01.example.com", "--out", str(out)] if verb == "render" else []
     assert main([verb, str(site / "inventory/b200.py"), *more]) == 1
-    told = capsys.readouterr().err
-    refusal(told, "RW1305", f"{site}/deploy.py:1: b200-01.example.com: ", "ModuleNotFoundError")
-    assert told.count("\n") == 1
+    errors = capsys.readouterr().err
+    refusal(errors, "RW1305", f"{site}/deploy.py:1: b200-01.example.com: ", "ModuleNotFoundError")
+    assert errors.count("\n") == 1
     assert not out.exists()

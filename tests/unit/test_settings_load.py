@@ -31,7 +31,7 @@ globals().update(build(__file__, groups, children={"top": ["left"]}))
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site with one inventory of two hosts and three groups."""
+    """Make a site with one inventory of two hosts and three groups."""
     for name in ("inventory", "group_vars", "host_vars"):
         (tmp_path / name).mkdir()
     (tmp_path / "deploy.py").touch()
@@ -51,17 +51,17 @@ def vault(text: str) -> str:
 
 
 def inline(text: str, indent: str = "  ") -> str:
-    return "!vault |\n" + "".join(f"{indent}{line}\n" for line in vault(text).splitlines())
+    return "!vault |\n" + "".join(f"{indent}{row}\n" for row in vault(text).splitlines())
 
 
 def refusal(path: str = "inventory/fleet.py") -> list[str]:
-    """The lines of the refusal, without its heading and its last line, which are checked here."""
+    """Return the lines of the refusal, without its heading and its last line, which are checked here."""
     with pytest.raises(SettingsError) as raised:
         load_inventory(path)
     first, *lines, last = str(raised.value).splitlines()
     assert first == f"RW0101: {HEADING}"
     assert last == f"{texts.FIX_THESE}rackwright check {path}"
-    return [line.removeprefix("  ") for line in lines]
+    return [row.removeprefix("  ") for row in lines]
 
 
 def test_stronger_files_win_and_origins_name_them(site: Path) -> None:
@@ -91,10 +91,10 @@ def test_relative_file_names_are_the_sites_wherever_one_stands(
     monkeypatch.chdir(elsewhere)
     for folder in (site, elsewhere):
         (folder / "ca.pem").write_text(f"-----BEGIN CERTIFICATE-----\n{folder}\n")
-    own = (
+    text = (
         "ssh_key: keys/id\nssh_known_hosts_file: ~/known\nssh_config_file: /etc/ssh/ours\npaths: {private_ca: ca.pem}\n"
     )
-    (site / "group_vars" / "left.yml").write_text(own)
+    (site / "group_vars" / "left.yml").write_text(text)
     host, _ = load_inventory(site / "inventory" / "fleet.py")
     found = [host.data[key] for key in ("ssh_key", "ssh_known_hosts_file", "ssh_config_file")]
     assert found == [f"{site}/keys/id", "~/known", "/etc/ssh/ours"]
@@ -148,14 +148,14 @@ def test_a_secret_in_clear_is_masked_all_the_same(site: Path) -> None:
 def test_every_text_and_number_of_an_encrypted_file_is_secret(site: Path) -> None:
     (site / "host_vars" / "h1.yml").write_text(vault("port: 8000\nharmony: true\nown_keys: [x]\n"))
     lines = refusal()
-    assert [line.split(": ")[1:3] for line in lines] == [
+    assert [row.split(": ")[1:3] for row in lines] == [
         ["host_vars/h1.yml:1", "port"],
         ["host_vars/h1.yml:3", "own_keys[0]"],
     ]
 
 
 def warned(caplog: pytest.LogCaptureFixture, path: str = "inventory/fleet.py") -> list[str]:
-    """What a load says."""
+    """Return the warnings of a load."""
     with caplog.at_level("WARNING", logger="pyinfra"):
         load_inventory(path)
     return [record.getMessage() for record in caplog.records]
@@ -181,14 +181,14 @@ def test_a_shipped_profile_is_no_misspelling_of_another(site: Path, caplog: pyte
         (folder / "group_vars" / "b201x.yml").write_text("port: 8001\n")
         (folder / "group_vars" / "xb200.yml").write_text("port: 8001\n")
     (site / "group_vars" / "gb200.yml").write_text("port: 8001\n")
-    (line,) = warned(caplog)
-    assert line.endswith(": b201x.yml, gb200.yml, xb200.yml")
+    (warning,) = warned(caplog)
+    assert warning.endswith(": b201x.yml, gb200.yml, xb200.yml")
     (site / "group_vars" / "b2000.yml").write_text("port: 8001\n")
     each_refused(refusal(), ("RW0219", "group_vars/b2000.yml: ", "(did you mean b200?)"))
 
 
 @pytest.mark.parametrize(
-    ("word", "name", "is_one"),
+    ("typed", "name", "is_one"),
     [
         ("lefft", "left", True),
         ("Left", "left", True),
@@ -204,8 +204,8 @@ def test_a_shipped_profile_is_no_misspelling_of_another(site: Path, caplog: pyte
         ("", "left", False),
     ],
 )
-def test_a_slip_of_the_keyboard(word: str, name: str, is_one: bool) -> None:
-    assert is_slip(word, name) is is_one
+def test_a_slip_of_the_keyboard(typed: str, name: str, is_one: bool) -> None:
+    assert is_slip(typed, name) is is_one
 
 
 def test_every_problem_of_all_files_comes_at_once(site: Path) -> None:

@@ -37,7 +37,7 @@ def paths(value: Any, path: KeyPath) -> list[KeyPath]:
 
 
 def deep(below: Any, above: Any) -> Any:
-    """The rule of `engine`, said again in the plainest way."""
+    """Merge as `engine` is merged, written in the plainest way."""
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
     both = {key: deep(below[key], above[key]) for key in below.keys() & above.keys()}
@@ -48,8 +48,8 @@ def deep(below: Any, above: Any) -> Any:
 def test_the_strongest_layer_wins_sections_are_united_and_engine_deep(layers: list[dict[str, Any]]) -> None:
     merged = merge(layer(str(number), values) for number, values in enumerate(layers)).values
     for key in ("environment", "port"):
-        said = [values[key] for values in layers if key in values]
-        assert merged.get(key) == (said[-1] if said else None)
+        candidates = [values[key] for values in layers if key in values]
+        assert merged.get(key) == (candidates[-1] if candidates else None)
     sections = [values["registry"] for values in layers if "registry" in values]
     assert merged.get("registry", {}) == reduce(operator.or_, sections, {})
     engines = [values["engine"] for values in layers if "engine" in values]
@@ -72,10 +72,10 @@ def test_endpoints_are_replaced_but_an_engine_that_both_have_is_united(
 ) -> None:
     merged = merge([layer("weak", {"endpoints": weak}), layer("strong", {"endpoints": strong})]).values["endpoints"]
     assert merged.keys() == strong.keys()
-    for name, own in strong.items():
-        expected = dict(own)
-        if "engine" in own and "engine" in weak.get(name, {}):
-            expected["engine"] = deep(weak[name]["engine"], own["engine"])
+    for name, endpoint in strong.items():
+        expected = dict(endpoint)
+        if "engine" in endpoint and "engine" in weak.get(name, {}):
+            expected["engine"] = deep(weak[name]["engine"], endpoint["engine"])
         assert merged[name] == expected
 
 

@@ -48,19 +48,19 @@ def test_a_secret_is_said_to_be_one() -> None:
 
 
 def test_no_key_of_the_reference_lacks_a_type() -> None:
-    rows = [line.split(" | ") for line in markdown().splitlines() if line.startswith("| `")]
+    rows = [text_line.split(" | ") for text_line in markdown().splitlines() if text_line.startswith("| `")]
     assert len(rows) > 60
     assert all(row[1].strip() for row in rows)
 
 
-def numbers_of(place: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+def numbers_of(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every kind of number that the schema has, with where it stands."""
-    if isinstance(place, list):
-        place = dict(enumerate(place))
-    if isinstance(place, dict):
-        if place.get("type") in ("integer", "number"):
-            yield path, place
-        for key, below in place.items():
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    if isinstance(node, dict):
+        if node.get("type") in ("integer", "number"):
+            yield path, node
+        for key, below in node.items():
             yield from numbers_of(below, f"{path}/{key}")
 
 

@@ -57,7 +57,7 @@ COMMAND_LINES: dict[str, dict[str, Any]] = {
 
 
 def settings_of(group: str) -> HostSettings:
-    """Settings of a host of one profile's group."""
+    """Return the settings of a host of one profile's group."""
     inventory = ROOT / "inventory" / "b200.py"
     parents = {parent: [group] for parent, children in PARENTS.items() if group in children}
     groups = build(str(inventory), {group: hosts_of(group)}, children=parents)

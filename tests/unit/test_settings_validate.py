@@ -16,7 +16,7 @@ from rackwright.settings.secret import Secret
 MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}}
 
 
-def told(values: dict[str, Any]) -> list[str]:
+def problem_texts(values: dict[str, Any]) -> list[str]:
     """Problems of a host that has a model, as `key: text`."""
     _, problems = validate("h", {**MODEL, **values}, {})
     return [f"{'.'.join(map(str, problem.path))}: {problem.text}" for problem in problems]
@@ -117,8 +117,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("values", "message"), WRONG, ids=[message.split(":")[0] for _, message in WRONG])
 def test_the_message(values: dict[str, Any], message: str) -> None:
-    assert message in told(values)
-    assert "s3cret" not in "".join(told(values))
+    assert message in problem_texts(values)
+    assert "s3cret" not in "".join(problem_texts(values))
 
 
 def test_every_pattern_of_the_settings_has_words() -> None:
@@ -128,13 +128,13 @@ def test_every_pattern_of_the_settings_has_words() -> None:
 
 
 def test_all_problems_come_at_once() -> None:
-    assert len(told({"prt": 1, "network": "x", "hardware": {"gpu_count": 0}})) == 3
+    assert len(problem_texts({"prt": 1, "network": "x", "hardware": {"gpu_count": 0}})) == 3
 
 
 def test_one_mistake_is_told_once() -> None:
     for values, _ in WRONG:
         if "mnt" not in str(values):
-            assert len(told(values)) == 1, values
+            assert len(problem_texts(values)) == 1, values
 
 
 def test_a_host_without_a_model_has_no_endpoint() -> None:
@@ -148,12 +148,12 @@ def test_the_text_for_an_endpoint_without_a_model() -> None:
 
 
 def test_keys_of_the_site_pass_when_it_names_them() -> None:
-    assert told({"ntp_server": "a"}) == ["ntp_server: unknown key"]
-    assert told({"ntp_server": "{{ x }}", "own_keys": ["ntp_*"]}) == []
+    assert problem_texts({"ntp_server": "a"}) == ["ntp_server: unknown key"]
+    assert problem_texts({"ntp_server": "{{ x }}", "own_keys": ["ntp_*"]}) == []
 
 
 def test_other_ansible_variables_pass() -> None:
-    assert told({"ansible_python_interpreter": "{{ x }}"}) == []
+    assert problem_texts({"ansible_python_interpreter": "{{ x }}"}) == []
 
 
 def test_secrets_are_taken_where_the_settings_take_them() -> None:

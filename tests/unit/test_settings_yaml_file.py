@@ -43,8 +43,8 @@ def test_vault_values_stay_encrypted_and_unsafe_text_is_text() -> None:
 
 def test_a_key_that_comes_twice_is_a_problem_at_any_depth_text() -> None:
     found = parse("a: 1\nengine:\n  b: 1\n  b: 2\na: 3\n", "f").problems
-    told = [(str(problem.where), problem.path, problem.text) for problem in found]
-    assert told == [
+    texts = [(str(problem.where), problem.path, problem.text) for problem in found]
+    assert texts == [
         ("f:4", ("engine", "b"), "comes twice; the first is on line 3"),
         ("f:5", ("a",), "comes twice; the first is on line 1"),
     ]

@@ -26,21 +26,21 @@ def entry(name: str, needs: list[str]) -> str:
 @given(entries=ENTRIES, installed=st.sets(NAMES))
 def test_what_stays_has_all_that_it_needs(entries: list[tuple[str, list[str]]], installed: set[str]) -> None:
     lists = {"one_Packages": "\n\n".join(entry(*one) for one in entries) + "\n"}
-    kept = kept_of(lists, installed)
-    assert kept >= {*WANTED, *installed}
+    remaining = kept_of(lists, installed)
+    assert remaining >= {*WANTED, *installed}
     for name, needs in entries:
-        assert name not in kept or set(needs) <= kept
-    text = shortened(lists, kept, {})["one_Packages"]
-    assert list(stanzas(text)) == [entry(*one) for one in entries if one[0] in kept]
+        assert name not in remaining or set(needs) <= remaining
+    text = shortened(lists, remaining, {})["one_Packages"]
+    assert list(stanzas(text)) == [entry(*one) for one in entries if one[0] in remaining]
 
 
 def test_who_provides_a_name_stays_and_the_others_go() -> None:
     mail = "Package: exim4\nProvides: mail-transport-agent (= 4), exim\nPre-Depends: libc6\nDescription: mail"
     lists = {"x_Packages": f"{entry('jq', ['mail-transport-agent'])}\n\n{mail}\n\n{entry('games', [])}\n"}
-    kept = kept_of(lists, ())
-    assert {"exim4", "libc6"} <= kept
-    assert "games" not in kept
-    assert [name_of(one) for one in stanzas(shortened(lists, kept, {})["x_Packages"])] == ["jq", "exim4"]
+    remaining = kept_of(lists, ())
+    assert {"exim4", "libc6"} <= remaining
+    assert "games" not in remaining
+    assert [name_of(one) for one in stanzas(shortened(lists, remaining, {})["x_Packages"])] == ["jq", "exim4"]
 
 
 VARIES = re.compile(r"size| \./$")
@@ -48,12 +48,12 @@ VARIES = re.compile(r"size| \./$")
 
 
 def test_a_stored_package_has_its_own_size_and_hash_in_each_list() -> None:
-    told = (
+    listed = (
         "Package: docker.io\nArchitecture: amd64\nVersion: 1:20.10+b6\nSize: 9\nMD5sum: aa\nSHA256: bb\nDescription: d"
     )
-    other = told.replace("1:20.10+b6", "1:20.11")
+    other = listed.replace("1:20.10+b6", "1:20.11")
     sums = {"docker.io_1%3a20.10+b6_amd64.deb": "Size: 70\nSHA256: cc"}
-    found = shortened({"a": f"{told}\n\n{other}\n\n", "b": f"{told}\n\n"}, {"docker.io"}, sums)
+    found = shortened({"a": f"{listed}\n\n{other}\n\n", "b": f"{listed}\n\n"}, {"docker.io"}, sums)
     mine = "Package: docker.io\nArchitecture: amd64\nVersion: 1:20.10+b6\nDescription: d\nSize: 70\nSHA256: cc"
     assert list(stanzas(found["a"])) == [mine, other]
     assert list(stanzas(found["b"])) == [mine]

@@ -1,4 +1,4 @@
-"""`rackwright init --update`: what nobody edited follows the installed version; what was edited is shown, and kept."""
+"""`rackwright init --update`: unedited files follow the installed version; edited ones are shown, and kept."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def ship(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     was = init.shipped_files()
 
     def another(**texts: str | None) -> None:
-        asked = {Path(name.replace("__", "/").replace("_dot_", ".")): text for name, text in texts.items()}
-        changed = {path: text.encode() for path, text in asked.items() if text is not None}
-        left = {path: text for path, text in was.items() if path not in asked}
-        monkeypatch.setattr(init, "shipped_files", lambda: {**left, **changed})
+        new_texts = {Path(name.replace("__", "/").replace("_dot_", ".")): text for name, text in texts.items()}
+        changed = {path: text.encode() for path, text in new_texts.items() if text is not None}
+        remaining = {path: text for path, text in was.items() if path not in new_texts}
+        monkeypatch.setattr(init, "shipped_files", lambda: {**remaining, **changed})
 
     return another
 
@@ -58,12 +58,12 @@ def test_untouched_copies_follow_and_the_second_time_nothing_is_left(
     site: Path, ship: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     ship(tasks__docker_dot_py="# better\n", tasks__new_dot_py="# new\n", tasks__models_dot_py=None)
-    status, told = updated(site, capsys)
+    status, output = updated(site, capsys)
     assert status == 0
     assert (site / "tasks/docker.py").read_text() == "# better\n"
     assert (site / "tasks/new.py").exists()
     assert not (site / "tasks/models.py").exists()
-    assert ("3 files brought " in told, "0 changed on both" in told) == (True, True)
+    assert ("3 files brought " in output, "0 changed on both" in output) == (True, True)
     assert "0 files brought" in updated(site, capsys)[1]
 
 
@@ -74,10 +74,10 @@ def test_an_edited_file_is_kept_and_both_changes_are_shown(
     mine = file.read_text() + "# mine\n"
     file.write_text(mine)
     ship(tasks__docker_dot_py="# better\n" + file.read_text().removesuffix("# mine\n"))
-    status, told = updated(site, capsys)
+    status, output = updated(site, capsys)
     assert status == 1
     assert file.read_text() == mine
-    assert told.index("what you have changed:") < told.index("+# mine") < told.index("+# better")
+    assert output.index("what you have changed:") < output.index("+# mine") < output.index("+# better")
 
 
 def test_an_edit_where_nothing_changed_and_a_removed_file_are_left_alone(
@@ -86,11 +86,11 @@ def test_an_edit_where_nothing_changed_and_a_removed_file_are_left_alone(
     (site / "group_vars/all.yml").write_text("port: 9000\n")
     (site / "tasks/models.py").unlink()
     ship(tasks__models_dot_py="# another\n")
-    status, told = updated(site, capsys)
+    status, output = updated(site, capsys)
     assert status == 0
     assert (site / "group_vars/all.yml").read_text() == "port: 9000\n"
     assert not (site / "tasks/models.py").exists()
-    assert "tasks/models.py: stays away" in told
+    assert "tasks/models.py: stays away" in output
 
 
 def test_a_site_of_before_there_were_copies_is_told_and_kept(
@@ -99,10 +99,10 @@ def test_a_site_of_before_there_were_copies_is_told_and_kept(
     for path in sorted((site / init.KEPT).rglob("*"), reverse=True):
         path.unlink() if path.is_file() else path.rmdir()
     ship(tasks__docker_dot_py="# better\n")
-    status, told = updated(site, capsys)
+    status, output = updated(site, capsys)
     assert status == 1
     assert "# better" not in (site / "tasks/docker.py").read_text()
-    assert "(yours)" in told
+    assert "(yours)" in output
 
 
 def test_what_is_no_site_is_not_updated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Never more at it than allowed, nobody is forgotten, and a failure gives its slot back."""
+"""Never more at it than allowed, no waiter is forgotten, and a failure gives its slot back."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def test_never_more_than_allowed_and_all_get_their_turn() -> None:
 
 def test_without_a_limit_nobody_waits() -> None:
     slots = Slots()
-    told: list[int] = []
-    with slots.one("h1", 1, told.append), slots.one("h2", None, told.append):
+    notices: list[int] = []
+    with slots.one("h1", 1, notices.append), slots.one("h2", None, notices.append):
         assert slots.busy == 2
-    assert told == []
+    assert notices == []
 
 
 def test_a_host_has_one_slot_however_many_jobs_it_runs() -> None:
     slots = Slots()
-    told: list[int] = []
-    with slots.one("h1", 1, told.append):
-        with slots.one("h1", 1, told.append):
+    notices: list[int] = []
+    with slots.one("h1", 1, notices.append):
+        with slots.one("h1", 1, notices.append):
             assert slots.busy == 1
         assert slots.busy == 1
-    assert (slots.busy, told) == (0, [])
+    assert (slots.busy, notices) == (0, [])
 
 
 def test_a_failure_gives_its_slot_back() -> None:

@@ -33,7 +33,7 @@ class RawServer:
     """Answers each connection by what `answer` makes of its request, byte by byte as it likes."""
 
     answer: Callable[[str, socket.socket], None]
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def __enter__(self) -> RawServer:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -52,7 +52,7 @@ class RawServer:
     def _one(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):
             request = connection.recv(65536).decode("latin-1")
-            self.asked.append(request)
+            self.requests.append(request)
             self.answer(request, connection)
 
 
@@ -62,7 +62,7 @@ def reply(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
 
 
 def answers(tree: bytes) -> Callable[[str, socket.socket], None]:
-    """A hub whose revision is right, and whose tree is these bytes on the wire."""
+    """Return a hub whose revision is right, and whose tree is these bytes on the wire."""
 
     def answer(request: str, connection: socket.socket) -> None:
         connection.sendall(reply(json.dumps({"sha": COMMIT}).encode()) if "/revision/" in request else tree)
@@ -115,7 +115,7 @@ ODD = {
     "an absolute name": (listed({**FILE, "path": "/etc/x"}), "RW0990"),
     "an escape in a name": (listed({**FILE, "path": "a\x1b[2Jb"}), "RW0990"),
     "a line break in a name": (listed({**FILE, "path": "a\nb"}), "RW0990"),
-    "a name of ours": (listed({**FILE, "path": ".rackwright/verified"}), "RW0990"),
+    "a name of Rackwright": (listed({**FILE, "path": ".rackwright/verified"}), "RW0990"),
     "a name of 2,000 characters": (listed({**FILE, "path": "x" * 2000}), "RW0930"),
     "no file at all": (listed({"type": "directory", "path": "a"}), "RW0905"),
     "more than a list": (reply(b" " * (http.MOST + 1)), "RW0960"),
@@ -149,7 +149,7 @@ def test_right_answers_pass_with_what_else_a_hub_says() -> None:
         "config.json": (None, "b" * 40),
         "a/b.safetensors": ("c" * 64, None),
     }
-    assert all(f"Authorization: Bearer {TOKEN}" in request for request in server.asked)
+    assert all(f"Authorization: Bearer {TOKEN}" in request for request in server.requests)
 
 
 def test_a_list_goes_on_over_pages_of_the_same_server() -> None:
@@ -169,7 +169,7 @@ def test_no_token_goes_to_another_server_by_a_link(link: str) -> None:
     with RawServer(lambda _, connection: connection.sendall(listed(FILE))) as other:
         tree = listed(FILE, link=link.format(port=other.url.rpartition(":")[2]))
         assert refusal(answers(tree)).code == "RW0980"
-    assert other.asked == []
+    assert other.requests == []
 
 
 @pytest.mark.parametrize("link", ["file:///etc/hostname", "ftp://x/y", "data:,x", "http://[::1", "javascript:x"])
@@ -212,7 +212,7 @@ def test_a_token_that_no_header_carries_is_refused_and_not_shown(token: str) -> 
     with RawServer(lambda _, connection: connection.sendall(reply(b"{}"))) as server:
         with pytest.raises(SourceError) as caught:
             model_at_revision(Client(SETTINGS), server.url, SOURCE, Secret(token))
-        assert (caught.value.code, server.asked) == ("RW0940", [])
+        assert (caught.value.code, server.requests) == ("RW0940", [])
     assert token not in str(caught.value)
 
 
@@ -236,20 +236,20 @@ class Script:
 
     def __init__(self, *answers: HttpAnswer) -> None:
         self._answers = list(answers)
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     def get(self, url: str, headers: Any, login: Secret | None = None) -> HttpAnswer:
-        self.asked.append((url, login.unmask() if login else ""))
+        self.requests.append((url, login.unmask() if login else ""))
         return self._answers.pop(0)
 
 
 def digest(*given: HttpAnswer, key: str | None = "k1") -> tuple[Script, str]:
     client = Script(*given)
-    asked = Registry.model_validate({"host": "nvcr.io", "key": key})
-    return client, registry.digest_of_tag(client, "nvcr.io/nvidia/release:1.0", asked)  # type: ignore[arg-type]
+    login = Registry.model_validate({"host": "nvcr.io", "key": key})
+    return client, registry.digest_of_tag(client, "nvcr.io/nvidia/release:1.0", login)  # type: ignore[arg-type]
 
 
-def said(status: int, body: bytes, **headers: str) -> HttpAnswer:
+def http_answer(status: int, body: bytes, **headers: str) -> HttpAnswer:
     return HttpAnswer(status, {name.replace("_", "-"): value for name, value in headers.items()}, body)
 
 
@@ -265,14 +265,14 @@ def said(status: int, body: bytes, **headers: str) -> HttpAnswer:
 )
 def test_what_is_no_manifest_gets_no_digest(body: bytes, code: str) -> None:
     with pytest.raises(SourceError) as caught:
-        digest(said(200, body))
+        digest(http_answer(200, body))
     assert caught.value.code == code
 
 
 @pytest.mark.parametrize("body", [b"[]", b'{"token": 7}', b'{"token": {"a": 1}}', b"null"])
 def test_an_odd_token_is_one_refusal(body: bytes) -> None:
     with pytest.raises(SourceError) as caught:
-        digest(said(401, b"", www_authenticate='Bearer realm="https://a.example/t"'), said(200, body))
+        digest(http_answer(401, b"", www_authenticate='Bearer realm="https://a.example/t"'), http_answer(200, body))
     assert caught.value.code == "RW0930"
 
 
@@ -285,16 +285,18 @@ def test_an_odd_token_is_one_refusal(body: bytes) -> None:
     ],
 )
 def test_a_registry_that_offers_two_ways_is_asked_by_token(challenge: str) -> None:
-    client, found = digest(said(401, b"", www_authenticate=challenge), said(200, b'{"token": "t"}'), said(200, INDEX))
+    client, found = digest(
+        http_answer(401, b"", www_authenticate=challenge), http_answer(200, b'{"token": "t"}'), http_answer(200, INDEX)
+    )
     assert found.startswith("sha256:")
-    assert client.asked[1] == ("https://a.example/t?x=1&service=s", "")
-    assert client.asked[2][1] == "Bearer t"
+    assert client.requests[1] == ("https://a.example/t?x=1&service=s", "")
+    assert client.requests[2][1] == "Bearer t"
 
 
 @pytest.mark.parametrize("realm", ["http://a.example/t", "file:///t", ""])
 def test_a_key_goes_to_no_realm_without_tls(realm: str) -> None:
-    first = said(401, b"", www_authenticate=f'Bearer realm="{realm}"')
+    first = http_answer(401, b"", www_authenticate=f'Bearer realm="{realm}"')
     client = Script(first, first)
     with pytest.raises(SourceError):
         registry.digest_of_tag(client, "nvcr.io/x/y:1", Registry(key=Secret("k1")))  # type: ignore[arg-type]
-    assert {login for _, login in client.asked} == {""}
+    assert {login for _, login in client.requests} == {""}

@@ -49,7 +49,7 @@ class Registry(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer, and note who asked with what."""
         login = self.headers.get("Authorization", "")
-        self.server.asked.append((self.path, login))
+        self.server.requests.append((self.path, login))
         self.server.answer(self, login)
 
     def reply(self, status: int, body: bytes, **headers: str) -> None:
@@ -70,7 +70,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, tls: ssl.SSLContext) -> None:
         super().__init__(("127.0.0.1", 0), Registry)
         self.socket = tls.wrap_socket(self.socket, server_side=True)
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     @property
     def name(self) -> str:
@@ -79,7 +79,7 @@ class Server(ThreadingHTTPServer):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
-    """An authority, and what a server with its certificate serves with."""
+    """Make an authority, and what a server with its certificate serves with."""
     folder = tmp_path_factory.mktemp("pki")
     authority = certificates.make_authority(folder, "unit")
     ours = certificates.issue(folder, authority, "ours", ("localhost",), "127.0.0.1")
@@ -108,14 +108,14 @@ def hub(tmp_path_factory: pytest.TempPathFactory, pair: tuple[Path, ssl.SSLConte
 
 
 def host(authority: Path, registry: Server, hub: str, key: str | None = "k1", **more: Any) -> HostSettings:
-    asked = {
+    values = {
         "image": f"{registry.name}/nvidia/release:1.0",
         "registry": {"host": registry.name, "key": key},
         "paths": {"private_ca": str(authority)},
         "mirrors": {"hub": hub},
         "model": MODEL,
     }
-    return HostSettings.model_validate({**asked, **more})
+    return HostSettings.model_validate({**values, **more})
 
 
 def with_tokens(server: Server, anonymous: bool) -> Callable[[Registry, str], None]:
@@ -148,9 +148,9 @@ def test_tag_and_branch_are_resolved_without_a_host(
     assert not [path for path in model.files if path.startswith(("original/", "metal/"))]
     assert all(bool(file.sha256) != bool(file.blob) for file in model.files.values())
     assert {bool(file.sha256) for file in model.files.values()} == {True, False}
-    asked = len(registry.asked)
+    before = len(registry.requests)
     assert resolver.lock(settings) == lock
-    assert len(registry.asked) == asked, "asked once for all hosts"
+    assert len(registry.requests) == before, "asked once for all hosts"
 
 
 def test_the_key_is_shown_only_where_it_is_asked_for(
@@ -158,7 +158,7 @@ def test_the_key_is_shown_only_where_it_is_asked_for(
 ) -> None:
     registry.answer = with_tokens(registry, anonymous=True)
     Resolver().lock(host(pair[0], registry, hub))
-    assert BASIC not in [login for _, login in registry.asked]
+    assert BASIC not in [login for _, login in registry.requests]
 
 
 def test_a_login_does_not_follow_a_redirect(pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str) -> None:
@@ -172,11 +172,11 @@ def test_a_login_does_not_follow_a_redirect(pair: tuple[Path, ssl.SSLContext], r
 
     registry.answer = answer
     assert Resolver().lock(host(pair[0], registry, hub)).images
-    assert ("/elsewhere", "") in registry.asked
+    assert ("/elsewhere", "") in registry.requests
 
 
 @pytest.mark.parametrize(
-    ("status", "key", "told"),
+    ("status", "key", "message"),
     [
         (401, "k1", "refuses the key"),
         (403, None, "wants a key"),
@@ -185,10 +185,10 @@ def test_a_login_does_not_follow_a_redirect(pair: tuple[Path, ssl.SSLContext], r
     ],
 )
 def test_what_the_registry_refuses_is_told(
-    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, status: int, key: str | None, told: str
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, status: int, key: str | None, message: str
 ) -> None:
     registry.answer = lambda request, login: request.reply(status, b"", WWW_Authenticate='Basic realm="x"')
-    with pytest.raises(SourceError, match=told) as caught:
+    with pytest.raises(SourceError, match=message) as caught:
         Resolver().lock(host(pair[0], registry, hub, key))
     assert "k1" not in str(caught.value).split()
 
@@ -200,28 +200,33 @@ def test_a_changed_manifest_is_not_locked(pair: tuple[Path, ssl.SSLContext], reg
 
 
 @pytest.mark.parametrize(
-    ("model", "token", "told"),
+    ("model", "token", "message"),
     [
         ({**MODEL, "revision": "v9"}, None, "has no revision v9"),
-        ({**MODEL, "repository": "nobody/nothing"}, None, "set models.hub_token if it is private"),
-        ({**MODEL, "repository": "nobody/nothing"}, "hf_granted", "check models.hub_token"),
+        ({**MODEL, "repository": "absent/nothing"}, None, "set models.hub_token if it is private"),
+        ({**MODEL, "repository": "absent/nothing"}, "hf_granted", "check models.hub_token"),
         ({**MODEL, "include": ["*.nothing"]}, None, "no file of openai/gpt-oss-120b matches"),
     ],
 )
 def test_what_the_hub_refuses_is_told(
-    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, model: dict[str, Any], token: str | None, told: str
+    pair: tuple[Path, ssl.SSLContext],
+    registry: Server,
+    hub: str,
+    model: dict[str, Any],
+    token: str | None,
+    message: str,
 ) -> None:
     registry.answer = lambda request, login: request.reply(200, INDEX)
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=message):
         Resolver().lock(host(pair[0], registry, hub, model=model, models={"hub_token": token}))
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda place: place.write_text("no PEM"), lambda place: None])
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.write_text("no PEM"), lambda path: None])
 def test_an_authority_that_is_none_is_told_by_its_file(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "ca.pem")
-    asked = {"model": MODEL, "paths": {"private_ca": str(tmp_path / "ca.pem")}}
+    values = {"model": MODEL, "paths": {"private_ca": str(tmp_path / "ca.pem")}}
     with pytest.raises(SourceError, match=r"ca\.pem cannot be read; .*: \S"):
-        Client(HostSettings.model_validate(asked))
+        Client(HostSettings.model_validate(values))
 
 
 def test_an_unknown_authority_and_a_missing_server_are_told(
@@ -268,7 +273,7 @@ def test_a_proxy_is_used_except_for_what_goes_direct(
 
 
 def fresh(managed: frozenset[str] | None = frozenset({"image", "models"})) -> HostReading:
-    """A host that has neither image nor model."""
+    """Return a host that has neither image nor model."""
     return HostReading({"image": SeenImages(True, (), {}), "models": SeenModels((), frozenset())}, managed)
 
 
@@ -278,26 +283,26 @@ def test_all_fresh_hosts_of_a_run_get_what_the_names_were_when_first_asked(
     registry.answer = with_tokens(registry, anonymous=True)
     settings, names = host(pair[0], registry, hub), Names()
     one = names.complete(settings, fresh())
-    asked = len(registry.asked)
+    before = len(registry.requests)
     registry.answer = lambda request, login: request.reply(200, b"{}")  # the tag moves between two hosts
     other = names.complete(settings, fresh())
     assert digest_of(settings, one) == digest_of(settings, other) == DIGEST
     repository = REPOSITORIES["openai/gpt-oss-120b"]
     assert settings.model is not None
     assert commit_of(settings.model, other) == repository.commit(repository.refs()["main"])
-    assert len(registry.asked) == asked
+    assert len(registry.requests) == before
 
 
 def test_a_host_that_knows_its_bytes_keeps_them_and_nobody_is_asked(
     pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str
 ) -> None:
     settings = host(pair[0], registry, hub, model=None)
-    known = HostReading(
+    reading = HostReading(
         {"image": SeenImages(True, (), {settings.image: DIGEST}), "models": SeenModels((), frozenset())},
         frozenset({"image", "models"}),
     )
-    assert Names().complete(settings, known) == known
-    assert registry.asked == []
+    assert Names().complete(settings, reading) == reading
+    assert registry.requests == []
 
 
 @pytest.mark.parametrize("managed", [None, frozenset({"firewall"})])
@@ -306,7 +311,7 @@ def test_what_fetches_nothing_asks_nobody(
 ) -> None:
     reading = fresh(managed)
     assert Names().complete(host(pair[0], registry, hub), reading) == reading
-    assert registry.asked == []
+    assert registry.requests == []
 
 
 def test_a_registry_that_cannot_be_asked_from_here_is_said_and_asked_once(
@@ -317,12 +322,12 @@ def test_a_registry_that_cannot_be_asked_from_here_is_said_and_asked_once(
     one = names.complete(
         settings, replace(fresh(), by_concern={**fresh().by_concern, REGISTRY.name: REGISTRY.parse("salt=a\n")})
     )
-    asked = len(registry.asked)
+    before = len(registry.requests)
     names.complete(settings, fresh())
-    assert len(registry.asked) == asked
-    said = IMAGE.report
-    assert said is not None
-    text = said(IMAGE.wanted(settings, one), one[IMAGE])
+    assert len(registry.requests) == before
+    report = IMAGE.report
+    assert report is not None
+    text = report(IMAGE.wanted(settings, one), one[IMAGE])
     assert "resolved by this host itself" in text
     assert "answers 503" in text
 

@@ -39,7 +39,7 @@ def spec(**changed: Any) -> EndpointSpec:
 
 
 def words(of: EndpointSpec) -> list[str]:
-    return [word for group in of.docker_run(RELEASE) for word in group]
+    return [argument for group in of.docker_run(RELEASE) for argument in group]
 
 
 def test_the_guides_docker_run_is_all_there() -> None:
@@ -129,7 +129,7 @@ def test_any_engine_options_parse_back_equal(engine: dict[str, Any]) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30))
-def test_a_systemd_word_is_one_word_again(word: str) -> None:
-    text = systemd_word(word).replace("%%", "%").replace("$$", "$")
+def test_a_systemd_word_is_one_word_again(argument: str) -> None:
+    text = systemd_word(argument).replace("%%", "%").replace("$$", "$")
     unquoted = text[1:-1].replace('\\"', '"').replace("\\\\", "\\") if text.startswith('"') else text
-    assert unquoted == word
+    assert unquoted == argument

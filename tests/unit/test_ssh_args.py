@@ -73,8 +73,8 @@ def test_a_proxy_command_keeps_a_file_with_host_keys(file: str, is_kept: bool) -
 
 
 def test_the_words_that_stand_first_before_ssh_count() -> None:
-    said = {"ansible_ssh_extra_args": "-J c", "ansible_ssh_common_args": "-J b", "ansible_ssh_args": "-J a"}
-    assert [value for _, value in options(said)] == ["a", "b", "c"]
+    data = {"ansible_ssh_extra_args": "-J c", "ansible_ssh_common_args": "-J b", "ansible_ssh_args": "-J a"}
+    assert [value for _, value in options(data)] == ["a", "b", "c"]
 
 
 def test_the_configuration_is_for_the_host_alone_and_its_jump_hosts_are_checked() -> None:
@@ -83,16 +83,16 @@ def test_the_configuration_is_for_the_host_alone_and_its_jump_hosts_are_checked(
     assert config.lookup("192.0.2.1")["proxyjump"] == "ops@b1:2222,b2"
     assert "proxyjump" not in config.lookup("192.0.2.2")
     for hop in ("b1", "b2"):
-        known = config.lookup(hop)
-        assert (known["stricthostkeychecking"], known["userknownhostsfile"]) == ("yes", "/site/known_hosts")
+        options = config.lookup(hop)
+        assert (options["stricthostkeychecking"], options["userknownhostsfile"]) == ("yes", "/site/known_hosts")
 
 
 def test_the_users_own_configuration_counts_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     (tmp_path / ".ssh").mkdir()
-    own = tmp_path / ".ssh" / "config"
-    own.write_text("Host bastion\n  HostName 192.0.2.250\nHost *\n  User me\n  ProxyJump other\n")
+    user_config = tmp_path / ".ssh" / "config"
+    user_config.write_text("Host bastion\n  HostName 192.0.2.250\nHost *\n  User me\n  ProxyJump other\n")
     values = {"ssh_hostname": "192.0.2.1", "ansible_ssh_common_args": "-J bastion"}
     file = Path(jump_of("gpu01", values)["ssh_config_file"])
     assert file.stat().st_mode & 0o777 == 0o600
@@ -106,7 +106,7 @@ def test_the_users_own_configuration_counts_behind_it(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("command", "kept"),
+    ("command", "wanted"),
     [
         ("ssh -W %h:%p -q b", "ssh -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/known -W %h:%p -q b"),
         (
@@ -116,6 +116,6 @@ def test_the_users_own_configuration_counts_behind_it(tmp_path: Path, monkeypatc
         ("nc -X connect -x proxy:3128 %h %p", "nc -X connect -x proxy:3128 %h %p"),
     ],
 )
-def test_a_proxy_command_of_ssh_checks_the_key_of_its_hop(command: str, kept: str) -> None:
+def test_a_proxy_command_of_ssh_checks_the_key_of_its_hop(command: str, wanted: str) -> None:
     text = configuration("10.0.0.1", [("ProxyCommand", command)], "yes", "/known")
-    assert f"  ProxyCommand {kept}\n" in text
+    assert f"  ProxyCommand {wanted}\n" in text

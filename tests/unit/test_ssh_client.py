@@ -47,23 +47,23 @@ class _Everybody(paramiko.ServerInterface):
 
 @contextmanager
 def sshd(refuses: int = 0) -> Iterator[tuple[int, list[int]]]:
-    """A server with the key OWN that ends its first connections before its greeting; its port, and who came."""
-    listener, came, kept = socket.create_server(("127.0.0.1", 0)), list[int](), list[Any]()
+    """Yield a server with the key OWN that ends its first connections before its greeting: port and connections."""
+    listener, came, connections = socket.create_server(("127.0.0.1", 0)), list[int](), list[Any]()
 
     def serve() -> None:
         while True:
             try:
-                line, _ = listener.accept()
+                connection, _ = listener.accept()
             except OSError:
                 return
             came.append(1)
             if len(came) <= refuses:
-                line.close()
+                connection.close()
                 continue
-            transport = paramiko.Transport(line)
+            transport = paramiko.Transport(connection)
             transport.add_server_key(OWN)
             transport.start_server(event=threading.Event(), server=_Everybody())
-            kept.append(transport)
+            connections.append(transport)
 
     threading.Thread(target=serve, daemon=True).start()
     try:
@@ -71,7 +71,7 @@ def sshd(refuses: int = 0) -> Iterator[tuple[int, list[int]]]:
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        for one in kept:
+        for one in connections:
             one.close()
 
 
@@ -91,21 +91,21 @@ def hop(tmp_path: Path, port: int, key: paramiko.PKey | None, strict: str = "yes
 
     before: what stands before the ProxyJump in the SSH configuration.
     """
-    config, known = tmp_path / f"config-{port}", tmp_path / f"known-{port}"
+    config, known_hosts = tmp_path / f"config-{port}", tmp_path / f"known-{port}"
     config.write_text(f"{before}\n  ProxyJump anna@127.0.0.1:{port}\n")
     lines = f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n" if key else ""
-    known.write_text(lines)
+    known_hosts.write_text(lines)
     hopping: Any = PatientClient()
-    with checked_by(Checking(strict, str(known))):
+    with checked_by(Checking(strict, str(known_hosts))):
         own_client.patiently(lambda: hopping.parse_config("behind", {"port": 22}, ssh_config_file=str(config)))
 
 
 @pytest.fixture
 def _with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever logs in has a key, and nobody looks for others."""
+    """Log in with a key, and look for no other."""
     real = PatientClient._connect_hop
-    own = {"pkey": OTHER, "allow_agent": False, "look_for_keys": False}
-    monkeypatch.setattr(PatientClient, "_connect_hop", lambda self, name, more: real(self, name, {**more, **own}))
+    options = {"pkey": OTHER, "allow_agent": False, "look_for_keys": False}
+    monkeypatch.setattr(PatientClient, "_connect_hop", lambda self, name, more: real(self, name, {**more, **options}))
 
 
 @pytest.mark.usefixtures("_with_a_key")
@@ -167,13 +167,13 @@ def test_a_bastion_that_lets_nobody_in_for_now_is_tried_again(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("ends", "told", "queues"),
+    ("ends", "message", "queues"),
     [(None, "in", True), (ConnectionResetError(), "HopRefusedError", True), (TimeoutError(), "TimeoutError", False)],
 )
 def test_few_log_in_at_one_bastion_at_the_same_time(
-    monkeypatch: pytest.MonkeyPatch, ends: OSError | None, told: str, queues: bool
+    monkeypatch: pytest.MonkeyPatch, ends: OSError | None, message: str, queues: bool
 ) -> None:
-    """sshd's own MaxStartups refuses from the eleventh on; at a bastion that does not answer at all, nobody queues."""
+    """MaxStartups of sshd refuses from the eleventh on; at a bastion that does not answer at all, no login queues."""
     crowd: list[int] = []
     counting, inside = threading.Lock(), 0
 
@@ -189,7 +189,7 @@ def test_few_log_in_at_one_bastion_at_the_same_time(
             raise ends
 
     monkeypatch.setattr(PatientClient.__base__, "connect", connect)
-    assert set(log_in_side_by_side(f"bastion that says {told}", 40)) == {told}
+    assert set(log_in_side_by_side(f"bastion that says {message}", 40)) == {message}
     assert own_client.LOGINS < 10
     assert (max(crowd) == own_client.LOGINS) is queues
 
@@ -209,17 +209,17 @@ def log_in_side_by_side(bastion: str, count: int) -> list[str]:
 
 
 def test_a_session_too_many_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     def exec_command(_: Any, command: str, **__: Any) -> str:
-        asked.append(command)
-        if len(asked) < 3:
+        calls.append(command)
+        if len(calls) < 3:
             raise paramiko.ChannelException(1, "Administratively prohibited")
         return "started"
 
     monkeypatch.setattr(paramiko.SSHClient, "exec_command", exec_command)
     assert PatientClient().exec_command("true") == "started"
-    asked.clear()
+    calls.clear()
     monkeypatch.setattr(own_client, "TURNS", (0.0,))
     with pytest.raises(paramiko.ChannelException):
         PatientClient().exec_command("true")
@@ -229,7 +229,7 @@ class _Host:
     """A host whose connection breaks so many times."""
 
     def __init__(self, breaks: int, comes_back: bool = True) -> None:
-        self.name, self.breaks, self.connected, self.asked = "h1", breaks, 0, 0
+        self.name, self.breaks, self.connected, self.runs = "h1", breaks, 0, 0
         self.connector = SimpleNamespace(connect=self._connect, client=None)
         self.comes_back = comes_back
 
@@ -239,25 +239,25 @@ class _Host:
             raise OSError("no route")
 
     def run(self, *_: Any) -> tuple[bool, CommandOutput]:
-        self.asked += 1
-        if self.asked <= self.breaks:
+        self.runs += 1
+        if self.runs <= self.breaks:
             raise connection.GoneError("gone")
         return True, CommandOutput([])
 
 
-@pytest.mark.parametrize(("twice", "comes_back", "asked"), [(True, True, 2), (False, True, 1), (True, False, 1)])
+@pytest.mark.parametrize(("twice", "comes_back", "calls"), [(True, True, 2), (False, True, 1), (True, False, 1)])
 def test_what_may_run_twice_is_asked_again_over_a_new_connection(
-    monkeypatch: pytest.MonkeyPatch, twice: bool, comes_back: bool, asked: int
+    monkeypatch: pytest.MonkeyPatch, twice: bool, comes_back: bool, calls: int
 ) -> None:
     host: Any = _Host(1, comes_back)
     monkeypatch.setattr(commands, "run", host.run)
     command: Any = "true"
-    if asked == 2:
+    if calls == 2:
         assert commands.remote(host, command, twice=twice)[0]
     else:
         with pytest.raises(ConnectionLostError):
             commands.remote(host, command, twice=twice)
-    assert host.asked == asked
+    assert host.runs == calls
 
 
 def test_a_command_while_another_thread_connects_anew_is_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:

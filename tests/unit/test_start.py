@@ -8,7 +8,7 @@ import sys
 
 from rackwright.settings.sections import Frozen
 
-# A process of its own: this one has loaded everything. `told` is what status loads while the hosts log in.
+# A process of its own: this one has loaded everything. It prints what status loads while the hosts log in.
 LOADED = """
 import json, sys
 import rackwright.cli.main, rackwright.inventory, rackwright.cli.status

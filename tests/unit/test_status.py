@@ -45,22 +45,22 @@ from tests.unit.test_plan import recorded, serving, settings
 OURS = frozenset({Owned("unit", "rackwright-llm.service")})
 
 
-def at_rest(own: HostSettings | None = None) -> HostReading:
-    """A recorded host that serves the release of these settings, deployed by us."""
-    found = serving(recorded("converged"), own or settings())
+def at_rest(host_settings: HostSettings | None = None) -> HostReading:
+    """Return a recorded host that serves the release of these settings, deployed by Rackwright."""
+    found = serving(recorded("converged"), host_settings or settings())
     record: frozenset[Owned] = found[RECORD]
     return HostReading({**found.by_concern, RECORD.name: OURS | record})
 
 
 def with_endpoint(reading: HostReading, **changed: Any) -> HostReading:
-    seen = reading[ENDPOINT]
-    endpoints = replace(seen, endpoints={"llm": replace(seen.endpoints["llm"], **changed)})
+    found = reading[ENDPOINT]
+    endpoints = replace(found, endpoints={"llm": replace(found.endpoints["llm"], **changed)})
     return HostReading({**reading.by_concern, ENDPOINT.name: endpoints})
 
 
-def said(reading: HostReading, own: HostSettings | None = None) -> list[Drift]:
-    """What is found about the endpoint and its release."""
-    found = drift_of("h", own or settings(), reading, EVERYTHING).findings
+def release_drift(reading: HostReading, host_settings: HostSettings | None = None) -> list[Drift]:
+    """Return the findings about the endpoint and its release."""
+    found = drift_of("h", host_settings or settings(), reading, EVERYTHING).findings
     return [one for one in found if one.concern in ("endpoint", "release", "gpus")]
 
 
@@ -68,7 +68,7 @@ def said(reading: HostReading, own: HostSettings | None = None) -> list[Drift]:
 
 
 def test_an_endpoint_as_it_was_left_has_not_moved() -> None:
-    assert said(at_rest()) == []
+    assert release_drift(at_rest()) == []
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_an_endpoint_as_it_was_left_has_not_moved() -> None:
     ],
 )
 def test_every_way_to_move_has_its_sentence(changed: dict[str, Any], text: str) -> None:
-    found = said(with_endpoint(at_rest(), **changed))
+    found = release_drift(with_endpoint(at_rest(), **changed))
     assert [one.verdict for one in found if text in one.text] == ["moved"], found
 
 
@@ -98,20 +98,20 @@ def test_spoilt_files_of_the_release_have_moved() -> None:
     assert current
     spoilt = HostReading({**reading.by_concern, RELEASE.name: SeenReleases({"llm": {current: None}})})
     gone = HostReading({**reading.by_concern, RELEASE.name: SeenReleases({})})
-    assert f"files of release {current} were changed" in said(spoilt)[0].text
-    assert f"files of release {current} were removed" in said(gone)[0].text
+    assert f"files of release {current} were changed" in release_drift(spoilt)[0].text
+    assert f"files of release {current} were removed" in release_drift(gone)[0].text
 
 
 def test_another_option_in_the_settings_is_not_drift() -> None:
-    [found] = said(at_rest(), settings(engine={"max_batch_size": 77}))
+    [found] = release_drift(at_rest(), settings(engine={"max_batch_size": 77}))
     assert found.verdict == "asked"
     assert "max_batch_size changed" in found.text
 
 
 def test_a_gpu_that_is_gone_is_drift_although_another_release_is_due() -> None:
     reading = with_endpoint(at_rest(), binding=Binding(("GPU-gone",)))
-    for own in (settings(), settings(engine={"max_batch_size": 77})):
-        found = said(reading, own)
+    for host_settings in (settings(), settings(engine={"max_batch_size": 77})):
+        found = release_drift(reading, host_settings)
         assert ("gpus", "moved") in {(one.concern, one.verdict) for one in found}
         assert any("gone from the host: GPU-gone" in one.text for one in found)
 
@@ -119,7 +119,7 @@ def test_a_gpu_that_is_gone_is_drift_although_another_release_is_due() -> None:
 def test_no_gpu_is_gone_where_nvidia_smi_does_not_answer() -> None:
     silent = replace(at_rest()[GPUS], gpus=(), error="nvidia-smi did not answer within 30 s")
     reading = HostReading({**at_rest().by_concern, GPUS.name: silent})
-    assert said(reading) == []
+    assert release_drift(reading) == []
     found = drift_of("h", settings(), reading, EVERYTHING).findings
     assert any("nvidia-smi did not answer" in one.text and one.verdict == "moved" for one in found)
 
@@ -127,26 +127,28 @@ def test_no_gpu_is_gone_where_nvidia_smi_does_not_answer() -> None:
 def test_other_gpus_that_the_settings_ask_for_are_not_drift_text() -> None:
     reading = at_rest()
     first = reading[GPUS].gpus[0].uuid
-    [found] = said(with_endpoint(reading, binding=Binding((first,))))
+    [found] = release_drift(with_endpoint(reading, binding=Binding((first,))))
     assert (found.verdict, found.text) == ("asked", "endpoint llm: the settings ask for other GPUs")
 
 
 def test_a_loading_endpoint_has_not_moved() -> None:
-    assert said(with_endpoint(at_rest(), active="activating", sub="start-post", running=None, health=None)) == []
+    assert (
+        release_drift(with_endpoint(at_rest(), active="activating", sub="start-post", running=None, health=None)) == []
+    )
 
 
 def test_docker_that_does_not_answer_is_said_and_nothing_else_is_guessed() -> None:
     reading = at_rest()
     down = HostReading({**reading.by_concern, ENDPOINT.name: replace(reading[ENDPOINT], docker=False)})
-    assert [one.text for one in said(down) if "Docker does not answer" in one.text]
+    assert [one.text for one in release_drift(down) if "Docker does not answer" in one.text]
 
 
 @pytest.mark.parametrize(("owned", "verdict"), [(True, "moved"), (False, "asked")])
 def test_rules_that_no_deploy_has_set_are_asked_for_and_have_not_moved(owned: bool, verdict: str) -> None:
     found = at_rest()
-    seen = replace(found[FIREWALL], files=dict.fromkeys(found[FIREWALL].files))
+    firewall = replace(found[FIREWALL], files=dict.fromkeys(found[FIREWALL].files))
     record = found[RECORD] | set(FIREWALL_OWNS) if owned else found[RECORD] - set(FIREWALL_OWNS)
-    reading = HostReading({**found.by_concern, FIREWALL.name: seen, RECORD.name: record})
+    reading = HostReading({**found.by_concern, FIREWALL.name: firewall, RECORD.name: record})
     verdicts = {
         one.verdict for one in drift_of("h", settings(), reading, EVERYTHING).findings if one.concern == "firewall"
     }
@@ -180,9 +182,10 @@ VERDICTS = st.lists(st.sampled_from(["moved", "unclear", "asked"]), max_size=4)
 @given(st.lists(VERDICTS, max_size=5))
 def test_the_exit_code_says_whether_something_moved(hosts: list[list[Any]]) -> None:
     drifts = [
-        HostDrift(f"h{n}", "read", tuple(Drift("docker", one, "text") for one in own)) for n, own in enumerate(hosts)
+        HostDrift(f"h{n}", "read", tuple(Drift("docker", one, "text") for one in concerns))
+        for n, concerns in enumerate(hosts)
     ]
-    found = {one for own in hosts for one in own}
+    found = {one for concerns in hosts for one in concerns}
     assert exit_code(drifts) == (2 if "moved" in found else 1 if "unclear" in found else 0)
     assert exit_code([*drifts, HostDrift("far", "unreachable", error="no connection")]) == 1
     assert len(list(lines(drifts))) == sum(map(len, hosts)) + 1
@@ -196,7 +199,7 @@ def test_a_host_that_could_not_be_read_is_none_that_stayed_text() -> None:
 
 
 def test_after_an_edit_of_the_settings_nothing_has_moved() -> None:
-    """The engine, the ports, who gets in, another model: what a plan has is no drift, and is not counted."""
+    """The engine, the ports, who gets in, another model: what a plan has is not drift, and is not counted."""
     edits: list[dict[str, Any]] = [
         {"engine": {"max_batch_size": 77}},
         {"port": 9001},
@@ -216,15 +219,15 @@ def test_another_tag_in_the_settings_is_no_drift_and_a_lost_record_may_be() -> N
     without = replace(reading[IMAGE], images=(), pins={})
     newer = settings(image=f"{settings().all_endpoints['llm'].image}-next")
     for pins, verdict in (({"as it was deployed": served}, "asked"), ({}, "unclear")):
-        seen = HostReading({**reading.by_concern, IMAGE.name: replace(without, pins=pins)})
-        found = [one for one in drift_of("h", newer, seen, EVERYTHING).findings if one.concern == "release"]
+        host_reading = HostReading({**reading.by_concern, IMAGE.name: replace(without, pins=pins)})
+        found = [one for one in drift_of("h", newer, host_reading, EVERYTHING).findings if one.concern == "release"]
         assert [one.verdict for one in found] == [verdict], found
 
 
 def test_a_commit_that_the_host_no_longer_knows_has_moved() -> None:
     reading = at_rest()
     lost = replace(reading[MODELS], models=())
-    found = said(HostReading({**reading.by_concern, MODELS.name: lost}))
+    found = release_drift(HostReading({**reading.by_concern, MODELS.name: lost}))
     assert [one.verdict for one in found if "no longer known on the host" in one.text] == ["moved"]
 
 
@@ -239,17 +242,19 @@ def test_boot_units_that_were_disabled_are_drift_text() -> None:
     boot = {Owned("unit", "rackwright-boot.service")}
     owned: frozenset[Owned] = reading[RECORD] | boot
     disabled = replace(reading[ENDPOINT], boot_enabled=False)
-    found = said(HostReading({**reading.by_concern, RECORD.name: owned, ENDPOINT.name: disabled}))
+    found = release_drift(HostReading({**reading.by_concern, RECORD.name: owned, ENDPOINT.name: disabled}))
     assert [(one.verdict, one.text) for one in found] == [
         ("moved", "the endpoints no longer start at boot: rackwright-boot.service is not enabled")
     ]
-    assert said(HostReading({**reading.by_concern, RECORD.name: reading[RECORD] - boot, ENDPOINT.name: disabled})) == []
+    assert (
+        release_drift(HostReading({**reading.by_concern, RECORD.name: reading[RECORD] - boot, ENDPOINT.name: disabled})) == []
+    )
 
 
 def test_what_others_may_write_to_is_drift() -> None:
     reading = at_rest()
     opened = replace(reading[ENDPOINT], open={"/var/lib/rackwright": "777:root"})
-    [found] = said(HostReading({**reading.by_concern, ENDPOINT.name: opened}))
+    [found] = release_drift(HostReading({**reading.by_concern, ENDPOINT.name: opened}))
     assert (found.verdict, "/var/lib/rackwright are 777:root" in found.text) == ("moved", True)
 
 
@@ -266,12 +271,12 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def printed(**changed: str) -> list[str]:
-    """What a host prints on which the release of these settings serves; `changed` replaces lines by their key."""
+    """Return the output of a host that serves the release of these settings; `changed` replaces rows by their key."""
     reading = at_rest()
-    seen = reading[ENDPOINT].endpoints["llm"]
-    assert seen.running
-    assert seen.binding
-    bound = base64.b64encode(seen.binding.text.encode()).decode()
+    endpoint = reading[ENDPOINT].endpoints["llm"]
+    assert endpoint.running
+    assert endpoint.binding
+    bound = base64.b64encode(endpoint.binding.text.encode()).decode()
     lines = {
         "uptime": "7300",
         "lease": "",
@@ -281,15 +286,15 @@ def printed(**changed: str) -> list[str]:
         "UnitFileState": "enabled",
         "NeedDaemonReload": "no",
         "ActiveEnterTimestampMonotonic": "100000000",
-        "proven": str(seen.proven),
-        "current": str(seen.current),
+        "proven": str(endpoint.proven),
+        "current": str(endpoint.current),
         "unit": "same",
         "files": "whole",
-        "spec": base64.b64encode(json.dumps(dict(seen.spec)).encode()).decode(),
+        "spec": base64.b64encode(json.dumps(dict(endpoint.spec)).encode()).decode(),
         "health": "200",
         "binding": bound,
         "bound": bound,
-        "running": " ".join(astuple(seen.running)),
+        "running": " ".join(astuple(endpoint.running)),
         "connections": "3",
     }
     lines.update(changed)
@@ -299,13 +304,13 @@ def printed(**changed: str) -> list[str]:
         if lines.get(key) or lines.pop(key, "")
     ]
     pins = [f"pin {reference} {digest}" for reference, digest in reading[IMAGE].pins.items()]
-    gpus = [line for gpu in reading[GPUS].gpus for line in (f"model {gpu.name}", f"uuid {gpu.uuid}")]
+    gpus = [row for gpu in reading[GPUS].gpus for row in (f"model {gpu.name}", f"uuid {gpu.uuid}")]
     own_lines = [f"{key}{'=' if key[0].isupper() else ' '}{value}" for key, value in lines.items() if value]
     return [*head, *pins, *gpus, *own_lines, "end"]
 
 
-def row(asked: HostSettings | None = None, /, **changed: str) -> StatusRow:
-    [found] = rows_of("h", Asked(asked or settings()), parse(printed(**changed)), NOW)
+def row(host_settings: HostSettings | None = None, /, **changed: str) -> StatusRow:
+    [found] = rows_of("h", Asked(host_settings or settings()), parse(printed(**changed)), NOW)
     return found
 
 
@@ -315,24 +320,24 @@ def test_a_serving_endpoint_as_a_row() -> None:
     assert (found.moved, found.drift, found.proven, found.wanted) == ((), False, True, True)
     assert (found.release, found.gpus) == (at_rest()[ENDPOINT].endpoints["llm"].current, 8)
     text = render([found])
-    for told in ("2 h 0 min", "8 NVIDIA", "1 endpoint: 1 serving"):
-        assert told in text
+    for fragment in ("2 h 0 min", "8 NVIDIA", "1 endpoint: 1 serving"):
+        assert fragment in text
     assert "lease" not in text.split()
 
 
 def test_a_switch_that_was_cut_is_said_with_what_became_of_it_text() -> None:
     cut = {"last_release": "0123456789ab", "last_outcome": "cut", "last_time": "2026-11-21 11:00:00"}
-    told = {**cut, "last_reason": "the host went down before it was proven"}
-    back = row(**told)
+    values = {**cut, "last_reason": "the host went down before it was proven"}
+    back = row(**values)
     assert back.note.startswith("the switch to release 0123456789ab was cut at 2026-11-21 11:00:00: the host went down")
     assert back.note.endswith(f"release {back.release} was put back")
     assert back.note in render([back])
-    stopped = row(current="", proven="", running="", ActiveState="inactive", **told)
+    stopped = row(current="", proven="", running="", ActiveState="inactive", **values)
     assert (stopped.health, stopped.note.endswith("nothing was ever proven here, so it stays stopped")) == (
         "stopped",
         True,
     )
-    assert row(**{**told, "last_outcome": "committed"}).note == ""
+    assert row(**{**values, "last_outcome": "committed"}).note == ""
     held = row(held="yes", ActiveState="inactive")
     assert (held.health, "could not be put back at boot" in held.note) == ("held back", True)
 
@@ -375,7 +380,9 @@ def test_what_moved_is_said(changed: dict[str, str], text: str) -> None:
 @pytest.mark.parametrize(("address", "moved"), [("0.0.0.0", True), ("127.0.0.1", False)])
 def test_an_endpoint_without_its_drops_has_moved(address: str, moved: bool) -> None:
     assert row(closed="yes").moved == ()
-    spec = json.loads(base64.b64decode(next(line for line in printed() if line.startswith("spec "))[5:]))
+    spec = json.loads(
+        base64.b64decode(next(output_line for output_line in printed() if output_line.startswith("spec "))[5:])
+    )
     text = base64.b64encode(json.dumps({**spec, "address": address}).encode()).decode()
     names_it = any("rackwright firewall show" in one for one in row(closed="no", spec=text).moved or ())
     assert names_it is moved
@@ -383,12 +390,16 @@ def test_an_endpoint_without_its_drops_has_moved(address: str, moved: bool) -> N
 
 @pytest.mark.parametrize(("network", "moved"), [("bridge", True), ("host", False)])
 def test_one_that_cannot_start_again_has_moved_though_it_serves(network: str, moved: bool) -> None:
-    spec = json.loads(base64.b64decode(next(line for line in printed() if line.startswith("spec "))[5:]))
+    spec = json.loads(
+        base64.b64decode(next(output_line for output_line in printed() if output_line.startswith("spec "))[5:])
+    )
     text = base64.b64encode(json.dumps({**spec, "network": network}).encode()).decode()
     assert [text for text in row(boot="no").moved or () if "rackwright-boot.service" in text]
     found = row(lacks="nat DOCKER", spec=text)
-    told = f"it cannot start again: {texts.CHAINS_GONE.format(chains='nat DOCKER')}; next: pyinfra INVENTORY deploy.py"
-    assert (found.health, told in (found.moved or ()), told in render([found])) == ("serving", moved, moved)
+    message = (
+        f"it cannot start again: {texts.CHAINS_GONE.format(chains='nat DOCKER')}; next: pyinfra INVENTORY deploy.py"
+    )
+    assert (found.health, message in (found.moved or ()), message in render([found])) == ("serving", moved, moved)
     silent = "firewalld does not answer; next, on it: look"
     found = row(waits=silent, spec=text)
     assert (found.health, f"it cannot start again: {silent}" in (found.moved or ())) == ("serving", moved)
@@ -403,10 +414,10 @@ def test_the_text_of_what_the_host_had_to_put_back() -> None:
 
 def test_a_gpu_that_is_gone_has_moved_unless_the_driver_does_not_know_it_yet() -> None:
     lines = printed()
-    gone = [line for line in lines if not line.endswith(at_rest()[GPUS].gpus[0].uuid)]
+    gone = [row for row in lines if not row.endswith(at_rest()[GPUS].gpus[0].uuid)]
     [found] = rows_of("h", Asked(settings()), parse(gone), NOW)
     assert any("gone from the host" in text for text in found.moved or ())
-    unused = [f"uuid {'GPU-????????'}" if line.startswith("uuid ") else line for line in lines]
+    unused = [f"uuid {'GPU-????????'}" if row.startswith("uuid ") else row for row in lines]
     [found] = rows_of("h", Asked(settings()), parse(unused), NOW)
     assert (found.moved, found.wanted) == ((), True)
 
@@ -422,7 +433,7 @@ def test_the_text_of_a_failed_endpoint_says_what_its_engine_died_of() -> None:
 
 
 def host_of(*gpus: str, unused: bool = False) -> HostStatus:
-    """A host with these GPUs, as the driver lists them: a letter each, and its model's number."""
+    """Return a host with these GPUs, as the driver lists them: a letter each, and its model's number."""
     uuids = tuple("GPU-????" if unused else f"GPU-{one[0]}" for one in gpus)
     return HostStatus(9, SeenLease(0, 9, None), tuple(f"NVIDIA {one[1:]}" for one in gpus), uuids, {})
 
@@ -435,7 +446,7 @@ EIGHT = tuple(f"{letter}B200" for letter in "abcdefgh")
 
 
 @pytest.mark.parametrize(
-    ("seen", "wanted", "host", "own"),
+    ("reading", "wanted", "host", "uuids"),
     [
         (has("GPU-a"), [0], host_of("aH200", "bH200"), ["NVIDIA H200"]),
         (has("GPU-b"), None, host_of("aH200", "bH200"), ["NVIDIA H200"]),
@@ -451,10 +462,10 @@ EIGHT = tuple(f"{letter}B200" for letter in "abcdefgh")
     ],
 )
 def test_an_endpoint_s_own_gpus_are_counted(
-    seen: SeenEndpoint, wanted: object, host: HostStatus, own: list[str]
+    reading: SeenEndpoint, wanted: object, host: HostStatus, uuids: list[str]
 ) -> None:
     endpoint = None if wanted is None else settings().all_endpoints["llm"].model_copy(update={"gpus": wanted})
-    assert own_gpus(seen, endpoint, host) == own
+    assert own_gpus(reading, endpoint, host) == uuids
 
 
 def test_an_endpoint_of_one_gpu_of_eight_has_one_in_its_row() -> None:
@@ -472,19 +483,19 @@ def test_another_option_in_the_settings_is_behind_and_has_not_moved() -> None:
 
 
 def test_whether_a_release_is_wanted_is_not_guessed_without_the_digest_of_its_image() -> None:
-    lines = [line for line in printed() if not line.startswith("pin ")]
-    asked = settings(image="nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0", image_digest=None)
-    [found] = rows_of("h", Asked(asked), parse(lines), NOW)
+    lines = [row for row in printed() if not row.startswith("pin ")]
+    host_settings = settings(image="nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0", image_digest=None)
+    [found] = rows_of("h", Asked(host_settings), parse(lines), NOW)
     assert found.wanted is None
 
 
 def test_a_live_lease_is_shown_and_one_that_has_ended_is_not() -> None:
     lease = ["id=7.run", "user=ana", "machine=desk", "purpose=rollout", "taken=7200", "expires=7320"]
-    lines = [*(f"lease {line}" for line in lease), *printed()]
+    lines = [*(f"lease {row}" for row in lease), *printed()]
     [held] = rows_of("h", Asked(settings()), parse(lines), NOW)
     assert "ana@desk (rollout)" in held.lock
     assert "ana@desk" in render([held])
-    ended = [line.replace("expires=7320", "expires=7250") for line in lines]
+    ended = [row.replace("expires=7320", "expires=7250") for row in lines]
     assert rows_of("h", Asked(settings()), parse(ended), NOW)[0].lock == ""
 
 
@@ -543,21 +554,23 @@ def test_a_run_that_let_a_host_be_is_not_its_last(tmp_path: Path) -> None:
     assert last_runs(tmp_path, {"a"}, NOW) == {"a": "deploy 2 h 0 min ago: switched"}
 
 
-@pytest.mark.parametrize(("asked", "state"), [({}, "failed before its switch"), ({"steps": {"b": ["docker"]}}, "done")])
+@pytest.mark.parametrize(
+    ("options", "state"), [({}, "failed before its switch"), ({"steps": {"b": ["docker"]}}, "done")]
+)
 def test_a_teardown_that_failed_or_was_only_of_steps_leaves_a_host_that_may_serve(
-    tmp_path: Path, asked: dict[str, object], state: str
+    tmp_path: Path, options: dict[str, object], state: str
 ) -> None:
     record = tmp_path / "runs" / "20261121-113000-teardown.jsonl"
     record.parent.mkdir()
-    append(record, "begin", what="run", purpose="teardown", inventory=str(tmp_path / "i.py"), **asked)
+    append(record, "begin", what="run", purpose="teardown", inventory=str(tmp_path / "i.py"), **options)
     append(record, "host", host="b", state=state)
-    (told,) = left_hosts(tmp_path, tmp_path / "i.py", {"a": "a:22"}, NOW)
+    (message,) = left_hosts(tmp_path, tmp_path / "i.py", {"a": "a:22"}, NOW)
     fields = ("b is no longer ", str(tmp_path / "i.py"), "not torn down", "teardown 30 min")
-    assert [one for one in fields if one not in told] == []
+    assert [one for one in fields if one not in message] == []
 
 
 def test_a_host_that_left_its_inventory_is_named_until_it_is_torn_down_text(tmp_path: Path) -> None:
-    own, other = tmp_path / "i.py", tmp_path / "other.py"
+    current, other = tmp_path / "i.py", tmp_path / "other.py"
     (tmp_path / "runs").mkdir()
 
     def ran(name: str, inventory: Path, hosts: str, state: str = "switched") -> None:
@@ -566,15 +579,15 @@ def test_a_host_that_left_its_inventory_is_named_until_it_is_torn_down_text(tmp_
         for host in hosts:
             append(record, "host", host=host, state=state)
 
-    ran("20261121-100000-deploy", own, "abcd")
+    ran("20261121-100000-deploy", current, "abcd")
     ran("20261121-110000-deploy", other, "c")
-    ran("20261121-113000-teardown", own, "d", "done")
-    ran("20261121-115000-rollout", own, "b", "skipped")
-    assert left_hosts(tmp_path, own, {"a": "a:22"}, NOW) == [
-        f"b is no longer in {own} and was not torn down: deploy 2 h 0 min ago: switched; it may serve still; next: "
-        f"put it back, then rackwright teardown {own} --limit b"
+    ran("20261121-113000-teardown", current, "d", "done")
+    ran("20261121-115000-rollout", current, "b", "skipped")
+    assert left_hosts(tmp_path, current, {"a": "a:22"}, NOW) == [
+        f"b is no longer in {current} and was not torn down: deploy 2 h 0 min ago: switched; it may serve still; next: "
+        f"put it back, then rackwright teardown {current} --limit b"
     ]
-    assert left_hosts(tmp_path, own, {"a": "a:22", "b": "b:22"}, NOW) == []
+    assert left_hosts(tmp_path, current, {"a": "a:22", "b": "b:22"}, NOW) == []
 
 
 def test_a_host_whose_address_has_another_name_now_has_not_left(tmp_path: Path) -> None:
@@ -584,8 +597,8 @@ def test_a_host_whose_address_has_another_name_now_has_not_left(tmp_path: Path) 
     append(record, "begin", what="run", purpose="rollout", inventory=str(tmp_path / "i.py"), addresses=addresses)
     for host in addresses:
         append(record, "host", host=host, state="switched")
-    (told,) = left_hosts(tmp_path, tmp_path / "i.py", {"new": "10.0.0.4:22"}, NOW)
-    assert told.startswith("gone is no longer in")
+    (message,) = left_hosts(tmp_path, tmp_path / "i.py", {"new": "10.0.0.4:22"}, NOW)
+    assert message.startswith("gone is no longer in")
 
 
 @pytest.mark.parametrize(
@@ -605,5 +618,5 @@ def test_parameters_that_are_ignored_are_told_once() -> None:
     model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
     drafting = HostSettings.model_validate({"model": model, "engine": engine})
     plain = HostSettings.model_validate({"model": model, "endpoint_name": "plain"})
-    told = "endpoint llm: it ignores temperature, top_p, top_k, seed of requests: "
-    assert [line[: len(told)] for line in ignored_of([drafting, drafting, plain])] == [told]
+    prefix = "endpoint llm: it ignores temperature, top_p, top_k, seed of requests: "
+    assert [message[: len(prefix)] for message in ignored_of([drafting, drafting, plain])] == [prefix]

@@ -61,9 +61,9 @@ def test_every_piece_of_evidence_is_there() -> None:
 
 
 def test_every_real_gpu_that_was_seen_is_there() -> None:
-    told = (ROOT / "docs" / "real-hardware.md").read_text()
-    seen = set(re.findall(r"(?m)^## One NVIDIA (\S+),", told))
-    assert len(seen) > 1
+    page = (ROOT / "docs" / "real-hardware.md").read_text()
+    models = set(re.findall(r"(?m)^## One NVIDIA (\S+),", page))
+    assert len(models) > 1
     engines = PAGE.partition("## Engines")[2]
     driver = PAGE.partition("Seen: driver")[2].partition("##")[0]
-    assert [gpu for gpu in seen if f"one {gpu}" not in engines or gpu not in driver] == []
+    assert [gpu for gpu in models if f"one {gpu}" not in engines or gpu not in driver] == []

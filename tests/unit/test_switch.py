@@ -66,7 +66,7 @@ from tests import texts
 
 @dataclass
 class Host:
-    """Tells the lines of a switch and its end; the control machine's own rows are wrong as told."""
+    """Prints the lines of a switch and its end; the control machine's own rows are wrong where the test wants it."""
 
     lines: tuple[Heard, ...] = ()
     status: int | None = 0
@@ -75,12 +75,12 @@ class Host:
     word_error: Exception | None = None
     wrong: set[str] = field(default_factory=set)
     log: bytes | None = None
-    said: list[str] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
 
     def follow_job(self, _host: Any, _job: Job, heed: Callable[[Heard], None]) -> Ended:
-        for line in self.lines:
-            heed(line)
+        for row in self.lines:
+            heed(row)
         if self.error:
             raise self.error
         return Ended(self.status, self.cut)
@@ -91,7 +91,7 @@ class Host:
         return Verdict(question.name not in self.wrong, "seen")
 
     def run_simple(self, _host: Any, step: Shell) -> None:
-        self.said.append(step.script)
+        self.scripts.append(step.script)
         if self.word_error:
             raise self.word_error
 
@@ -126,31 +126,31 @@ def attempt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Host], None]:
     return run
 
 
-def told(name: str, mark: str, seen: str = "seen") -> Event:
-    return Event("row", json.dumps({"row": name, "mark": mark, "seen": seen, "figure": None}))
+def row_event(name: str, mark: str, observed: str = "seen") -> Event:
+    return Event("row", json.dumps({"row": name, "mark": mark, "seen": observed, "figure": None}))
 
 
 KEPT = "/var/lib/rackwright/endpoints/llm/failed"
 COMMITTED, ROLLED_BACK = Event("end", "committed"), Event("end", "rolled-back x")
 FAILED = (
     "loading",
-    told("gpus", "proved"),
-    told("chat", "refused"),
+    row_event("gpus", "proved"),
+    row_event("chat", "refused"),
     Event("failed", "the endpoint did not prove itself: x"),
 )
 BACK = (
     *FAILED,
     Event("kept", f"{KEPT}/20260131T235959-abc.log"),
     Event("back", "0.8 14.26"),
-    told("chat", "proved", "old"),
+    row_event("chat", "proved", "old"),
     ROLLED_BACK,
 )
 
 
 def test_a_good_switch_needs_no_word_from_here(attempt: Callable[[Host], None]) -> None:
-    host = Host((told("version", "warning"), told("chat", "proved"), COMMITTED))
+    host = Host((row_event("version", "warning"), row_event("chat", "proved"), COMMITTED))
     attempt(host)
-    assert host.said == []
+    assert host.scripts == []
     assert "  proved: chat: seen" in host.shown
 
 
@@ -164,13 +164,13 @@ def test_a_failure_rolls_back_and_shows_both_clocks(attempt: Callable[[Host], No
 
 
 def test_all_wrong_answers_are_named(attempt: Callable[[Host], None]) -> None:
-    lines = (told("gpus", "refused"), told("chat", "refused"), Event("failed", "x"), Event("back", "1 2"))
+    lines = (row_event("gpus", "refused"), row_event("chat", "refused"), Event("failed", "x"), Event("back", "1 2"))
     with pytest.raises(RolledBackError, match="gpus: seen; chat: seen"):
         attempt(Host(lines, 3))
 
 
 @pytest.mark.parametrize(
-    ("word", "reason"),
+    ("measured", "reason"),
     [
         ("start", Reason(Cause.CHECK, "the start")),
         ("disk", Reason(Cause.DISK, "the disk")),
@@ -180,26 +180,34 @@ def test_all_wrong_answers_are_named(attempt: Callable[[Host], None]) -> None:
     ],
 )
 def test_a_start_that_fails_has_no_row_and_the_hosts_word_for_it(
-    attempt: Callable[[Host], None], word: str, reason: Reason
+    attempt: Callable[[Host], None], measured: str, reason: Reason
 ) -> None:
     failed = "the server died after 3 s: shm: No space left on device"
     with pytest.raises(RolledBackError, match="No space left on device") as caught:
-        attempt(Host((Event("cause", word), Event("failed", failed), Event("back", "1 2")), 3))
-    assert outcome_of(caught.value, served=True).reasons == (reason,), "an engine's words blame nobody"
+        attempt(Host((Event("cause", measured), Event("failed", failed), Event("back", "1 2")), 3))
+    assert outcome_of(caught.value, served=True).reasons == (reason,), "an engine's words blame no release"
 
 
 def test_a_fault_that_the_host_has_measured_explains_its_refused_rows(attempt: Callable[[Host], None]) -> None:
-    for word, cause in (("disk", Cause.DISK), ("check", Cause.CHECK)):
+    for measured, cause in (("disk", Cause.DISK), ("check", Cause.CHECK)):
         with pytest.raises(RolledBackError, match="chat: seen") as caught:
             attempt(
-                Host((told("chat", "refused"), Event("cause", word), Event("failed", "x"), Event("back", "1 2")), 3)
+                Host(
+                    (
+                        row_event("chat", "refused"),
+                        Event("cause", measured),
+                        Event("failed", "x"),
+                        Event("back", "1 2"),
+                    ),
+                    3,
+                )
             )
         assert [reason.cause for reason in outcome_of(caught.value, served=True).reasons] == [cause]
 
 
 def test_rolling_back_that_fails_is_never_called_serving(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NothingServesError, match="rolling back failed too: died") as caught:
-        attempt(Host((*FAILED, told("gpus", "refused"), Event("lost", "died"), Event("end", "lost x")), 4))
+        attempt(Host((*FAILED, row_event("gpus", "refused"), Event("lost", "died"), Event("end", "lost x")), 4))
     assert "manual action needed" in str(caught.value)
     assert isinstance(caught.value.__cause__, RefusedError)
     assert caught.value.__cause__.rows == {"chat": "seen"}, "what fails on the way back is not the new release's fault"
@@ -252,17 +260,17 @@ def test_a_lost_host_and_a_busy_one_are_left_alone(attempt: Callable[[Host], Non
     host = Host(error=error)
     with pytest.raises(type(error)):
         attempt(host)
-    assert host.said == []
+    assert host.scripts == []
 
 
-@pytest.mark.parametrize(("wrong", "word"), [(set(), "word=commit"), ({"speed"}, "word=commit")])
+@pytest.mark.parametrize(("wrong", "decision"), [(set(), "word=commit"), ({"speed"}, "word=commit")])
 def test_a_host_that_waits_for_the_rest_of_the_gate_gets_the_word(
-    attempt: Callable[[Host], None], wrong: set[str], word: str
+    attempt: Callable[[Host], None], wrong: set[str], decision: str
 ) -> None:
     host = Host((Event("word", "300"), COMMITTED), wrong=wrong)
     attempt(host)
-    (script,) = host.said
-    assert word in script
+    (script,) = host.scripts
+    assert decision in script
 
 
 def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> None:
@@ -273,7 +281,7 @@ def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> N
     )
     with pytest.raises(RolledBackError, match="a tool call: seen") as caught:
         attempt(host)
-    assert re.search(r"'back .*: a tool call: seen'", host.said[0])
+    assert re.search(r"'back .*: a tool call: seen'", host.scripts[0])
     assert outcome_of(caught.value, served=True).reasons == (Reason(Cause.CHECK, "a tool call"),)
 
 
@@ -328,7 +336,7 @@ def test_without_a_record_or_a_log_the_ending_is_the_same(attempt: Callable[[Hos
 @given(st.lists(st.text()))
 def test_no_event_breaks_the_story(texts: list[str]) -> None:
     words = ["row", "back", "cause", "word", "end", "failed", "lost", "kept", "not-admitted", "progress", "x"]
-    heard: list[Heard] = [*texts, *(Event(word, text) for word in words for text in texts)]
+    heard: list[Heard] = [*texts, *(Event(kind, text) for kind in words for text in texts)]
     for event in heard:
         with suppress(ValueError, ReadingError):
             assert isinstance(SwitchProgress("llm", KEPT).hear(event).text, str)
@@ -358,11 +366,11 @@ def test_only_a_plain_log_of_the_endpoints_own_folder_is_fetched(
 
 
 @pytest.mark.parametrize(
-    "line", ["::kept /root/.docker/config.json", f"::kept {KEPT}/x.log", "::end committed", "kept x"]
+    "text", ["::kept /root/.docker/config.json", f"::kept {KEPT}/x.log", "::end committed", "kept x"]
 )
-def test_what_is_printed_is_never_protocol(line: str) -> None:
+def test_what_is_printed_is_never_protocol(text: str) -> None:
     progress = SwitchProgress("llm", KEPT)
-    assert progress.hear(line).text == line
+    assert progress.hear(text).text == text
     assert progress == SwitchProgress("llm", KEPT)
 
 
@@ -380,12 +388,12 @@ def test_no_escape_of_an_engine_reaches_the_record(
 ) -> None:
     monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
     evil = "\x1b]52;c;ZXZpbA==\x07\x1b[2Jno\u202e\x9b1m"
-    lines = (told("chat", "refused", evil), Event("failed", evil), BACK[-4], Event("back", "1 2"))
+    lines = (row_event("chat", "refused", evil), Event("failed", evil), BACK[-4], Event("back", "1 2"))
     with pytest.raises(RolledBackError) as caught:
         attempt(Host(lines, 3, log=f"{evil}\n".encode()))
-    kept = (tmp_path / "run" / "h1-llm-abc.log").read_text()
-    seen = [event["seen"] for event in read_record(tmp_path / "run.jsonl") if event["kind"] == "row"]
-    for text in (kept.strip("\n"), *seen, *str(caught.value).split("\n")):
+    stored_log = (tmp_path / "run" / "h1-llm-abc.log").read_text()
+    observed = [event["seen"] for event in read_record(tmp_path / "run.jsonl") if event["kind"] == "row"]
+    for text in (stored_log.strip("\n"), *observed, *str(caught.value).split("\n")):
         assert text.isprintable(), repr(text)
 
 
@@ -394,25 +402,25 @@ def test_no_escape_of_an_engine_reaches_the_record(
 BASE = "http://127.0.0.1:8000"
 
 
-def said(content: str | None, status: int = 200) -> Answer:
+def chat_answer(content: str | None, status: int = 200) -> Answer:
     return Answer(status, json.dumps({"choices": [{"message": {"content": content}}]}), 1.0)
 
 
 @pytest.mark.parametrize("content", ["42", "The answer is 42.", "17 + 25 = 42", "**42**", "\n42\n"])
 def test_a_right_chat_answer_passes(content: str) -> None:
-    assert judge_safely(chat(BASE, "m"), said(content)).passed
+    assert judge_safely(chat(BASE, "m"), chat_answer(content)).passed
 
 
 @pytest.mark.parametrize(
-    ("answer", "seen"),
+    ("answer", "observed"),
     [
-        (said("41"), "answered with '41'"),
-        (said("142"), "answered with '142'"),
-        (said("420"), "answered with '420'"),
-        (said(""), "answered with ''"),
-        (said(None), "answered with ''"),
-        (said("!" * 40), "repeats one token"),
-        (said("42 " + "!" * 40), "repeats one token"),
+        (chat_answer("41"), "answered with '41'"),
+        (chat_answer("142"), "answered with '142'"),
+        (chat_answer("420"), "answered with '420'"),
+        (chat_answer(""), "answered with ''"),
+        (chat_answer(None), "answered with ''"),
+        (chat_answer("!" * 40), "repeats one token"),
+        (chat_answer("42 " + "!" * 40), "repeats one token"),
         (
             Answer(400, '{"message":"openai_harmony.HarmonyError: error downloading or loading vocab file"}', 0.1),
             "vocab",
@@ -426,10 +434,10 @@ def test_a_right_chat_answer_passes(content: str) -> None:
         (Answer(0, "", 0), "no answer (nothing came back)"),
     ],
 )
-def test_a_wrong_chat_answer_is_refused_and_shown(answer: Answer, seen: str) -> None:
+def test_a_wrong_chat_answer_is_refused_and_shown(answer: Answer, observed: str) -> None:
     verdict = judge_safely(chat(BASE, "m"), answer)
     assert not verdict.passed
-    assert seen in verdict.text
+    assert observed in verdict.text
 
 
 @given(st.text(), st.integers(0, 599))
@@ -472,7 +480,7 @@ def test_another_release_or_none_is_no_proof() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "passed", "seen"),
+    ("body", "passed", "observed"),
     [
         ("", True, "none"),
         ("NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.", False, "fallen off"),
@@ -481,17 +489,17 @@ def test_another_release_or_none_is_no_proof() -> None:
         ("NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus.", False, "fallen off the bus"),
     ],
 )
-def test_errors_of_the_hardware_refuse_and_those_of_programs_are_shown(body: str, passed: bool, seen: str) -> None:
+def test_errors_of_the_hardware_refuse_and_those_of_programs_are_shown(body: str, passed: bool, observed: str) -> None:
     verdict = gpu_errors("/var/lib/rackwright/endpoints/llm").judge(Answer(0, body, 0))
     assert verdict.passed == passed
-    assert seen in verdict.text
+    assert observed in verdict.text
 
 
 SAYS = """\
 [  100.000000] gpu01 kernel: NVRM: Xid (PCI:0000:1b:00): 79, pid=1, long ago
 [ 2000.500000] gpu01 kernel: NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus.
 """
-"""What the kernel said in this boot, by the clock that nobody steps."""
+"""The kernel's messages of this boot, by the clock that is never stepped."""
 
 
 @pytest.mark.parametrize(
@@ -502,8 +510,8 @@ def test_a_clock_that_is_stepped_back_hides_no_error(tmp_path: Path, boot: str, 
     journal = tmp_path / "journalctl"
     journal.write_text(f"#!/bin/sh\ncase $* in *--since*) ;; *) printf '%s' '{SAYS}' ;; esac\n")
     journal.chmod(0o755)
-    own = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    (tmp_path / "switched-at").write_text(f"{own if boot == 'this' else boot}\n{uptime}.00\n")
+    this_boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    (tmp_path / "switched-at").write_text(f"{this_boot if boot == 'this' else boot}\n{uptime}.00\n")
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["sh", "-c", gpu_errors(str(tmp_path)).script], env=env, stdout=subprocess.PIPE, text=True, check=True

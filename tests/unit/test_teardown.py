@@ -35,9 +35,9 @@ def planned(*owned: Owned, marks: Marks = HERE, purge: bool = False, daemon_json
     found = recorded("converged")
     files = {**found[DOCKER].files, **({DAEMON_JSON: daemon_json} if daemon_json else {})}
     docker = replace(found[DOCKER], files=files)
-    own = {RECORD.name: frozenset(owned), LEASED.name: SeenLease(0, 0, None), DOCKER.name: docker}
-    seen = {**found.by_concern, **own}
-    return plan_teardown(HostReading(seen), marks, purge)
+    overrides = {RECORD.name: frozenset(owned), LEASED.name: SeenLease(0, 0, None), DOCKER.name: docker}
+    readings = {**found.by_concern, **overrides}
+    return plan_teardown(HostReading(readings), marks, purge)
 
 
 def reasons(plan: Teardown) -> dict[str, str]:
@@ -85,16 +85,16 @@ def test_packages_leave_dockers_data() -> None:
 
 def test_marks_find_what_the_record_does_not_name() -> None:
     stray = Owned("unit", "rackwright-old.service")
-    told = reasons(planned(UNIT, marks=Marks(marked=frozenset({stray, UNIT}))))
-    assert told[REMOVED.format("llm")] == RECORDED
-    assert told[REMOVED.format("old")] == MARKED
+    by_change = reasons(planned(UNIT, marks=Marks(marked=frozenset({stray, UNIT}))))
+    assert by_change[REMOVED.format("llm")] == RECORDED
+    assert by_change[REMOVED.format("old")] == MARKED
 
 
 def test_an_endpoints_container_goes_with_its_unit() -> None:
     marked = frozenset({Owned("container", "rackwright-llm"), Owned("container", "rackwright-llm.judge")})
-    told = reasons(planned(UNIT, marks=Marks(docker="up", marked=marked)))
-    assert f"{CONTAINER}rackwright-llm" not in told
-    assert f"{CONTAINER}rackwright-llm.judge" in told
+    by_change = reasons(planned(UNIT, marks=Marks(docker="up", marked=marked)))
+    assert f"{CONTAINER}rackwright-llm" not in by_change
+    assert f"{CONTAINER}rackwright-llm.judge" in by_change
 
 
 def test_what_somebody_else_made_under_our_names_stays_and_is_said() -> None:
@@ -133,9 +133,9 @@ LOST_MARKS = Marks(
 
 def test_without_its_record_what_is_marked_goes_and_the_rest_is_said_to_be_unknown() -> None:
     plan = planned(marks=LOST_MARKS)
-    told = reasons(plan)
-    assert told[REMOVED.format("llm")] == MARKED
-    assert told["remove our firewall rules"] == MARKED
+    by_change = reasons(plan)
+    assert by_change[REMOVED.format("llm")] == MARKED
+    assert by_change["remove our firewall rules"] == MARKED
     assert plan.unknown[0] == LOST
     assert "/srv/models/a--b--111" in plan.unknown[1]
     assert not [change for change in plan.changes if "/srv/models" in str(change)]
@@ -161,15 +161,15 @@ def test_what_is_still_there_is_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "kept", "text"),
+    ("remaining", "keeps_models", "text"),
     [
         ([], False, "done: nothing of it is left"),
         ([], True, "done: gone, but for what is left on purpose, see above"),
         (["a", "b"], True, "not everything is gone, or known to be gone, from a, b, see above"),
     ],
 )
-def test_the_last_line_claims_no_more_than_was_seen(left: list[str], kept: bool, text: str) -> None:
-    assert ending(left, kept) == text
+def test_the_last_line_claims_no_more_than_was_seen(remaining: list[str], keeps_models: bool, text: str) -> None:
+    assert ending(remaining, keeps_models) == text
 
 
 # -- the reading
@@ -208,7 +208,7 @@ def test_a_reading_that_broke_off_is_no_empty_host() -> None:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A folder with a `systemctl` that knows nothing, no Docker, and no iptables."""
+    """Make a folder with a `systemctl` that has no units, no Docker, and no iptables."""
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "systemctl").write_text("#!/bin/sh\nexit 0\n")
@@ -228,7 +228,7 @@ def test_the_hosts_script_tells_ours_from_theirs_by_the_mark(machine: Path) -> N
     script = script.replace("export LC_ALL=C PATH=", f"PATH={machine}/bin:/usr/bin:/bin; : ")
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
-    assert [line for line in lines if line.startswith("unit ")] == [
+    assert [row for row in lines if row.startswith("unit ")] == [
         "unit rackwright-llm.service ours",
         "unit rackwright-mine.service foreign",
     ]
@@ -240,11 +240,11 @@ def test_the_hosts_script_tells_ours_from_theirs_by_the_mark(machine: Path) -> N
 
 
 def model(folder: Path) -> Path:
-    place = folder / "models" / "a--b--111"
-    (place / "sub").mkdir(parents=True)
+    path = folder / "models" / "a--b--111"
+    (path / "sub").mkdir(parents=True)
     for name in ("weights-1", "weights-2", "sub/config", MANIFEST):
-        (place / name).write_text("x")
-    return place
+        (path / name).write_text("x")
+    return path
 
 
 CUT_FIND = """\
@@ -258,28 +258,30 @@ exit 1
 
 @pytest.mark.parametrize("cut", range(6))
 def test_a_removal_that_is_cut_leaves_what_the_next_one_finds(tmp_path: Path, cut: int) -> None:
-    place = model(tmp_path)
+    folder = model(tmp_path)
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "find").write_text(CUT_FIND)
     (tools / "find").chmod(0o755)
     env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "CUT": str(cut)}
-    done = subprocess.run(["sh", "-c", remove_script(str(place))], env=env, capture_output=True, check=False)
+    done = subprocess.run(["sh", "-c", remove_script(str(folder))], env=env, capture_output=True, check=False)
     assert done.returncode == 1
-    assert len(list(place.rglob("*"))) == 5 - min(cut, 4)
-    assert (place / MANIFEST).exists(), "what says that it is ours goes last"
-    subprocess.run(["sh", "-c", remove_script(str(place))], check=True)
-    assert not place.exists()
+    assert len(list(folder.rglob("*"))) == 5 - min(cut, 4)
+    assert (folder / MANIFEST).exists(), "what says that it is ours goes last"
+    subprocess.run(["sh", "-c", remove_script(str(folder))], check=True)
+    assert not folder.exists()
 
 
 def test_a_model_that_does_not_go_is_no_success(tmp_path: Path) -> None:
-    place = model(tmp_path)
+    folder = model(tmp_path)
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "find").write_text("#!/bin/sh\necho busy >&2; exit 1\n")
     (tools / "find").chmod(0o755)
     env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
-    done = subprocess.run(["sh", "-c", remove_script(str(place))], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", remove_script(str(folder))], env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert "could not be removed whole" in done.stderr
 

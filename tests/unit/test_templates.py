@@ -16,7 +16,7 @@ from tests.unit.test_settings_validate import MODEL
 CHAT = "{# ours #}{% for message in messages %}{{ message.role }}: {{ message['content'] }}{% endfor %}"
 
 
-def told(values: dict[str, Any]) -> list[tuple[str, str, str]]:
+def problems_of(values: dict[str, Any]) -> list[tuple[str, str, str]]:
     _, problems = validate("h", {**MODEL, **values}, {})
     return [(".".join(map(str, one.path)), one.text, one.code) for one in problems]
 
@@ -28,7 +28,7 @@ def test_a_secret_that_names_a_variable_is_refused(text: str, wrap: Any, path: s
     value: Any = wrap(text if text.endswith("}") or "#" in text else f"{text}%}}")
     for key in reversed(path.split(".")):
         value = {key: value}
-    (problem,) = told(value)
+    (problem,) = problems_of(value)
     assert problem == (path, SECRET, "RW0215")
 
 
@@ -58,7 +58,7 @@ def test_a_secret_that_names_a_variable_is_refused(text: str, wrap: Any, path: s
     ],
 )
 def test_jinja_is_refused_wherever_it_stands(values: dict[str, Any], path: str) -> None:
-    assert (path, PLAIN, "RW0215") in told(values)
+    assert (path, PLAIN, "RW0215") in problems_of(values)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_jinja_is_refused_wherever_it_stands(values: dict[str, Any], path: str) 
     ],
 )
 def test_what_other_programs_evaluate_and_plain_braces_pass(values: dict[str, Any]) -> None:
-    assert [code for _, _, code in told(values) if code == "RW0215"] == []
+    assert [code for _, _, code in problems_of(values) if code == "RW0215"] == []
 
 
 @pytest.mark.parametrize("part", ["{{", "{%", "{#", "}}", "{"])

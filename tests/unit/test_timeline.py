@@ -221,7 +221,7 @@ def test_any_order_gives_spans_that_do_not_run_backwards(events: list[Event]) ->
 @given(st.integers(0, 400))
 def test_a_cut_line_is_left_out(cut: int) -> None:
     lines = [json.dumps(one) for one in made_up(2)]
-    whole = timeline_of(json.loads(line) for line in lines[:-1])
+    whole = timeline_of(json.loads(row) for row in lines[:-1])
     assert timeline_of([*map(json.loads, lines[:-1]), *_parsed(lines[-1][:cut])]).hosts.keys() == whole.hosts.keys()
 
 

@@ -63,14 +63,14 @@ NONCE = "0b7f3c1e-7f0b-4d57-8a51-6f1f3f2f6f10"
 
 
 def said_by(job: Path) -> list[Heard]:
-    """Lines and events that lie in a job's folder."""
+    """Return the lines and events in a job's folder."""
     stream, events = JobStream(NONCE), job / "events"
     log = (job / "log").read_bytes()
     return [*stream.take(log, events.read_bytes() if events.exists() else b""), *stream.end()]
 
 
 class Stage:
-    """A folder that stands for a host's, and parts of a switch that note their turn and end as told."""
+    """A folder that stands for a host's, and parts of a switch that note their turn and end as the test wants."""
 
     def __init__(self, folder: Path) -> None:
         self.job, self.home = folder / "job", folder / "home"
@@ -114,12 +114,12 @@ class Stage:
     def start(self, *failing: str, **words: str) -> subprocess.Popen[str]:
         script = f"{self.script(failing, words)}"
         (self.job / "script").write_text(script)
-        line = f"sh {self.job}/script >>{self.job}/log 2>&1"
-        return subprocess.Popen(["sh", "-c", line], env={**os.environ, "JOB": str(self.job)}, text=True)
+        command = f"sh {self.job}/script >>{self.job}/log 2>&1"
+        return subprocess.Popen(["sh", "-c", command], env={**os.environ, "JOB": str(self.job)}, text=True)
 
     def end(self, process: subprocess.Popen[str]) -> Ended:
         status = process.wait(30)
-        last = dict(line.split("=", 1) for line in (self.home / "last-switch").read_text().splitlines())
+        last = dict(row.split("=", 1) for row in (self.home / "last-switch").read_text().splitlines())
         steps = (self.job / "steps").read_text().split()
         marked = (self.home / "not-admitted").exists()
         heard = said_by(self.job)
@@ -255,13 +255,13 @@ def test_a_switch_that_goes_well_blames_nobody(stage: Stage) -> None:
     assert [event.kind for event in stage.run(faults="true").events] == ["end"]
 
 
-def say(stage: Stage, word: str) -> None:
-    """What the control machine writes, once the host waits for it."""
+def say(stage: Stage, decision: str) -> None:
+    """Write what the control machine writes, once the host waits for it."""
     for _ in range(100):
         if (stage.job / "events").exists() and " word " in (stage.job / "events").read_text():
             break
         time.sleep(0.05)
-    script = host_script("say_word", unit="u", folder=str(stage.job), word=word)
+    script = host_script("say_word", unit="u", folder=str(stage.job), word=decision)
     subprocess.run(["sh", "-c", f"systemctl() {{ true; }}\n{script}"], check=True)
 
 
@@ -313,7 +313,7 @@ def test_without_a_word_it_rolls_back_at_the_deadline(stage: Stage) -> None:
     ended = stage.run(gate="full")
     assert (ended.status, ended.last["outcome"]) == (3, "rolled-back")
     assert ended.last["reason"].startswith(texts.NO_WORD.format(seconds=1))
-    assert all(event.kind != "cause" for event in ended.events), "silence is no refused check"
+    assert all(event.kind != "cause" for event in ended.events), "silence is not a refused check"
 
 
 def test_silence_stops_nothing_that_has_no_other_release(stage: Stage) -> None:
@@ -338,7 +338,7 @@ def test_a_word_for_a_switch_that_has_ended_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "message"),
     [
         (["sh", "-c", 'echo "$RACKWRIGHT_ENDPOINT $RACKWRIGHT_PORT $RACKWRIGHT_RELEASE"'], 0, "llm 8123 abc"),
         (["echo", "it's; $HOME"], 0, "it's; $HOME"),
@@ -348,20 +348,20 @@ def test_a_word_for_a_switch_that_has_ended_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_hook_knows_its_endpoint_and_has_a_time_limit(
-    tmp_path: Path, words: list[str], status: int, said: str
+    tmp_path: Path, words: list[str], status: int, message: str
 ) -> None:
-    own = EndpointSettings.model_validate({"ready_hook": words, "port": 8123, "hook_timeout": 1})
+    endpoint = EndpointSettings.model_validate({"ready_hook": words, "port": 8123, "hook_timeout": 1})
     done = subprocess.run(
-        ["sh", "-c", ready_script("llm", own, "abc")],
+        ["sh", "-c", ready_script("llm", endpoint, "abc")],
         env={**os.environ, "reason": str(tmp_path / "reason"), "cause": str(tmp_path / "cause")},
         check=False,
         capture_output=True,
         text=True,
     )
     assert done.returncode == status
-    assert said in done.stdout.splitlines()
+    assert message in done.stdout.splitlines()
     if status:
-        assert (tmp_path / "reason").read_text().startswith(said)
+        assert (tmp_path / "reason").read_text().startswith(message)
         assert (tmp_path / "cause").read_text() == "hook\n"
 
 
@@ -379,19 +379,19 @@ NO_CONTAINER = "Error: No such container: rackwright-llm"
 
 
 @pytest.mark.parametrize(
-    ("journal", "said"),
+    ("journal", "message"),
     [
         ("Loading weights\n", "loading, 5 s: Loading weights"),
         (f"{NO_CONTAINER}\n", "loading, 5 s: its container starts"),
         (f"Loading weights\n{NO_CONTAINER}\n", "loading, 5 s: its container starts"),
     ],
 )
-def test_that_the_unit_found_no_container_to_remove_is_not_told_as_an_error(journal: str, said: str) -> None:
+def test_that_the_unit_found_no_container_to_remove_is_not_told_as_an_error(journal: str, message: str) -> None:
     variables = {**os.environ, "journal": journal.rstrip("\n"), "unit": "u", "load_timeout": "9"}
     done = subprocess.run(
         ["sh", "-c", LOADING + host_script("wait_ready")], env=variables, check=False, capture_output=True, text=True
     )
-    assert done.stdout.splitlines() == [said, "ready after 5 s"]
+    assert done.stdout.splitlines() == [message, "ready after 5 s"]
 
 
 def test_a_load_names_who_shares_the_port_while_it_waits() -> None:
@@ -418,24 +418,24 @@ systemctl() {
   case $1 in
     show) echo "ExecMainStartTimestampMonotonic=$main"; echo "ActiveState=$state"; echo SubState=running ;;
     restart) echo "docker restarted" ;;
-    start) [ -z "${told:-}" ] || { echo started; main=9000000000000000 state=$then; }; told=yes ;;
+    start) [ -z "${started_once:-}" ] || { echo started; main=9000000000000000 state=$then; }; started_once=yes ;;
   esac
 }
 state=failed
 """
 BEFORE, AFTER = "1", "9000000000000000"
 """When its process began, in microseconds since boot: long ago, and later than any test."""
-TOLD = "switching to release abc"
-ANEW = ["an earlier start has ended: starting again", "started"]
+SWITCHING = "switching to release abc"
+RESTARTED = ["an earlier start has ended: starting again", "started"]
 DEAD = "the server died after 0 s; its last lines:"
 
 
 @pytest.mark.parametrize(
     ("parts", "main", "then", "ends"),
     [
-        (("start", "wait_ready"), BEFORE, "active", [TOLD, *ANEW, "ready after 0 s"]),
-        (("start", "wait_ready"), BEFORE, "failed", [TOLD, *ANEW, DEAD]),
-        (("start", "wait_ready"), AFTER, "active", [TOLD, DEAD]),
+        (("start", "wait_ready"), BEFORE, "active", [SWITCHING, *RESTARTED, "ready after 0 s"]),
+        (("start", "wait_ready"), BEFORE, "failed", [SWITCHING, *RESTARTED, DEAD]),
+        (("start", "wait_ready"), AFTER, "active", [SWITCHING, DEAD]),
         (("wait_ready",), BEFORE, "active", [DEAD]),
     ],
 )
@@ -513,17 +513,17 @@ BY_DOCKERD = (
         (HELD, "exit 1", ""),
         ("out of memory", "echo", ""),
     ],
-    ids=["nobody has it", "another container has it", "docker does not say", "another end"],
+    ids=["no process has it", "another container has it", "docker does not say", "another end"],
 )
 def test_a_port_that_dockerd_kept_from_a_power_cut_is_told_with_the_way_out(
     tmp_path: Path, log: str, others: str, why: str
 ) -> None:
     (tmp_path / "docker").write_text(f"#!/bin/sh\n{others}\n")
     (tmp_path / "docker").chmod(0o755)
-    seen = f"journalctl() {{ [ $1 = --sync ] || echo '{log}'; }}\n"
+    stub = f"journalctl() {{ [ $1 = --sync ] || echo '{log}'; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "reason": str(tmp_path / "reason")}
     words["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
-    script = DYING + seen + host_script("wait_ready")
+    script = DYING + stub + host_script("wait_ready")
     done = subprocess.run(
         ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
     )
@@ -553,15 +553,17 @@ def test_a_switch_frees_a_port_that_dockerd_kept_where_nothing_else_runs(
     docker = f"#!/bin/sh\ncase $* in *publish*) ;; *) echo {runs} ;; esac\n"
     (tmp_path / "docker").write_text(docker)
     (tmp_path / "docker").chmod(0o755)
-    seen = f"{ANSWERS}journalctl() {{ [ $1 = --sync ] || echo '{HELD}'; }}\n"
+    stub = f"{ANSWERS}journalctl() {{ [ $1 = --sync ] || echo '{HELD}'; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "then": then}
     words["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
-    script = f"{DYING}told=yes\n{seen}{host_script('free_port')}{host_script('wait_ready')}"
+    script = f"{DYING}started_once=yes\n{stub}{host_script('free_port')}{host_script('wait_ready')}"
     done = subprocess.run(
         ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
     )
-    printed = [line for line in done.stdout.splitlines() if line != HELD]
-    assert printed == [line if "died" not in line else f"{line}; its last lines:" for line in ends], done.stderr
+    printed = [output_line for output_line in done.stdout.splitlines() if output_line != HELD]
+    assert printed == [
+        output_line if "died" not in output_line else f"{output_line}; its last lines:" for output_line in ends
+    ], done.stderr
     assert done.returncode == (0 if "ready" in ends[-1] else 1)
 
 
@@ -601,17 +603,17 @@ DAEMON = "docker: Error response from daemon: "
 def died(
     folder: Path, log: str, status: int, lacks: str = "", runs: str = "x", waits: str = ""
 ) -> tuple[list[str], str, str]:
-    """What is printed, the reason and the cause when the unit's process has ended so, with this last line."""
+    """Return the output, the reason and the cause when the unit's process has ended so, with this last line."""
     (folder / "docker").write_text(f"#!/bin/sh\ncase $1 in info) ;; *) echo '{runs}' ;; esac\n")
     (folder / "docker").chmod(0o755)
     (folder / "log").write_text(f"{log}\nSee 'docker run --help'.\n")
-    seen = f"journalctl() {{ [ $1 = --sync ] || cat {folder}/log; }}\ndocker_lacks() {{ printf '%b' '{lacks}'; }}\n"
+    stub = f"journalctl() {{ [ $1 = --sync ] || cat {folder}/log; }}\ndocker_lacks() {{ printf '%b' '{lacks}'; }}\n"
     silent = f"{ANSWERS}docker_start_waits() {{ printf '%s' '{waits}'; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "then": "active", "ended": str(status)}
     words |= {name: str(folder / name) for name in ("reason", "cause")}
     words["PATH"] = f"{folder}:{os.environ['PATH']}"
     dying = DYING.replace("echo SubState=running", 'echo SubState=running; echo "ExecMainStatus=$ended"')
-    script = f"{dying}told=yes\n{silent}{seen}{host_script('free_port')}{host_script('wait_ready')}"
+    script = f"{dying}started_once=yes\n{silent}{stub}{host_script('free_port')}{host_script('wait_ready')}"
     for name in ("reason", "cause"):
         (folder / name).write_text("")
     done = subprocess.run(
@@ -647,15 +649,15 @@ def test_what_docker_refuses_is_the_hosts_fault_unless_it_is_the_request(
     tmp_path: Path, log: str, status: int, cause: str, reason: str
 ) -> None:
     """A server may print Docker's words, and end with its status: not both by accident."""
-    _, said, found = died(tmp_path, log, status)
-    assert (found, reason in said) == (cause, True), said
+    _, message, found = died(tmp_path, log, status)
+    assert (found, reason in message) == (cause, True), message
 
 
 def test_chains_that_are_gone_follow_dockers_own_words_with_the_way_out(tmp_path: Path) -> None:
-    _, said, cause = died(tmp_path, NO_CHAIN, 125, lacks="nat DOCKER\\nfilter DOCKER\\n")
+    _, message, cause = died(tmp_path, NO_CHAIN, 125, lacks="nat DOCKER\\nfilter DOCKER\\n")
     gone = texts.CHAINS_GONE.format(chains="nat DOCKER, filter DOCKER")
-    assert said.startswith(f"{NO_CHAIN_SAID}: {gone}; next: systemctl restart")
-    assert (cause, len(said) < 600) == ("docker", True)
+    assert message.startswith(f"{NO_CHAIN_SAID}: {gone}; next: systemctl restart")
+    assert (cause, len(message) < 600) == ("docker", True)
 
 
 def test_no_dockerd_is_restarted_that_would_not_come_up(tmp_path: Path) -> None:
@@ -665,10 +667,10 @@ def test_no_dockerd_is_restarted_that_would_not_come_up(tmp_path: Path) -> None:
 
 
 def test_a_switch_has_the_chains_made_again_where_dockerd_runs_nothing(tmp_path: Path) -> None:
-    printed, said, _ = died(tmp_path, NO_CHAIN, 125, lacks="nat DOCKER\\n", runs="")
+    printed, message, _ = died(tmp_path, NO_CHAIN, 125, lacks="nat DOCKER\\n", runs="")
     mended = "Docker's chains are gone (nat DOCKER): restarting dockerd, which runs nothing"
     assert printed == [mended, "docker restarted", "started", "ready after 0 s"]
-    assert said == ""
+    assert message == ""
     printed, _, _ = died(tmp_path, NO_CHAIN, 125, runs="")
     assert "docker restarted" not in printed, "something else is wrong"
 
@@ -713,7 +715,7 @@ BAD = {
 
 
 def judged(folder: Path, answers: Sequence[Answer | str | None]) -> tuple[int, list[dict[str, object]], str]:
-    """What the packed judge says, in a Python that has nothing else of ours."""
+    """Run the packed judge in a Python that has nothing else of Rackwright."""
     (folder / "rows.json").write_text(json.dumps(rows_of(ROWS)))
     for number, answer in enumerate(answers):
         if isinstance(answer, Answer):
@@ -729,8 +731,8 @@ def judged(folder: Path, answers: Sequence[Answer | str | None]) -> tuple[int, l
         cwd="/",
     )
     lines = done.stdout.splitlines()
-    rows = [json.loads(line.removeprefix("row ")) for line in lines if line.startswith("row ")]
-    return done.returncode, rows, "".join(line for line in lines if line.startswith("reason "))
+    rows = [json.loads(row.removeprefix("row ")) for row in lines if row.startswith("row ")]
+    return done.returncode, rows, "".join(row for row in lines if row.startswith("reason "))
 
 
 def test_the_hosts_judge_passes_what_is_good(tmp_path: Path) -> None:
@@ -754,11 +756,16 @@ def test_the_hosts_judge_is_as_strict_as_the_control_machines(tmp_path: Path, ca
     assert (ROWS[number].name in reason) == ("refused" in marks)
 
 
-@pytest.mark.parametrize(("missing", "seen"), [("docker is gone", "docker is gone"), (None, "it was never asked")])
-def test_a_question_that_could_not_be_asked_is_refused(tmp_path: Path, missing: str | None, seen: str) -> None:
+@pytest.mark.parametrize(("missing", "observed"), [("docker is gone", "docker is gone"), (None, "it was never asked")])
+def test_a_question_that_could_not_be_asked_is_refused(tmp_path: Path, missing: str | None, observed: str) -> None:
     status, rows, _ = judged(tmp_path, [missing, *GOOD[1:]])
     assert status == 3
-    assert rows[0] == {"row": ROWS[0].name, "mark": "refused", "seen": f"could not be asked: {seen}", "figure": None}
+    assert rows[0] == {
+        "row": ROWS[0].name,
+        "mark": "refused",
+        "seen": f"could not be asked: {observed}",
+        "figure": None,
+    }
 
 
 def test_hosts_build_the_very_same_rows_again() -> None:
@@ -926,8 +933,8 @@ def test_the_trial_lies_there_until_it_is_decided(
 ) -> None:
     trial = stage.home / "trial"
     trial.write_text("an earlier switch's\n")
-    seen = f"[ $(cat {trial}) = trying ] || echo gone >>{stage.job}/steps; "
-    ended = stage.run(*failing, trying="trying", **words, **({} if "prove" in failing else {"prove": seen}))
+    stub = f"[ $(cat {trial}) = trying ] || echo gone >>{stage.job}/steps; "
+    ended = stage.run(*failing, trying="trying", **words, **({} if "prove" in failing else {"prove": stub}))
     assert "gone" not in ended.steps
     assert trial.exists() is stays
     assert not stays or trial.read_text() == ("trying" if failing == ("commit",) else "an earlier switch's\n")

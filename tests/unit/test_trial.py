@@ -31,7 +31,7 @@ STAND_INS = {
 
 @dataclass
 class Disk:
-    """An endpoint's folder and the units of a host, where the release `old` is proven, unless told otherwise."""
+    """An endpoint's folder and the units of a host, where the release `old` is proven, unless a test says otherwise."""
 
     root: Path
     proven: bool = True
@@ -77,7 +77,7 @@ class Disk:
         self.trial.write_text(self._trial_text())
 
     def lay_down(self) -> None:
-        """The same by the transaction's own words, so that a power cut leaves it."""
+        """Do the same by the transaction's own words, so that a power cut leaves it."""
         words = f"printf %s {shlex.quote(self._trial_text())} | durable_file {self.trial} 0600"
         assert self.sh(f"{durable_script('event')}\n{words}") == 0
 
@@ -136,7 +136,7 @@ def test_a_switch_that_is_cut_anywhere_is_as_it_was(tmp_path: Path, cut: int, ho
     assert (disk.home / "history").read_text().split()[-1] == "old"
     assert not disk.trial.exists()
     assert not disk.held.parent.exists()
-    last = dict(line.split("=", 1) for line in (disk.home / "last-switch").read_text().splitlines())
+    last = dict(row.split("=", 1) for row in (disk.home / "last-switch").read_text().splitlines())
     assert (last["release"], last["outcome"]) == ("new", "cut")
 
 
@@ -174,9 +174,9 @@ def test_what_was_proven_is_started_again_unless_the_host_goes_down(
     disk.begin()
     disk.switch_and_commit(cut=5)
     assert disk.end("cut", "it was ended from outside after 1 s") == 0
-    asked = (disk.notes / "systemctl").read_text().splitlines()
-    assert (f"restart --no-block {UNIT}" in asked) is restarts
-    assert not restarts or asked.index("daemon-reload") < asked.index(f"restart --no-block {UNIT}")
+    calls = (disk.notes / "systemctl").read_text().splitlines()
+    assert (f"restart --no-block {UNIT}" in calls) is restarts
+    assert not restarts or calls.index("daemon-reload") < calls.index(f"restart --no-block {UNIT}")
 
 
 def test_what_cannot_be_put_back_is_held_back(tmp_path: Path) -> None:
@@ -199,15 +199,15 @@ CALL = re.compile(r"(fsync|fdatasync|rename\w*)\((.*)\) += 0")
 
 
 def whole(trace: str) -> Iterator[str]:
-    """The calls, one a line: strace parts one where another process came in between."""
+    """Join the calls, one a line: strace parts one where another process came in between."""
     begun: dict[str, str] = {}
-    for line in trace.splitlines():
-        pid, _, text = line.partition(" ")
+    for row in trace.splitlines():
+        pid, _, text = row.partition(" ")
         text = text.strip()
         if text.endswith("<unfinished ...>"):
             begun[pid] = text.removesuffix("<unfinished ...>").rstrip()
-        elif rest := re.fullmatch(r"<\.\.\. \w+ resumed>(.*)", text):
-            yield begun.pop(pid, "") + rest[1]
+        elif resumed := re.fullmatch(r"<\.\.\. \w+ resumed>(.*)", text):
+            yield begun.pop(pid, "") + resumed[1]
         else:
             yield text
 
@@ -218,11 +218,11 @@ def test_a_call_that_strace_parts_is_one() -> None:
 
 
 def calls(trace: str) -> list[tuple[str, str]]:
-    """fsync and rename in their order, with the path: of the file that is synced, or of the new name."""
+    """Find fsync and rename in their order, with the path: of the file that is synced, or of the new name."""
     found = []
-    for line in whole(trace):
-        if told := CALL.search(line):
-            kind, words = told.groups()
+    for row in whole(trace):
+        if call := CALL.search(row):
+            kind, words = call.groups()
             path = re.search(r"<(.*)>", words) if "sync" in kind else re.findall(r'"([^"]*)"', words)[-1:]
             found.append((kind[:6], path.group(1) if isinstance(path, re.Match) else "".join(path or [])))
     return found
@@ -276,8 +276,8 @@ class Guard:
     def __init__(self, folder: Path) -> None:
         self.folder, self.notes = folder, folder / "notes"
         self.file, self.trial = folder / "etc/daemon.json", folder / "state/guards/docker"
-        for place in (self.notes, folder / "bin", folder / "etc"):
-            place.mkdir(parents=True)
+        for path in (self.notes, folder / "bin", folder / "etc"):
+            path.mkdir(parents=True)
         self.file.write_text("old")
         for name in ("systemctl", "systemd-run"):
             (folder / "bin" / name).write_text('#!/bin/sh\ncat "$NOTES/says" 2>/dev/null\nexit 0\n')

@@ -49,7 +49,7 @@ def settings(**keys: object) -> HostSettings:
 
 STILL_SERVING = Path(run_hosts.__file__).parent / "host" / "still_serving.sh"
 CHAT, SPEED = Reason(Cause.CHECK, "a chat answer"), Reason(Cause.CHECK, "speed")
-START, NOBODY = Reason(Cause.CHECK, "the start"), Reason(Cause.OTHER, "the switch")
+START, UNBLAMED = Reason(Cause.CHECK, "the start"), Reason(Cause.OTHER, "the switch")
 DRAIN, READY = Reason(Cause.HOOK, "the drain hook"), Reason(Cause.HOOK, "the ready hook")
 
 
@@ -70,7 +70,7 @@ def after(way_out: StepFailedError, failure: StepFailedError) -> StepFailedError
         (after(RolledBackError("x"), RefusedError({"speed": "", GPU_ERRORS: "Xid 79"})), (gpu(GPU_ERRORS),), True),
         (after(RolledBackError("x"), RefusedError({GPU_COUNTERS: "1"})), (gpu(GPU_COUNTERS),), True),
         (after(RolledBackError("x"), StepFailedError("y", (START,))), (START,), True),
-        (after(RolledBackError("x"), StepFailedError("the server died: No space left on device")), (NOBODY,), True),
+        (after(RolledBackError("x"), StepFailedError("the server died: No space left on device")), (UNBLAMED,), True),
         (after(NothingServesError("x"), StepFailedError("y", (START,))), (START,), False),
         (after(StoppedError("x"), StepFailedError("y", (START,))), (START,), False),
         (after(NotAdmittedError("x"), RefusedError({"speed": ""})), (READY, SPEED), False),
@@ -227,6 +227,6 @@ def test_the_last_look_of_a_bake_asks_for_a_token() -> None:
     assert looks[-1:] == [True]
     assert not any(looks[:-1])
     spec = {"address": "0.0.0.0", "port": 8000, "served_name": "m"}
-    own = EndpointSettings(engine_kind="vllm")
-    rows = [[row.name for row in bake_rows("llm", "abc", spec, last)] for last in (None, own)]
+    endpoint = EndpointSettings(engine_kind="vllm")
+    rows = [[row.name for row in bake_rows("llm", "abc", spec, last)] for last in (None, endpoint)]
     assert rows == [["still serving"], ["still serving", "engine steps"]]

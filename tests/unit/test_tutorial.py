@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def site(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The new site, where the reader stands from then on; the lab's host is in its inventory."""
+    """Make the new site, the reader's folder from then on; the lab's host is in its inventory."""
     make_site(folder / "site")
     monkeypatch.chdir("site")
     Path("inventory/lab.py").write_text(INVENTORY)
@@ -41,12 +41,12 @@ def test_init_says_what_the_tutorial_quotes(folder: Path, capsys: pytest.Capture
 
 def test_the_mistake_of_the_tutorial_is_refused_in_its_words(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mistake, refusal, *_ = tutorial.blocks(8)
-    own = site / "group_vars" / "lab.yml"
-    shipped = own.read_text()
-    own.write_text(shipped + mistake)
+    path = site / "group_vars" / "lab.yml"
+    shipped = path.read_text()
+    path.write_text(shipped + mistake)
     assert main(["check", "inventory/lab.py"]) == 1
     assert REFUSAL + capsys.readouterr().err == refusal
-    own.write_text(shipped + mistake.replace(MISTAKE, "free_gpu_memory_fraction"))
+    path.write_text(shipped + mistake.replace(MISTAKE, "free_gpu_memory_fraction"))
     assert main(["check", "inventory/lab.py"]) == 0
 
 

@@ -1,4 +1,4 @@
-"""A file that cannot be written is one refusal with its path, whoever writes it."""
+"""A file that cannot be written is one refusal with its path, for every writer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITES = {"write_text", "write_bytes", "mkdir", "unlink", "touch", "rename", "sy
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file, below which nothing can be written, by root neither."""
+    """Make a file, below which nothing can be written, by root neither."""
     path = tmp_path / "file"
     path.touch()
     return path
@@ -47,8 +47,8 @@ def site(tmp_path: Path) -> Path:
 )
 def test_a_path_that_cannot_be_written(words: str, file: Path, site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.format(file=file, site=site).split()) == 1
-    told = capsys.readouterr().err
-    refusal(told, "RW1408", f"RW1408: {file}", "; next: another path")
+    errors = capsys.readouterr().err
+    refusal(errors, "RW1408", f"RW1408: {file}", "; next: another path")
 
 
 def full(*_: Any, **__: Any) -> int:
@@ -81,10 +81,10 @@ def test_what_else_goes_wrong_is_not_hidden() -> None:
 
 def test_no_command_writes_without_it() -> None:
     bare = [
-        f"{path.name}:{line}"
+        f"{path.name}:{number}"
         for path in sorted(COMMANDS.glob("*.py"))
         for tree in [ast.parse(path.read_text())]
-        for line in sorted(lines_that_write(tree) - lines_in_writing(tree))
+        for number in sorted(lines_that_write(tree) - lines_in_writing(tree))
     ]
     assert bare == [], "put it into `with writing(path):`"
 
@@ -98,5 +98,5 @@ def lines_that_write(tree: ast.Module) -> set[int]:
 def lines_in_writing(tree: ast.Module) -> set[int]:
     """Where such an error becomes a refusal."""
     blocks = (node for node in ast.walk(tree) if isinstance(node, ast.With))
-    own = (node for node in blocks if ast.unparse(node.items[0]).startswith("writing("))
-    return {line for node in own for line in range(node.lineno, (node.end_lineno or 0) + 1)}
+    writing_blocks = (node for node in blocks if ast.unparse(node.items[0]).startswith("writing("))
+    return {number for node in writing_blocks for number in range(node.lineno, (node.end_lineno or 0) + 1)}

@@ -1,4 +1,4 @@
-"""Before a start: models and encodings are what the host has verified, whoever owns the folders above them."""
+"""Before a start: models and encodings are what the host has verified, whatever the owner of the folders above them."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Model:
         (self.home / "records" / f"{self.folder.name}.json").write_text(json.dumps(record, indent=1))
 
     def _entry(self, name: str) -> dict[str, Any]:
-        seen = (self.folder / name).stat()
+        status = (self.folder / name).stat()
         sums = {"sha256": hashlib.sha256(FILES[name]).hexdigest(), "blob": None}
-        times = {"mtime_ns": seen.st_mtime_ns, "ctime_ns": None if self.closed else seen.st_ctime_ns}
-        return {"path": name, "size": seen.st_size, **sums, **times, "inode": seen.st_ino}
+        times = {"mtime_ns": status.st_mtime_ns, "ctime_ns": None if self.closed else status.st_ctime_ns}
+        return {"path": name, "size": status.st_size, **sums, **times, "inode": status.st_ino}
 
     def given(self, user: str) -> None:
         subprocess.run(["chown", "-R", user, self.folder], check=True)
 
     def swapped(self, user: str) -> None:
-        """Another folder in its place, as whoever owns the folder above can put it there."""
-        aside = self.folder.with_name("mine")
-        self.folder.rename(aside)
-        shutil.copytree(aside, self.folder)
+        """Put another folder in its place, as the owner of the folder above can."""
+        moved = self.folder.with_name("mine")
+        self.folder.rename(moved)
+        shutil.copytree(moved, self.folder)
         self.given(user)
 
     def start(self) -> tuple[int, str, str]:
@@ -77,9 +77,9 @@ def test_a_folder_without_a_record_is_nobodys_business(model: Model) -> None:
 
 
 def _edited(model: Model) -> None:
-    seen = (model.folder / "config.json").stat()
+    status = (model.folder / "config.json").stat()
     (model.folder / "config.json").write_bytes(b"[]")
-    os.utime(model.folder / "config.json", ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    os.utime(model.folder / "config.json", ns=(status.st_atime_ns, status.st_mtime_ns))
     model.given("nobody")
 
 
@@ -122,11 +122,11 @@ SWAPS: dict[Callable[[Model], None], str] = {
 @pytest.mark.parametrize("swap", SWAPS, ids=lambda swap: swap.__name__)
 def test_a_swap_is_not_served(model: Model, swap: Callable[[Model], None]) -> None:
     swap(model)
-    status, _, told = model.start()
+    status, _, output = model.start()
     assert status == 1
     if swap is not _other:
-        assert SWAPS[swap] in told, told
-    assert "run the deploy again" in told
+        assert SWAPS[swap] in output, output
+    assert "run the deploy again" in output
 
 
 def test_a_file_more_is_a_swap_where_only_root_could_have_added_one(tmp_path: Path) -> None:
@@ -134,8 +134,8 @@ def test_a_file_more_is_a_swap_where_only_root_could_have_added_one(tmp_path: Pa
     time.sleep(0.02)
     model.swapped("nobody")
     (model.folder / "model-2.safetensors").write_bytes(b"more")
-    status, _, told = model.start()
-    assert (status, "model-2.safetensors was added" in told) == (1, True)
+    status, _, output = model.start()
+    assert (status, "model-2.safetensors was added" in output) == (1, True)
 
 
 def test_what_another_host_adds_to_a_share_keeps_nobody_from_serving(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_what_another_host_adds_to_a_share_keeps_nobody_from_serving(tmp_path: P
 def test_the_same_bytes_start_whatever_else_differs(model: Model, user: str) -> None:
     model.swapped(user)
     (model.folder / ".nfs0001").write_text("a file that a share keeps while it is open")
-    status, told, error = model.start()
+    status, output, error = model.start()
     assert (status, error) == (0, "")
-    assert ("reading" in told) == (user == "nobody" or not model.closed)
+    assert ("reading" in output) == (user == "nobody" or not model.closed)
 
 
 def test_encodings_are_read_text(tmp_path: Path) -> None:
@@ -162,5 +162,5 @@ def test_encodings_are_read_text(tmp_path: Path) -> None:
     (tmp_path / "marks" / "o200k").write_text(f"{hashlib.sha256(b'words').hexdigest()} 1:2:3:4\n")
     assert model.start() == (0, "", "")
     (tmp_path / "encodings" / "o200k").write_bytes(b"Words")
-    status, _, told = model.start()
-    assert (status, "encodings/o200k is not what this host has verified: it has other bytes" in told) == (1, True)
+    status, _, output = model.start()
+    assert (status, "encodings/o200k is not what this host has verified: it has other bytes" in output) == (1, True)

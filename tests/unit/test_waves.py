@@ -65,7 +65,7 @@ def test_every_host_switches_once_and_no_limit_is_passed(nodes: list[Node], limi
         for domain in {domain for node in nodes for domain in node.domains}:
             down = sum(domain in node.domains and node.serving for node in {*running, *joined})
             found = sum(domain in node.domains for node in joined)
-            assert down <= max(limits.down.get(domain, 1), found), "beyond those that were found down nobody is"
+            assert down <= max(limits.down.get(domain, 1), found), "no host is down beyond those that were found down"
         if running:
             turns[chance.choice(running).name] = Turn.DONE
         progress = replace(progress, turns=turns)
@@ -85,7 +85,7 @@ def test_the_first_of_each_shape_goes_before_the_others(nodes: list[Node], limit
     shapes = [next(node.shape for node in nodes if node.name == name) for name in begun]
     assert len(shapes) == len(set(shapes))
     assert all(name in first.values() for name in begun) or any(first[shape] not in begun for shape in shapes), (
-        "another host stands in only where the limit holds the first one back"
+        "another host takes its place only where the limit holds the first one back"
     )
 
 
@@ -154,12 +154,12 @@ def test_amounts(text: str, of: int, number: int) -> None:
 
 @given(fleets(), LIMITS)
 def test_the_record_is_told_every_host_once_with_the_canaries_first(nodes: list[Node], limits: RunLimits) -> None:
-    told = waves_event(nodes, limits)
+    event = waves_event(nodes, limits)
     numbers = wave_numbers(nodes, limits.wave)
-    assert [[numbers[name] for name in names] for names in told["waves"]] == [
-        [number] * len(names) for number, names in zip(sorted(set(numbers.values())), told["waves"], strict=True)
+    assert [[numbers[name] for name in names] for names in event["waves"]] == [
+        [number] * len(names) for number, names in zip(sorted(set(numbers.values())), event["waves"], strict=True)
     ]
-    assert sorted(name for names in told["waves"] for name in names) == sorted(numbers)
-    for domain, limit in told["down"].items():
+    assert sorted(name for names in event["waves"] for name in names) == sorted(numbers)
+    for domain, limit in event["down"].items():
         assert limit["limit"] == limits.down.get(domain, 1)
         assert set(limit["hosts"]) == {node.name for node in nodes if node.serving and domain in node.domains}

@@ -13,7 +13,7 @@ from scripts.words.check import Finding
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout of its own whose baseline is empty."""
+    """Make a checkout of its own whose baseline is empty."""
     monkeypatch.setattr(check, "ROOT", tmp_path)
     monkeypatch.setattr(check, "BASELINE", tmp_path / "baseline.txt")
     check.BASELINE.write_text("")
@@ -57,9 +57,9 @@ NEW = Finding("phrase", "b.md", 1, "goes on")
     ids=["as it was", "one less", "moved", "one more"],
 )
 def test_only_a_move_or_a_loss_shrinks(found: list[Finding], fresh: list[Finding], grows: bool) -> None:
-    known = check.counted([OLD])
-    assert check.new(found, known) == fresh
-    assert bool(check.grown(check.counted(found), known)) == grows
+    baseline = check.counted([OLD])
+    assert check.new(found, baseline) == fresh
+    assert bool(check.grown(check.counted(found), baseline)) == grows
 
 
 def test_the_lower_of_two_branches_counts(tree: Path) -> None:

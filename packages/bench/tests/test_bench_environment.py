@@ -12,7 +12,7 @@ LOOK = "import importlib.util, sys; sys.exit(importlib.util.find_spec('astray') 
 
 
 def test_no_package_of_the_users_path_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """pip calls a package installed that PYTHONPATH leads to, and aiperf would run with that one."""
+    """A package that PYTHONPATH leads to is installed for pip, and aiperf would run with that one."""
     (tmp_path / "astray.py").touch()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     environment._run([sys.executable, "-c", LOOK])

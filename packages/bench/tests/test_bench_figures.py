@@ -73,7 +73,7 @@ def cells(draw: st.DrawFn) -> Measured:
 
 
 def steady(count: int = 100, slower: float = 1.0) -> Measured:
-    """A cell whose answers come one after the other, with a little spread."""
+    """Make a cell whose answers come one after the other, with a little spread."""
     times = [(50 + number % 7) * slower for number in range(count)]
     ended = [sum(times[: number + 1]) / 1000 for number in range(count)]
     rows = [Request(time / 5, time / 100, time, end, 20) for time, end in zip(times, ended, strict=True)]
@@ -104,7 +104,7 @@ def test_without_drafting_or_counters_nothing_is_said() -> None:
 # -- what aiperf wrote
 
 
-def line(number: int, phase: str = "profiling", **more: Any) -> dict[str, Any]:
+def request_record(number: int, phase: str = "profiling", **more: Any) -> dict[str, Any]:
     values = {
         "time_to_first_token": 5.0,
         "request_latency": 20.0,
@@ -118,7 +118,13 @@ def line(number: int, phase: str = "profiling", **more: Any) -> dict[str, Any]:
 
 def test_the_warm_up_does_not_count_and_failed_requests_do() -> None:
     failed = {"code": 500, "type": "HTTPError", "message": "boom"}
-    rows = [line(0, "warmup"), line(1), line(2), line(3, error=failed), line(4, error=failed)]
+    rows = [
+        request_record(0, "warmup"),
+        request_record(1),
+        request_record(2),
+        request_record(3, error=failed),
+        request_record(4, error=failed),
+    ]
     found = measured({"request_throughput": {"avg": 4.0}, "goodput": {"avg": 2.0}}, rows)
     assert (len(found.requests), found.failed, found.errors) == (2, 2, ("2 x 500 HTTPError boom",))
     assert (found.seconds, found.output_rate, found.goodput) == (0.5, 32.0, 2.0)
@@ -127,8 +133,8 @@ def test_the_warm_up_does_not_count_and_failed_requests_do() -> None:
 
 def test_a_cell_with_failed_requests_shows_them_instead_of_figures_text() -> None:
     cell = replace(steady(10), failed=3, errors=("3 x 500 boom",))
-    told = table({"a.b": cell})
-    assert told == "a.b: 3 of 13 requests failed, so it has no figures: 3 x 500 boom"
+    text = table({"a.b": cell})
+    assert text == "a.b: 3 of 13 requests failed, so it has no figures: 3 x 500 boom"
     assert set(as_json(cell)["figures"]) == {"answered", "failed"}
 
 
@@ -164,19 +170,19 @@ def test_a_cell_is_no_better_than_itself(cell: Measured, figure: Any) -> None:
 
 @given(cells(), cells(), st.sampled_from(FIGURES))
 def test_turned_round_a_ratio_is_its_reciprocal(one: Measured, other: Measured, figure: Any) -> None:
-    there = ratio_of(estimate(one, figure.name), estimate(other, figure.name))
+    forth = ratio_of(estimate(one, figure.name), estimate(other, figure.name))
     back = ratio_of(estimate(other, figure.name), estimate(one, figure.name))
-    assert there.value * back.value == pytest.approx(1)
-    if there.is_bounded:
-        assert there.low * back.high == pytest.approx(1, rel=1e-6)
+    assert forth.value * back.value == pytest.approx(1)
+    if forth.is_bounded:
+        assert forth.low * back.high == pytest.approx(1, rel=1e-6)
 
 
 @given(cells(), cells())
 def test_turned_round_better_is_worse(one: Measured, other: Measured) -> None:
     turned = {"better": "worse", "worse": "better", "no difference shown": "no difference shown"}
-    there = {row.figure: row.verdict for row in compared({"a": one}, {"a": other})}
+    forth = {row.figure: row.verdict for row in compared({"a": one}, {"a": other})}
     back = {row.figure: row.verdict for row in compared({"a": other}, {"a": one})}
-    assert {figure: turned[verdict] for figure, verdict in there.items()} == back
+    assert {figure: turned[verdict] for figure, verdict in forth.items()} == back
 
 
 def test_twice_as_slow_is_seen_and_said_text() -> None:
@@ -184,8 +190,8 @@ def test_twice_as_slow_is_seen_and_said_text() -> None:
     verdicts = {row.figure.name: row.verdict for row in found}
     assert {verdicts[name] for name in ("output_rate", "request_rate", "ttft_p50", "latency_p50")} == {"worse"}
     assert verdicts["latency_p99"] == "no difference shown"  # a hundred requests hold no bound of their 99th percentile
-    (told,) = sentences(found, "baseline", "eagle3")
-    assert told.startswith("eagle3 is slower than baseline in a (-50.0 %, 95 % interval ")
+    (sentence,) = sentences(found, "baseline", "eagle3")
+    assert sentence.startswith("eagle3 is slower than baseline in a (-50.0 %, 95 % interval ")
 
 
 def test_few_requests_have_no_interval() -> None:
@@ -205,8 +211,8 @@ def test_failed_cells_are_not_compared() -> None:
     [("ttft_p99 > 5", 1), ("ttft_p99 > 500", 0), ("latency_p50 > 1.1x of RUN", 1), ("latency_p50 > 2.5x of RUN", 0)],
 )
 def test_a_limit_breaks_where_the_figure_does(text: str, count: int) -> None:
-    told = list(broken(fail_if_of(text), {"a": steady(slower=2)}, {"a": steady()}))
-    assert len(told) == count, told
+    breaches = list(broken(fail_if_of(text), {"a": steady(slower=2)}, {"a": steady()}))
+    assert len(breaches) == count, breaches
 
 
 def test_what_cannot_be_judged_breaks_a_limit() -> None:
@@ -234,8 +240,12 @@ def endpoint(**more: Any) -> EndpointSettings:
 
 
 def test_switches_are_told_as_they_are_set() -> None:
-    told = switches(endpoint(engine={"no-enable-prefix-caching": True, "stream_interval": 20}))
-    assert (told["prefix caching"], told["stream interval"], told["chunked prefill"]) == ("off", "20", "on (default)")
+    options = switches(endpoint(engine={"no-enable-prefix-caching": True, "stream_interval": 20}))
+    assert (options["prefix caching"], options["stream interval"], options["chunked prefill"]) == (
+        "off",
+        "20",
+        "on (default)",
+    )
     named = switches(endpoint(arguments=["--enable-prefix-caching", "--max-num-seqs", "8", "--stream-interval=5"]))
     assert (named["prefix caching"], named["most requests at once"], named["stream interval"]) == ("on", "8", "5")
     nested = endpoint(engine_kind="tensorrt-llm", engine={"kv_cache_config": {"enable_block_reuse": False}})
@@ -273,10 +283,12 @@ def test_a_table_has_the_figures_of_the_gpus_that_there_are_text() -> None:
 
 def test_what_holds_for_all_cells_is_said_once() -> None:
     hot = replace(steady(), marks=("a GPU was too hot",))
-    told = table({"a": steady(), "b": hot}).splitlines()
-    assert [line for line in told if line.startswith("each cell: ")] == [f"each cell: {acceptance(steady().drafting)}"]
-    assert not [line for line in told if line.startswith("a: ")]
-    assert "b: doubtful: a GPU was too hot" in told
+    rows = table({"a": steady(), "b": hot}).splitlines()
+    assert [output_line for output_line in rows if output_line.startswith("each cell: ")] == [
+        f"each cell: {acceptance(steady().drafting)}"
+    ]
+    assert not [output_line for output_line in rows if output_line.startswith("a: ")]
+    assert "b: doubtful: a GPU was too hot" in rows
 
 
 def test_a_doubtful_cell_says_why_below_the_table() -> None:
@@ -317,12 +329,14 @@ def test_a_record_is_a_bench_again_with_the_cells_that_are_there() -> None:
 
 def test_the_page_needs_no_network_and_runs_nothing_of_a_host() -> None:
     failed = replace(steady(), failed=2, errors=("2 x <script>",))
-    told = html(bench_of("r", events(a__one=steady(), a__two=failed)))
-    assert "&lt;script&gt;" in told
-    assert "<script" not in told
-    assert "&lt;b&gt;" in told
-    assert "no figure" in told
-    assert not any(word in told.replace("http://www.w3.org/2000/svg", "") for word in ("http://", "https://", "src="))
+    report = html(bench_of("r", events(a__one=steady(), a__two=failed)))
+    assert "&lt;script&gt;" in report
+    assert "<script" not in report
+    assert "&lt;b&gt;" in report
+    assert "no figure" in report
+    assert not any(
+        fragment in report.replace("http://www.w3.org/2000/svg", "") for fragment in ("http://", "https://", "src=")
+    )
 
 
 ARRIVALS: dict[str, dict[str, Any]] = {
@@ -375,13 +389,13 @@ def faster(share: float) -> Measured:
 
 
 def comparison() -> Bench:
-    told = events(**{"baseline:a__one": steady(), "baseline:a__four": steady()})
-    told[0]["compare"] = "baseline,eagle3"
-    told[1]["variant"] = "baseline"
+    recorded = events(**{"baseline:a__one": steady(), "baseline:a__four": steady()})
+    recorded[0]["compare"] = "baseline,eagle3"
+    recorded[1]["variant"] = "baseline"
     other = events(**{"eagle3:a__one": faster(0.8), "eagle3:a__four": faster(1.25)})[1:-1]
     other[0]["variant"] = "eagle3"
     verdict = {"kind": "verdict", "text": "eagle3 wins at concurrency >= 4 by 1.25x"}
-    return bench_of("r", [*told[:-1], *other, verdict, told[-1]])
+    return bench_of("r", [*recorded[:-1], *other, verdict, recorded[-1]])
 
 
 def test_a_comparison_is_shown_as_shares_of_its_first_variant_text() -> None:

@@ -25,7 +25,7 @@ from rackwright_bench.variants.naming import names_of, on_trial, variant_of
 
 
 def cell(rate: float, failed: int = 0) -> Measured:
-    """A cell of ten answers of 100 tokens each at so many tokens a second."""
+    """Make a cell of ten answers of 100 tokens each at so many tokens a second."""
     seconds = 1000 / rate
     requests = tuple(Request(50, 5, 500, (number + 1) * seconds / 10, 100) for number in range(10))
     return Measured(requests, seconds, failed=failed, drafting=Drafting(2.0, 0.5, (0.75, 0.25)))
@@ -99,7 +99,7 @@ def test_a_record_tells_its_rounds() -> None:
 AT = {"s.one": 1, "s.four": 4, "s.eight": 8, "s.many": 32}
 
 
-def told(ratios: dict[str, list[float]]) -> str:
+def conclusion(ratios: dict[str, list[float]]) -> str:
     one = {name: [cell(100) for _ in rounds] for name, rounds in ratios.items()}
     other = {name: [cell(100 * share) for share in rounds] for name, rounds in ratios.items()}
     return verdict("eagle3", "baseline", shares(one, other, AT))
@@ -107,7 +107,7 @@ def told(ratios: dict[str, list[float]]) -> str:
 
 def test_the_text_of_the_seed_s_conclusion_is_a_sentence() -> None:
     """It pays from moderate concurrency on, and costs at one."""
-    said = told(
+    sentence = conclusion(
         {
             "s.one": [0.88, 0.885, 0.875],
             "s.four": [0.9, 1.0, 1.1],
@@ -115,7 +115,7 @@ def test_the_text_of_the_seed_s_conclusion_is_a_sentence() -> None:
             "s.many": [1.40, 1.41, 1.39],
         }
     )
-    assert said == (
+    assert sentence == (
         "eagle3 wins at concurrency >= 8 by 1.40x (1.40 to 1.40), and costs 12 % at concurrency 1 (11 to 13 %), and "
         "shows no difference at concurrency 4 (0.78x to 1.28x) (against baseline, tokens a second, 95 % intervals over "
         "3 rounds)"
@@ -123,22 +123,22 @@ def test_the_text_of_the_seed_s_conclusion_is_a_sentence() -> None:
 
 
 def test_one_round_proves_nothing_text() -> None:
-    said = told({"s.one": [0.5], "s.eight": [2.0]})
-    assert said.startswith("eagle3 cannot be judged everywhere (0.50x to 2.00x): more rounds would tell")
-    assert "1 round, which has none" in said
+    sentence = conclusion({"s.one": [0.5], "s.eight": [2.0]})
+    assert sentence.startswith("eagle3 cannot be judged everywhere (0.50x to 2.00x): more rounds would tell")
+    assert "1 round, which has none" in sentence
 
 
 def test_an_interval_that_holds_anything_is_no_sameness_text() -> None:
     """Two rounds against a real vLLM: 1.93x, and Student's interval of two is as wide as this."""
-    said = told({"s.eight": [2.25, 1.64]})
-    assert said.startswith("eagle3 cannot be judged everywhere (1.92x, anywhere from 0.26x to 14.")
+    sentence = conclusion({"s.eight": [2.25, 1.64]})
+    assert sentence.startswith("eagle3 cannot be judged everywhere (1.92x, anywhere from 0.26x to 14.")
 
 
 def test_cells_that_no_concurrency_tells_apart_are_named_text() -> None:
     one = {"a": [cell(100)] * 3, "b": [cell(100)] * 3}
     other = {"a": [cell(120)] * 3, "b": [cell(80)] * 3}
-    said = verdict("x", "y", shares(one, other, {"a": 8, "b": 8}))
-    assert said.startswith("x wins in a by 1.20x (1.20 to 1.20), and costs 20 % in b (20 to 20 %)")
+    sentence = verdict("x", "y", shares(one, other, {"a": 8, "b": 8}))
+    assert sentence.startswith("x wins in a by 1.20x (1.20 to 1.20), and costs 20 % in b (20 to 20 %)")
 
 
 def test_a_cell_with_failed_requests_says_nothing_text() -> None:
@@ -186,7 +186,7 @@ def test_baseline_of_one_of_several_endpoints_leaves_the_others() -> None:
 
 
 def test_a_variant_on_trial_is_never_committed_by_its_host() -> None:
-    """With the basic gate, the host would commit by itself."""
+    """With the basic gate, the host would commit on its own."""
     for settings in (
         HostSettings.model_validate(VLLM),
         HostSettings.model_validate({**VLLM, "endpoints": {"llm": {"gate": {"level": "basic"}}}}),
@@ -197,11 +197,11 @@ def test_a_variant_on_trial_is_never_committed_by_its_host() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"), [("baseline", "RW1530"), ("a,a", "RW1530"), ("a,", "RW1530"), ("baseline,egle3", "RW1531")]
+    ("wanted", "code"), [("baseline", "RW1530"), ("a,a", "RW1530"), ("a,", "RW1530"), ("baseline,egle3", "RW1531")]
 )
-def test_a_wrong_name_is_refused(asked: str, code: str) -> None:
+def test_a_wrong_name_is_refused(wanted: str, code: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        [variant_of(name, entry(), "llm", SUITE, "bench.yml") for name in names_of(asked)]
+        [variant_of(name, entry(), "llm", SUITE, "bench.yml") for name in names_of(wanted)]
     assert caught.value.code == code
 
 

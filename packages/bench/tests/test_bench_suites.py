@@ -36,7 +36,7 @@ def files(folder: Path) -> Path:
 
 
 def rows(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(row) for row in path.read_text().splitlines()]
 
 
 def test_the_seed_s_numbers_are_the_seed_s() -> None:
@@ -71,11 +71,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("line", WRONG)
-def test_a_wrong_key_or_value_is_named_with_its_line(line: str) -> None:
+@pytest.mark.parametrize("entry", WRONG)
+def test_a_wrong_key_or_value_is_named_with_its_line(entry: str) -> None:
     with pytest.raises(InvalidSuiteError, match="RW1501") as raised:
-        suite_of(f"{SUITE}{line}\n", "bench.yml")
-    assert WRONG[line] in str(raised.value)
+        suite_of(f"{SUITE}{entry}\n", "bench.yml")
+    assert WRONG[entry] in str(raised.value)
 
 
 PAIRS = {
@@ -87,12 +87,12 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("line", PAIRS)
-def test_a_set_that_does_not_fit_its_kind_is_refused(line: str) -> None:
-    text = f"datasets: {{{line}}}\narrivals: {{one: {{concurrency: 1, requests: 5}}}}\n"
+@pytest.mark.parametrize("entry", PAIRS)
+def test_a_set_that_does_not_fit_its_kind_is_refused(entry: str) -> None:
+    text = f"datasets: {{{entry}}}\narrivals: {{one: {{concurrency: 1, requests: 5}}}}\n"
     with pytest.raises(InvalidSuiteError) as raised:
         suite_of(text, "bench.yml")
-    assert PAIRS[line] in str(raised.value)
+    assert PAIRS[entry] in str(raised.value)
 
 
 @pytest.mark.parametrize("pattern", ["{concurrency: 6, requests: 5}", "{concurrency: 1, requests: 5, burstiness: 1}"])
@@ -107,17 +107,17 @@ def test_an_unknown_suite_names_the_nearest() -> None:
         load_suite("qick")
 
 
-def words(suite: str, place: int, prompts: Path | None = None) -> list[str]:
+def words(suite: str, index: int, prompts: Path | None = None) -> list[str]:
     loaded = load_suite(suite)
-    cell = list(cells(loaded))[place]
+    cell = list(cells(loaded))[index]
     target = Target("http://10.0.0.1:8000", "gpt-oss-120b", "builtin")
     return profile_words(Path("/venv/bin/python"), target, loaded, cell, prompts, Path("/out"))
 
 
 def test_aiperf_reads_no_metrics_and_every_answer_has_its_length() -> None:
-    said = words("seed003", 2)
-    assert {"--no-server-metrics", "--no-gpu-telemetry", '{"ignore_eos": true}'} <= set(said)
-    text = " ".join(said)
+    arguments = words("seed003", 2)
+    assert {"--no-server-metrics", "--no-gpu-telemetry", '{"ignore_eos": true}'} <= set(arguments)
+    text = " ".join(arguments)
     assert "--request-rate 64 --arrival-pattern gamma --vllm-burstiness 0.2" in text
     assert "--request-count 256 --concurrency 32" in text
     assert "--synthetic-input-tokens-mean 1024" in text
@@ -129,9 +129,9 @@ def test_without_a_rate_there_is_no_pattern() -> None:
 
 
 def test_a_set_from_a_file_has_no_synthetic_lengths() -> None:
-    said = words("seed003", 20, Path("/prompts.jsonl"))
-    assert said[said.index("--input-file") + 1] == "/prompts.jsonl"
-    assert "--synthetic-input-tokens-mean" not in said
+    arguments = words("seed003", 20, Path("/prompts.jsonl"))
+    assert arguments[arguments.index("--input-file") + 1] == "/prompts.jsonl"
+    assert "--synthetic-input-tokens-mean" not in arguments
 
 
 def test_the_three_forms_become_prompts_and_lengths(tmp_path: Path) -> None:

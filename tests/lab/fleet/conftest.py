@@ -19,7 +19,7 @@ HOSTS = int(os.environ.get("RACKWRIGHT_FLEET_HOSTS", "3"))
 RATE = float(os.environ.get("RACKWRIGHT_FLEET_RATE", str(min(1.0, 20 / HOSTS))))
 """Requests a second and host. Clients and hosts share one machine, so a large fleet is asked less often each."""
 KEPT = os.environ.get("RACKWRIGHT_FLEET_LAB")
-"""Id of a lab to use and to keep, so that a large fleet need not be made anew for each try."""
+"""Id of a lab to use and to keep, so that a large fleet need not be made again for each try."""
 DOWN = max(1, HOSTS // 10)
 """`max_unavailable` of the proofs."""
 LIMIT = pytest.mark.timeout(3600 + 300 * HOSTS)
@@ -40,7 +40,7 @@ class Fleet:
         return self.site.lab.hosts
 
     def releases(self) -> list[str]:
-        """The release that each host runs; where it is not the proven one, both, so that nothing compares equal."""
+        """Return each host's running release; where it is not the proven one, both, so that nothing compares equal."""
         look = f"docker inspect --format '{LABEL}' rackwright-llm; basename $(readlink {HOME}/proven)"
         found = [host.run(look, check=False).stdout.split() for host in self.hosts]
         return ["/".join(dict.fromkeys(words)) or f"nothing on host {number}" for number, words in enumerate(found)]
@@ -58,7 +58,7 @@ class Fleet:
 
 @pytest.fixture(scope="package")
 def fleet() -> Iterator[Fleet]:
-    """A lab of its own with all hosts serving."""
+    """Start a lab of its own with all hosts serving."""
     end_labs_of_killed_runs()
     lab = Lab.open(KEPT or f"t{os.getpid()}f")
     lab.up(hosts=HOSTS, bare=0, short_lists=True, in_memory=True)

@@ -61,4 +61,4 @@ async def main(rate: float, path: str, targets: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(float(sys.argv[1]), sys.argv[2], dict(word.split("=", 1) for word in sys.argv[3:])))
+    asyncio.run(main(float(sys.argv[1]), sys.argv[2], dict(argument.split("=", 1) for argument in sys.argv[3:])))

@@ -36,7 +36,7 @@ def test_a_good_change_rolls_through_and_no_client_notices(fleet: Fleet, load: W
 class Bad:
     """A change that must not go through: the engine's fault, the command line, and the message."""
 
-    told: str
+    message: str
     faults: Sequence[dict[str, Any]] = ()
     options: Sequence[str] = ()
     engine: dict[str, Any] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def test_a_bad_change_stops_at_the_canary_and_rolls_back(fleet: Fleet, load: Wat
     for host in fleet.hosts:
         host.set_engine_faults(*({**fault, "when": {"option.stream_interval": number}} for fault in bad.faults))
     run = rollout(fleet, *bad.options, **{"stream_interval": number, **bad.engine})
-    assert bad.told in run.output, run.output
+    assert bad.message in run.output, run.output
     assert run.status == (3 if bad.switches else 1), run.output
     assert {span.host for span in switches_of(run)} == ({fleet.hosts[0].name} if bad.switches else set())
     assert_nobody_noticed(load, run, DOWN)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.conftest import BIN, Run
 from tests.lab.fleet.conftest import DOWN, HOSTS, LIMIT, Fleet
-from tests.lab.fleet.told import failed_outside
+from tests.lab.fleet.load_log import failed_outside
 from tests.lab.fleet.watching import Watched, switches_of
 from tests.lab.running import Running
 from tests.lab.test_rebuild import fingerprint
@@ -34,7 +34,7 @@ def words(number: int, *options: str) -> list[str]:
 
 @contextmanager
 def running(fleet: Fleet, *command: str) -> Iterator[Running]:
-    """A command that is followed while it runs; it does not outlive the block."""
+    """Follow a command while it runs; it does not outlive the block."""
     found = Running(fleet.site, *command)
     try:
         yield found
@@ -78,7 +78,7 @@ def test_of_two_rollouts_at_once_one_goes_through(fleet: Fleet, load: Watched) -
     refusal(refused.output, "RW0705")
     assert done.status == 0, done.output
     assert switches_of(refused) == []
-    assert failed_outside(load.asked, switches_of(done)) == []
+    assert failed_outside(load.requests, switches_of(done)) == []
     assert_all_new(fleet, before)
 
 
@@ -93,7 +93,7 @@ def test_a_host_that_is_cut_off_in_its_switch_is_left_aside_and_picked_up(fleet:
         finally:
             cut.restore_network()
     assert f"{cut.name} is quarantined" in run.output, run.output
-    failed = failed_outside(load.asked, switches_of(run))
+    failed = failed_outside(load.requests, switches_of(run))
     assert {one.host for one in failed} <= {cut.name}
     assert cut.run("curl -fs http://127.0.0.1:8000/health", check=False).returncode == 0
     resumed(fleet)
@@ -112,7 +112,7 @@ def test_dark_hosts_are_skipped_and_picked_up(fleet: Fleet, load: Watched) -> No
             host.restore_network()
     assert run.status == 0, run.output
     assert f"done: {HOSTS - len(dark)} switched" in run.output
-    failed = failed_outside(load.asked, switches_of(run))
+    failed = failed_outside(load.requests, switches_of(run))
     assert {one.host for one in failed} <= {host.name for host in dark}
     resumed(fleet)
     assert_all_new(fleet, before)
@@ -129,5 +129,5 @@ def test_a_reinstalled_host_comes_back_while_the_others_serve(fleet: Fleet, load
     run = fleet.site.rackwright("rebuild", "inventory/lab.py", *options, timeout=LONG)
     assert run.status == 0, run.output
     assert "from bare OS to answered" in run.output
-    failed = failed_outside(load.asked, switches_of(settled))
+    failed = failed_outside(load.requests, switches_of(settled))
     assert {one.host for one in failed} <= {back.name}

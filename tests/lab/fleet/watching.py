@@ -15,7 +15,7 @@ from typing import Any
 from rackwright.record.journal import read_record
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import ROOT, Run
-from tests.lab.fleet.told import Asked, Span, failed_outside, most_down, read_load, switching
+from tests.lab.fleet.load_log import LoadRequest, Span, failed_outside, most_down, read_load, switching
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Watched:
     path: Path
 
     @property
-    def asked(self) -> list[Asked]:
-        """Every request so far."""
+    def requests(self) -> list[LoadRequest]:
+        """Return every request up to now."""
         return read_load(self.path)
 
 
@@ -55,9 +55,11 @@ def _until_all_are_asked(hosts: int, path: Path, process: subprocess.Popen[str])
 
 
 def record_of(run: Run) -> list[dict[str, Any]]:
-    """The events of a run, from the record that it named."""
-    line = next(line for line in run.output.splitlines() if "the record of this run: " in line)
-    return read_record(Path(line.rpartition(": ")[2]))
+    """Read the events of a run, from the record that it named."""
+    output_line = next(
+        output_line for output_line in run.output.splitlines() if "the record of this run: " in output_line
+    )
+    return read_record(Path(output_line.rpartition(": ")[2]))
 
 
 def switches_of(run: Run) -> list[Span]:
@@ -67,7 +69,7 @@ def switches_of(run: Run) -> list[Span]:
 
 def assert_nobody_noticed(load: Watched, run: Run, down: int) -> None:
     """No request failed on a host that was not switching, and never were more hosts down than allowed."""
-    asked = load.asked
-    assert failed_outside(asked, switches_of(run)) == []
-    assert most_down(asked) <= down
-    assert {one.host for one in asked if not one.wrong} == {one.host for one in asked}
+    requests = load.requests
+    assert failed_outside(requests, switches_of(run)) == []
+    assert most_down(requests) <= down
+    assert {request.host for request in requests if not request.wrong} == {request.host for request in requests}

@@ -40,24 +40,24 @@ def rackwright(site: Site, verb: str, *options: str, **settings: Any) -> Run:
 
 
 def command(site: Site, verb: str, *words: str, settings: dict[str, Any] | None = None) -> Run:
-    """A command on single hosts of the group."""
+    """Run a command on single hosts of the group."""
     inventory = ("-i", INVENTORY) if verb == "resume" else (INVENTORY,)
     return _run(site, settings or {}, BIN / "rackwright", verb, *inventory, *words, "-y")
 
 
 def resume(site: Site, **settings: Any) -> Run:
-    """The run of which there is a record here; its inventory's settings are those of the run, by the environment."""
+    """Resume the run that has a record here; its inventory's settings are those of the run, by the environment."""
     return _run(site, settings, BIN / "rackwright", "resume", "-y", "--plain")
 
 
 def begin_run(site: Site, verb: str, *options: str, **settings: Any) -> Running:
-    """A command that a test cuts, or cuts hosts off in."""
+    """Begin a command that a test cuts, or cuts hosts off in."""
     words = ("env", f"GROUP_SETTINGS={json.dumps(settings)}", str(BIN / "rackwright"), verb, str(INVENTORY))
     return Running(site, *words, *options)
 
 
 def begin_rollout(site: Site, **settings: Any) -> Running:
-    """A rollout of these settings, plain."""
+    """Begin a rollout of these settings, plain."""
     return begin_run(site, "rollout", "-y", "--plain", "--bake", "1", **settings)
 
 
@@ -90,13 +90,13 @@ def boot(host: Host) -> str:
 
 
 def running_releases(site: Site) -> list[str]:
-    """What each member's container serves."""
+    """Return the release in each member's container."""
     return running(site.lab.hosts)
 
 
 def ask(host: Host) -> str:
-    line, body = ASK
-    answer = host.run(line, stdin=json.dumps({**body, "model": "gpt-oss-120b"}), check=False).stdout
+    command, body = ASK
+    answer = host.run(command, stdin=json.dumps({**body, "model": "gpt-oss-120b"}), check=False).stdout
     try:
         return str(json.loads(answer)["choices"][0]["message"]["content"])
     except (ValueError, KeyError):
@@ -112,7 +112,7 @@ def state(host: Host) -> str:
 
 
 def words_of(host: Host) -> str:
-    """The command line of the host's server."""
+    """Return the command line of the host's server."""
     return host.run("docker inspect --format '{{.Args}}' rackwright-llm").stdout
 
 
@@ -145,7 +145,7 @@ def wait_until_one_release_serves(site: Site) -> None:
 
 
 def prepare(site: Site, request: pytest.FixtureRequest, **settings: Any) -> None:
-    """Have the group serve as the settings ask, where a file begins and after a failure: nobody knows what serves."""
+    """Have the group serve as the settings ask, where a file begins and after a failure that may leave any release."""
     if needs_preparing(request) and request.node.name != DEPLOYS:
         run = deploy(site, **settings)
         assert run.status == 0, run.output

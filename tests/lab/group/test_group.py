@@ -88,8 +88,8 @@ def test_a_member_hears_the_others_by_udp_past_a_rule_that_closes_the_host(site:
         with listening(member, 40001, 30) as heard:
             head.run(f"bash -c 'echo from the head >/dev/udp/{member.address}/40001'")
             assert heard() == "from the head"
-        with listening(member, 40002, 3) as heard, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-            stranger.sendto(b"from elsewhere", (member.address, 40002))
+        with listening(member, 40002, 3) as heard, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outsider:
+            outsider.sendto(b"from elsewhere", (member.address, 40002))
             assert heard() == ""
     finally:
         member.run(f"iptables -D {closed}")

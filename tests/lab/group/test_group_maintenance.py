@@ -59,8 +59,8 @@ def test_they_are_drained_together_and_taken_in_together(site: Site) -> None:
     )
     assert drained.status == 0, drained.output
     assert [state(host) for host in site.lab.hosts] == ["inactive", "inactive"]
-    aside = rackwright(site, "rollout", "-y")
-    assert "every chosen host is drained" in aside.output
+    skipped = rackwright(site, "rollout", "-y")
+    assert "every chosen host is drained" in skipped.output
     back = command(site, "undrain", "--all")
     assert back.status == 0, back.output
     assert running_releases(site) == proven(site.lab.hosts) == before
@@ -147,7 +147,7 @@ def test_they_are_torn_down_together(site: Site) -> None:
     run = rackwright(site, "teardown", "--all", "-y")
     assert run.status == 0, run.output
     for host in site.lab.hosts:
-        kept = "ls -d /var/lib/rackwright/endpoints /run/rackwright/groups; docker ps -aq --filter name=rackwright"
-        assert host.run(f"({kept}) 2>/dev/null", check=False).stdout == ""
+        listing = "ls -d /var/lib/rackwright/endpoints /run/rackwright/groups; docker ps -aq --filter name=rackwright"
+        assert host.run(f"({listing}) 2>/dev/null", check=False).stdout == ""
         units = host.run("systemctl list-units --all --plain --no-legend; systemctl list-unit-files --no-legend")
         assert "rackwright-llm" not in units.stdout

@@ -60,11 +60,11 @@ def log(host: Host) -> str:
 
 
 def come_in(site: Site, words: str) -> str:
-    """What the member says when the head comes in by SSH as mpirun does, with these words."""
+    """Log in at a member from the head by SSH as mpirun does, with these words, and return the output."""
     head, member = site.lab.hosts
-    known = f"-o UserKnownHostsFile={HERE}/known_hosts -o StrictHostKeyChecking=yes -o BatchMode=yes"
-    line = f"ssh -F none -p 29500 -i {HERE}/key {known} root@{member.address} {shlex.quote(words)} 2>&1"
-    return head.run(line, check=False).stdout.strip()
+    known_hosts = f"-o UserKnownHostsFile={HERE}/known_hosts -o StrictHostKeyChecking=yes -o BatchMode=yes"
+    command = f"ssh -F none -p 29500 -i {HERE}/key {known_hosts} root@{member.address} {shlex.quote(words)} 2>&1"
+    return head.run(command, check=False).stdout.strip()
 
 
 def listening(host: Host) -> list[str]:
@@ -177,7 +177,7 @@ def test_connections_that_wait_at_its_port_do_not_kill_the_next_server(site: Sit
 
 def test_a_teardown_leaves_no_key_and_no_door(site: Site) -> None:
     assert listening(site.lab.hosts[1])
-    names = [word for host in site.lab.hosts for word in ("--limit", host.name)]
+    names = [argument for host in site.lab.hosts for argument in ("--limit", host.name)]
     run = rackwright(site, "teardown", "-y", *names, **settings())
     assert run.status == 0, run.output
     for host in site.lab.hosts:

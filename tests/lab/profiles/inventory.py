@@ -21,7 +21,7 @@ CHILDREN = {
 chosen, profile = os.environ["PROFILES_HOST"], os.environ["PROFILES_PROFILE"]
 of_the_lab = yaml.safe_load((site_root(Path(__file__)) / "group_vars" / "lab.yml").read_text())
 # The machine is the lab's, whatever the profile was made for.
-own = {**of_the_lab, "hardware": Hardware().model_dump(), **json.loads(os.environ["PROFILES_SETTINGS"])}
+host_values = {**of_the_lab, "hardware": Hardware().model_dump(), **json.loads(os.environ["PROFILES_SETTINGS"])}
 groups: dict[str, GroupEntry] = {child: [] for children in CHILDREN.values() for child in children}
-members = [(name, {**data, **own}) for name, data in hosts() if name == chosen]
+members = [(name, {**data, **host_values}) for name, data in hosts() if name == chosen]
 globals().update(build(__file__, {**groups, profile: members}, CHILDREN))

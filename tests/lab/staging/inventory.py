@@ -9,9 +9,9 @@ from rackwright.settings.secret import Secret
 from rackwright_lab.inventory import hosts
 
 
-def _settings(own: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
-    """The test's keys over the lab's; one that is None is left out. A text for `registry_key` is a key."""
-    merged = {**own, **test}
+def _settings(values: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+    """Merge the test's keys over the lab's; one that is None is left out. A text for `registry_key` is a key."""
+    merged = {**values, **test}
     if "registry_key" in merged:
         key = merged.pop("registry_key")
         merged["registry"] = {**dict(merged.get("registry") or {}), "key": Secret(key) if key else None}
@@ -21,5 +21,5 @@ def _settings(own: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
 chosen = os.environ["STAGING_HOST"]
 overrides = json.loads(os.environ["STAGING_SETTINGS"])
 globals().update(
-    build(__file__, {"staging": [(name, _settings(own, overrides)) for name, own in hosts() if name == chosen]})
+    build(__file__, {"staging": [(name, _settings(values, overrides)) for name, values in hosts() if name == chosen]})
 )

@@ -40,7 +40,8 @@ def test_drain_hooks_that_fail_behind_a_proven_canary_take_nothing_back(fleet: S
     run = rollout(fleet, *both, stream_interval=21)
     assert run.status == 5, run.output
     assert "stopped and held: " in run.output
-    assert all(f"[{host.name}]   the drain_hook ended with status 1" in run.output for host in others), run.output
+    ended = texts.ENDED.format(status=1)
+    assert all(f"[{host.name}]   the drain_hook {ended}" in run.output for host in others), run.output
     assert "is at fault" not in run.output
     assert switches(run) == [canary.name]
     assert proven(others) == before[1:]
@@ -56,7 +57,7 @@ def test_drain_hooks_that_fail_behind_a_proven_canary_take_nothing_back(fleet: S
 
 
 def last_run(fleet: Site, verb: str) -> str:
-    """The id of the last run of that verb."""
+    """Return the id of the last run of that verb."""
     records = json.loads(fleet.rackwright("runs", "--json").output)
     return str([one["run"] for one in records if one["what"].startswith(f"{verb} ")][-1])
 
@@ -68,7 +69,10 @@ def test_a_killed_rollout_is_resumed_as_one_past_a_deploy_that_the_lease_refused
     killed = Running(fleet, str(BIN / "rackwright"), "rollout", "inventory/lab.py", *words(stream_interval=22))
     try:
         # Not while its container changes: what a reading sees of the host in that moment is anything.
-        assert killed.until(lambda line: f"[{second.name}]" in line and "loading, 5 s" in line) is not None
+        assert (
+            killed.until(lambda output_line: f"[{second.name}]" in output_line and "loading, 5 s" in output_line)
+            is not None
+        )
         refused = fleet.deploy()
         assert refused.status == 1, refused.output
         refusal(refused.output, "RW0705")
@@ -82,8 +86,8 @@ def test_a_killed_rollout_is_resumed_as_one_past_a_deploy_that_the_lease_refused
     cut, deploy = last_run(fleet, "rollout"), last_run(fleet, "deploy")
     named = fleet.rackwright("resume", deploy, "-y")
     assert named.status == 1
-    told = f"run {deploy} (deploy inventory/lab.py) was refused before it did anything"
-    assert told in named.output, f"{refused.output}\n{named.output}"
+    message = f"run {deploy} (deploy inventory/lab.py) was refused before it did anything"
+    assert message in named.output, f"{refused.output}\n{named.output}"
     run = fleet.rackwright("resume", "-y")
     assert run.status == 0, run.output
     assert "done: 2 switched" in run.output
@@ -159,7 +163,7 @@ def test_killed_while_it_takes_a_release_back_and_resumed(fleet: Site) -> None:
     assert "nothing is left" in again.output
 
 
-@in_proof("test_ssh_faults.py has a host that dies in a run; tests/unit/test_quarantine.py when one is left aside")
+@in_proof("test_ssh_faults.py has a host that dies in a run; tests/unit/test_quarantine.py when one is skipped")
 def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_again(fleet: Site) -> None:
     *others, dark = fleet.lab.hosts
     before = proven(fleet.lab.hosts)

@@ -17,6 +17,7 @@ from tests.lab.running import Running
 pytestmark = pytest.mark.lab
 
 INVENTORY = "inventory/lab.py"
+SWAPPED = "GPU 3 is swapped"
 THE_THIN_ONE = "the drained host's test shows mark, stop and return; a restart's order and its resume are unit tests"
 
 
@@ -40,7 +41,7 @@ def reboot(site: Site, *options: str) -> Run:
 def test_a_drained_host_stays_out_until_it_is_taken_in_again(fleet: Site) -> None:
     one, two, three = fleet.lab.hosts
     before = proven(fleet.lab.hosts)
-    drained = fleet.rackwright("drain", INVENTORY, "--limit", two.name, "--reason", "GPU 3 is swapped", "-y")
+    drained = fleet.rackwright("drain", INVENTORY, "--limit", two.name, "--reason", SWAPPED, "-y")
     assert drained.status == 0, drained.output
     assert not is_active(two)
     refused = fleet.rackwright("drain", INVENTORY, "--limit", one.name, "--reason", "another", "-y")
@@ -49,7 +50,7 @@ def test_a_drained_host_stays_out_until_it_is_taken_in_again(fleet: Site) -> Non
     assert is_active(one)
     two.reboot()
     assert not is_active(two), "it does not start at boot"
-    assert "GPU 3 is swapped; next: rackwright undrain" in fleet.rackwright("status", INVENTORY).output
+    assert f"{SWAPPED}; next: rackwright undrain" in fleet.rackwright("status", INVENTORY).output
     rolled = rollout(fleet, stream_interval=3)
     assert rolled.status == 0, rolled.output
     assert f"{two.name} is skipped: drained since" in rolled.output

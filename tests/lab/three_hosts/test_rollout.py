@@ -45,14 +45,14 @@ def served(fleet: Site, request: pytest.FixtureRequest) -> Site:
 
 
 def deploy(site: Site, *options: str, **data: Any) -> Run:
-    given = [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    given = [argument for key, value in data.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
     return site.deploy("-y", *given, *options)
 
 
 def times(host: Host, message: str) -> list[float]:
     """When systemd said something of the endpoint: seconds since the epoch."""
     journal = host.run(f"journalctl --sync; journalctl -u {UNIT} --no-pager -o short-unix").stdout
-    return [float(line.split(" ")[0]) for line in journal.splitlines() if re.search(rf": {message} ", line)]
+    return [float(row.split(" ")[0]) for row in journal.splitlines() if re.search(rf": {message} ", row)]
 
 
 def starts(host: Host) -> list[float]:
@@ -76,9 +76,9 @@ def test_the_first_host_of_the_inventory_goes_first_and_the_rest_together(fleet:
         host.set_engine_faults({"fault": "load_seconds", "value": 8})
     run = deploy(fleet)
     assert run.status == 0, run.output
-    canary, *rest = fleet.lab.hosts
-    assert max(ready(canary)) < min(starts(host)[-1] for host in rest), "nobody starts before the canary is ready"
-    assert max(starts(host)[-1] for host in rest) < min(ready(host)[-1] for host in rest), "the rest load together"
+    canary, *others = fleet.lab.hosts
+    assert max(ready(canary)) < min(starts(host)[-1] for host in others), "no host starts before the canary is ready"
+    assert max(starts(host)[-1] for host in others) < min(ready(host)[-1] for host in others), "the rest load together"
     assert len(re.findall("proved: a chat answer", run.output)) == 3
 
 
@@ -100,16 +100,16 @@ def test_a_limit_leaves_the_others_and_those_switch_one_at_a_time_in_inventory_o
 
 
 def test_a_bad_change_stops_at_the_canary(served: Site) -> None:
-    canary, *rest = served.lab.hosts
-    before = [starts(host) for host in rest]
+    canary, *others = served.lab.hosts
+    before = [starts(host) for host in others]
     for host in served.lab.hosts:
         host.set_engine_faults({"fault": "repeat_bang", "when": {"option.stream_interval": 4}})
     run = deploy(served, engine={"stream_interval": 4})
     assert run.status != 0
     assert f"[{canary.name}] {texts.ROLLED_BACK.format(endpoint='llm')}" in run.output
     skipped = texts.NOT_SWITCHED.format(why=texts.FAILED_BEFORE.format(host=canary.name))
-    assert run.output.count(skipped) == len(rest)
-    assert [starts(host) for host in rest] == before
+    assert run.output.count(skipped) == len(others)
+    assert [starts(host) for host in others] == before
     for host in served.lab.hosts:
         assert host.run("curl -fs http://127.0.0.1:8000/health").returncode == 0
 
@@ -121,10 +121,10 @@ def test_a_good_change_rolls_through_unnoticed_and_back_without_a_download(serve
     before = proven(served.lab.hosts)
     hooked = tmp_path / "hooked"
     hooked.mkdir()
-    told = {event: [{"command": ["tee", "-a", str(hooked / event)]}] for event in ("plan", "wave", "switch", "finish")}
+    hooks = {event: [{"command": ["tee", "-a", str(hooked / event)]}] for event in ("plan", "wave", "switch", "finish")}
     with loading(served.lab.hosts, 1.0, tmp_path / "load.jsonl") as load:
         logged_in = [logins(host) for host in served.lab.hosts]
-        run = rollout(served, "--data", f"rollout.hooks={json.dumps(told)}", stream_interval=5)
+        run = rollout(served, "--data", f"rollout.hooks={json.dumps(hooks)}", stream_interval=5)
         assert [logins(host) - before for host, before in zip(served.lab.hosts, logged_in, strict=True)] == [2, 2, 2]
         assert_nobody_noticed(load, run, 1)
     assert run.status == 0, run.output
@@ -259,6 +259,6 @@ def test_what_differs_in_the_unit_alone_is_adopted_when_asked(served: Site) -> N
     assert run.status == 0, run.output
     assert "proved: a tool call" in run.output
     assert "done: 1 switched, 0 unchanged" in run.output
-    told = served.rackwright("status", "inventory/lab.py").output
-    assert f"llm: release {proven(served.lab.hosts)[1]} on 2 hosts ({', '.join(others)})" in told
+    status = served.rackwright("status", "inventory/lab.py").output
+    assert f"llm: release {proven(served.lab.hosts)[1]} on 2 hosts ({', '.join(others)})" in status
     assert proven(served.lab.hosts)[1:] == before[1:]

@@ -25,7 +25,7 @@ def _settled(fleet: Site, request: pytest.FixtureRequest) -> None:
 
 
 def first_laptop(fleet: Site, *words: str) -> Running:
-    """A rollout on a machine that hosts cannot take for this one, by its name."""
+    """Run a rollout on a machine that hosts cannot take for this one, by its name."""
     started = ("unshare", "--uts", "sh", "-c", 'hostname first-laptop && exec "$@"', "sh", str(BIN / "rackwright"))
     return Running(fleet, *started, "rollout", "inventory/lab.py", *words)
 
@@ -97,8 +97,8 @@ def test_a_rollout_killed_on_its_way_back_is_unlocked_and_taken_back_from_what_t
         second.set_engine_faults()
     assert "the release is at fault" in killed.output
     records_of(fleet).rename(records_of(fleet).with_name("its-laptop"))
-    asked = ("--data", 'engine={"stream_interval": 33}')
-    held = fleet.rackwright(*RESUME, *asked)
+    arguments = ("--data", 'engine={"stream_interval": 33}')
+    held = fleet.rackwright(*RESUME, *arguments)
     assert held.status == 1
     assert "RW0863" in held.output
     assert "first-laptop" in held.output
@@ -106,10 +106,10 @@ def test_a_rollout_killed_on_its_way_back_is_unlocked_and_taken_back_from_what_t
     assert free.status == 0, free.output
     assert f"{canary.name}: lease ended" in free.output
     assert "no host is leased" in fleet.rackwright("lease", "break", "inventory/lab.py", "-y").output
-    run = fleet.rackwright(*RESUME, *asked)
+    run = fleet.rackwright(*RESUME, *arguments)
     assert run.status == 3, run.output
     assert proven(fleet.lab.hosts) == before
     assert_all_serve(fleet, before)
-    again = fleet.rackwright(*RESUME, *asked)
+    again = fleet.rackwright(*RESUME, *arguments)
     assert again.status == 1
     assert texts.NOTHING_TO_RESUME in again.output

@@ -30,7 +30,7 @@ SWITCHES = ("--streaming", "--use-server-token-count", "--no-server-metrics", "-
 
 
 def options() -> argparse.Namespace:
-    """What was asked for. Ends the process, as aiperf does, for what it does not know or cannot combine."""
+    """Parse the options. Ends the process, as aiperf does, for what it has no option for or cannot combine."""
     parser = argparse.ArgumentParser(prog="aiperf", allow_abbrev=False)
     profile = parser.add_subparsers(dest="command", required=True).add_parser("profile", allow_abbrev=False)
     for names, kind in ((WORDS, str), (NUMBERS, int), (FRACTIONS, float)):
@@ -48,18 +48,18 @@ def options() -> argparse.Namespace:
     return _combined(profile, parser.parse_args())
 
 
-def _combined(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> argparse.Namespace:
+def _combined(parser: argparse.ArgumentParser, options: argparse.Namespace) -> argparse.Namespace:
     for name in ("model", "url", "tokenizer", "request_count", "concurrency", "artifact_dir"):
-        if getattr(asked, name) is None:
+        if getattr(options, name) is None:
             parser.error(f"--{name.replace('_', '-')} is missing")
-    if asked.concurrency > asked.request_count:
+    if options.concurrency > options.request_count:
         parser.error("--concurrency must not be more than --request-count")
-    if asked.vllm_burstiness is not None and asked.arrival_pattern != "gamma":
+    if options.vllm_burstiness is not None and options.arrival_pattern != "gamma":
         parser.error("--vllm-burstiness can only be used with --arrival-pattern gamma")
-    if asked.arrival_pattern is not None and asked.request_rate is None:
+    if options.arrival_pattern is not None and options.request_rate is None:
         parser.error("--arrival-pattern needs --request-rate")
-    if asked.input_file is not None and not asked.input_file.is_file():
-        parser.error(f"--input-file {asked.input_file}: there is no such file")
-    if asked.input_file is None and not (asked.synthetic_input_tokens_mean and asked.output_tokens_mean):
+    if options.input_file is not None and not options.input_file.is_file():
+        parser.error(f"--input-file {options.input_file}: there is no such file")
+    if options.input_file is None and not (options.synthetic_input_tokens_mean and options.output_tokens_mean):
         parser.error("neither --input-file nor lengths of synthetic prompts")
-    return asked
+    return options

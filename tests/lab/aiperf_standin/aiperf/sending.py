@@ -38,12 +38,14 @@ class _RefusedError(Exception):
 
 
 def _events(url: str, body: Row, seconds: float, key: str | None) -> Any:
-    known = {"Authorization": f"Bearer {key}"} if key else {}
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
     parts = urlsplit(url)
-    line = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
     try:
-        line.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json", **known})
-        answer = line.getresponse()
+        connection.request(
+            "POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json", **headers}
+        )
+        answer = connection.getresponse()
         if answer.status != 200:
             raise _RefusedError(answer.status, answer.read(300).decode(errors="replace"))
         for raw in answer:
@@ -51,7 +53,7 @@ def _events(url: str, body: Row, seconds: float, key: str | None) -> Any:
             if text.startswith("data: ") and text != "data: [DONE]":
                 yield json.loads(text.removeprefix("data: "))
     finally:
-        line.close()
+        connection.close()
 
 
 def _says(delta: Row) -> bool:

@@ -12,11 +12,11 @@ from typing import Any
 from rackwright.record.states import RunState
 
 SLACK = 1.0
-"""Seconds: a request that began just before the switch may be answered by nobody."""
+"""Seconds: a request that began just before the switch may get no answer."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoadRequest:
     """One request: its endpoint, its beginning and end (epoch seconds), and what was wrong with its answer."""
 
     host: str
@@ -34,9 +34,9 @@ class Span:
     end: float
 
 
-def read_load(path: Path) -> list[Asked]:
+def read_load(path: Path) -> list[LoadRequest]:
     """Every request of a load."""
-    return [Asked(**json.loads(line)) for line in path.read_text().splitlines() if line.endswith("}")]
+    return [LoadRequest(**json.loads(row)) for row in path.read_text().splitlines() if row.endswith("}")]
 
 
 def switching(events: Iterable[dict[str, Any]]) -> list[Span]:
@@ -61,18 +61,18 @@ def switching(events: Iterable[dict[str, Any]]) -> list[Span]:
     return spans + [Span(host, start, float("inf")) for host, start in open_spans.items()]
 
 
-def failed_outside(asked: Sequence[Asked], spans: Sequence[Span]) -> list[Asked]:
-    """Requests that failed on a host that was not switching."""
-    return [one for one in asked if one.wrong and not any(_overlap(one, span) for span in spans)]
+def failed_outside(requests: Sequence[LoadRequest], spans: Sequence[Span]) -> list[LoadRequest]:
+    """Find requests that failed on a host that was not switching."""
+    return [one for one in requests if one.wrong and not any(_overlap(one, span) for span in spans)]
 
 
-def _overlap(one: Asked, span: Span) -> bool:
+def _overlap(one: LoadRequest, span: Span) -> bool:
     return one.host == span.host and one.start <= span.end + SLACK and one.end >= span.start - SLACK
 
 
-def most_down(asked: Sequence[Asked]) -> int:
-    """The largest number of hosts that refused or failed at the same moment, as clients saw it."""
-    edges = [edge for span in _dark(asked) for edge in ((span.start, 1), (span.end, -1))]
+def most_down(requests: Sequence[LoadRequest]) -> int:
+    """Return the largest number of hosts that refused or failed at the same moment, as clients saw it."""
+    edges = [edge for span in _dark(requests) for edge in ((span.start, 1), (span.end, -1))]
     down = most = 0
     for _, step in sorted(edges):
         down += step
@@ -80,12 +80,12 @@ def most_down(asked: Sequence[Asked]) -> int:
     return most
 
 
-def _dark(asked: Sequence[Asked]) -> list[Span]:
+def _dark(requests: Sequence[LoadRequest]) -> list[Span]:
     """Each row of failures on one host, from the beginning of its first to the end of its last."""
     spans: list[Span] = []
-    for host in {one.host for one in asked}:
-        failing: list[Asked] = []
-        for one in sorted((one for one in asked if one.host == host), key=lambda one: one.start):
+    for host in {one.host for one in requests}:
+        failing: list[LoadRequest] = []
+        for one in sorted((one for one in requests if one.host == host), key=lambda one: one.start):
             if one.wrong:
                 failing.append(one)
             elif failing:

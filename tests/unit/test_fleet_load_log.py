@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.lab.fleet.told import Asked, failed_outside, most_down, switching
+from tests.lab.fleet.load_log import LoadRequest, failed_outside, most_down, switching
 
 BEGUN = 1_800_000_000.0
 
 
-def asked(host: str, start: float, wrong: str = "") -> Asked:
-    return Asked(host, BEGUN + start, BEGUN + start + 0.2, wrong)
+def request(host: str, start: float, wrong: str = "") -> LoadRequest:
+    return LoadRequest(host, BEGUN + start, BEGUN + start + 0.2, wrong)
 
 
 def event(host: str, second: int, state: str) -> dict[str, Any]:
@@ -19,26 +19,26 @@ def event(host: str, second: int, state: str) -> dict[str, Any]:
 
 def test_a_failure_counts_only_outside_its_own_hosts_switch() -> None:
     spans = switching([event("a", 10, "switching"), event("a", 20, "switched"), event("b", 30, "unchanged")])
-    assert failed_outside([asked("a", 12, "refused"), asked("a", 5)], spans) == []
-    assert [one.host for one in failed_outside([asked("b", 12, "refused")], spans)] == ["b"]
-    assert len(failed_outside([asked("a", 5, "refused"), asked("a", 25, "refused")], spans)) == 2
+    assert failed_outside([request("a", 12, "refused"), request("a", 5)], spans) == []
+    assert [one.host for one in failed_outside([request("b", 12, "refused")], spans)] == ["b"]
+    assert len(failed_outside([request("a", 5, "refused"), request("a", 25, "refused")], spans)) == 2
 
 
 def test_a_switch_without_an_end_goes_on() -> None:
     spans = switching([event("a", 10, "switching")])
-    assert failed_outside([asked("a", 900, "refused")], spans) == []
+    assert failed_outside([request("a", 900, "refused")], spans) == []
 
 
 def test_a_host_that_fails_after_its_switch_counts_until_it_is_back() -> None:
     states = ((10, "switching"), (20, "switched"), (40, "failed after its switch"), (41, "switching"), (50, "switched"))
     spans = switching([event("a", second, state) for second, state in states])
-    assert failed_outside([asked("a", 30, "refused"), asked("a", 45, "refused")], spans) == []
-    assert len(failed_outside([asked("a", 55, "refused")], spans)) == 1
+    assert failed_outside([request("a", 30, "refused"), request("a", 45, "refused")], spans) == []
+    assert len(failed_outside([request("a", 55, "refused")], spans)) == 1
 
 
 def test_hosts_that_fail_at_the_same_moment_are_down_together() -> None:
-    one_by_one = [asked("a", 1, "x"), asked("a", 2), asked("b", 3, "x"), asked("b", 4)]
+    one_by_one = [request("a", 1, "x"), request("a", 2), request("b", 3, "x"), request("b", 4)]
     assert most_down(one_by_one) == 1
-    together = [asked("a", 1, "x"), asked("a", 3, "x"), asked("a", 4), asked("b", 2, "x"), asked("b", 5)]
+    together = [request("a", 1, "x"), request("a", 3, "x"), request("a", 4), request("b", 2, "x"), request("b", 5)]
     assert most_down(together) == 2
-    assert most_down([asked("a", 1), asked("b", 1)]) == 0
+    assert most_down([request("a", 1), request("b", 1)]) == 0
