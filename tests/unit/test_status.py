@@ -247,7 +247,8 @@ def test_boot_units_that_were_disabled_are_drift_text() -> None:
         ("moved", "the endpoints no longer start at boot: rackwright-boot.service is not enabled")
     ]
     assert (
-        release_drift(HostReading({**reading.by_concern, RECORD.name: reading[RECORD] - boot, ENDPOINT.name: disabled})) == []
+        release_drift(HostReading({**reading.by_concern, RECORD.name: reading[RECORD] - boot, ENDPOINT.name: disabled}))
+        == []
     )
 
 
