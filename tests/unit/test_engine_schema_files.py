@@ -401,10 +401,10 @@ def test_a_key_that_a_section_must_have_is_missed(tmp_path: Path) -> None:
     cluster = {**strict(uri={"type": "string"}, name={"type": "string"}), "required": ["uri"]}
     text = json.dumps(strict(disagg_cluster=cluster))
     write(tmp_path, "r/private:mine", ONE, TRT, {"version": "1.4.0rc1", **data_of(text)})
-    (found,) = said(tmp_path, **MINE, image_digest=ONE, engine={"disagg_cluster": {"name": "a"}})
+    (found,) = problem_texts(tmp_path, **MINE, image_digest=ONE, engine={"disagg_cluster": {"name": "a"}})
     assert found.startswith("engine.disagg_cluster.uri: ")
-    assert said(tmp_path, **MINE, image_digest=ONE, engine={"disagg_cluster": {"uri": "http://a"}}) == []
-    assert said(tmp_path, **MINE, image_digest=ONE, engine={}) == []
+    assert problem_texts(tmp_path, **MINE, image_digest=ONE, engine={"disagg_cluster": {"uri": "http://a"}}) == []
+    assert problem_texts(tmp_path, **MINE, image_digest=ONE, engine={}) == []
 
 
 def test_a_plain_text_of_the_schema_has_the_usual_values_of_its_version(tmp_path: Path) -> None:
