@@ -34,7 +34,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             site = _site(Path(folder), number)
             rounds = [[_check(checkout, site, args.inventory) for checkout in args.of] for _ in range(args.rounds)]
-        found = [median(own) for own in zip(*rounds, strict=True)]
+        found = [median(seconds) for seconds in zip(*rounds, strict=True)]
         print(f"{number} hosts: {', '.join(_told(*pair, found[0]) for pair in zip(args.of, found, strict=True))}")
     return 0
 

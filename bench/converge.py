@@ -3,7 +3,7 @@
 Run it with `python bench/converge.py INVENTORY [--hosts 4 16] [--rounds 3]` as root, on hosts of a lab that are
 deployed and serve. Each tool must first be seen to change nothing; then all are measured in turn, so that all meet the
 same machine. What a bare client does is log in and run our own reading, once. `--keep` adds the figures to
-bench/figures/converge.json and draws docs/pictures/converge.svg from all that lie there.
+bench/figures/converge.json and draws docs/pictures/converge.svg from all that are in it.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keep", action="store_true", help="add the figures to the kept ones, and draw the plot")
-    asked = parser.parse_args()
-    entries = chosen_hosts(asked.inventory, ())
-    known = {host.name: host for host in Lab.open().hosts}
-    hosts = [known[entry.name] for entry in entries]
+    options = parser.parse_args()
+    entries = chosen_hosts(options.inventory, ())
+    by_name = {host.name: host for host in Lab.open().hosts}
+    hosts = [by_name[entry.name] for entry in entries]
     with tempfile.TemporaryDirectory() as folder:
         prepare(hosts, Path(folder))
-        for count in asked.hosts or counts(len(hosts)):
-            measured = tools(asked.inventory, entries[:count], count == len(hosts), Path(folder))
+        for count in options.hosts or counts(len(hosts)):
+            measured = tools(options.inventory, entries[:count], count == len(hosts), Path(folder))
             tasks = tasks_of(json.loads(Path(folder, "state.json").read_text()))
-            done = sitting(measured, hosts[:count], tasks, asked.rounds)
+            done = sitting(measured, hosts[:count], tasks, options.rounds)
             print("\n".join(table(done, OURS)), flush=True)
-            if asked.keep:
+            if options.keep:
                 keep(done)
 
 
@@ -69,8 +69,8 @@ def prepare(hosts: Sequence[Host], folder: Path) -> None:
 def sitting(measured: Sequence[Tool], hosts: Sequence[Host], tasks: int, rounds: int) -> Sitting:
     """See that no tool changes anything, then measure all in turn. Raises ChangedError."""
     with Meter(hosts) as meter:
-        seen = {tool.name: seen_unchanged(meter, tool, hosts) for tool in measured}
-        idle = meter.rest(AT_REST)
+        unchanged = {tool.name: seen_unchanged(meter, tool, hosts) for tool in measured}
+        idle = meter.at_rest(AT_REST)
         print(
             f"{len(hosts)} hosts at rest: {idle:.2f} CPU seconds a second, left out; load {os.getloadavg()}", flush=True
         )
@@ -80,7 +80,7 @@ def sitting(measured: Sequence[Tool], hosts: Sequence[Host], tasks: int, rounds:
                 outcome, one = meter.spend(tool.command)
                 tool.unchanged(outcome, [host.name for host in hosts])
                 spent[tool.name].append(one)
-    figures = {name: figure_of(spent[name], *seen[name]) for name in spent}
+    figures = {name: figure_of(spent[name], *unchanged[name]) for name in spent}
     return Sitting(len(hosts), rounds, tasks, figures)
 
 
@@ -95,17 +95,17 @@ def seen_unchanged(meter: Meter, tool: Tool, hosts: Sequence[Host]) -> tuple[int
     return memory, commands
 
 
-def kept() -> list[Sitting]:
+def stored() -> list[Sitting]:
     """Return the figures that are stored in the repository."""
     return [sitting_of(values) for values in json.loads(KEPT.read_text())] if KEPT.exists() else []
 
 
 def keep(done: Sitting) -> None:
     """Put a sitting in the place of the one with as many hosts, and draw all of them."""
-    found = sorted([*(one for one in kept() if one.hosts != done.hosts), done], key=lambda one: one.hosts)
+    found = sorted([*(one for one in stored() if one.hosts != done.hosts), done], key=lambda one: one.hosts)
     KEPT.parent.mkdir(exist_ok=True)
     KEPT.write_text(json.dumps([one.as_json for one in found], indent=1) + "\n")
-    PLOT.write_text(picture(kept(), OURS))
+    PLOT.write_text(picture(stored(), OURS))
 
 
 if __name__ == "__main__":

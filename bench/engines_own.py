@@ -1,8 +1,8 @@
 """Measures the same cell by `rackwright bench` (aiperf) and by the engine's own `vllm bench serve`, in turn.
 
 Run it as `python bench/engines_own.py INVENTORY --limit HOST`, on an endpoint of a real vLLM that serves. Both send as
-many requests of the same kind, made up anew for each: what one has sent is in the server's prefix cache afterwards. The
-one of them that begins changes from round to round.
+many requests of the same kind, made up again for each: what one has sent is in the server's prefix cache afterwards.
+The one of them that begins changes from round to round.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class Cell:
         chosen = random.Random(seed)
         texts = [" ".join(chosen.choices(WORDS, k=self.words)) for _ in range(self.requests)]
         answer = " ".join(chosen.choices(WORDS, k=self.output))
-        said = [[{"from": "human", "value": text}, {"from": "gpt", "value": answer}] for text in texts]
-        return json.dumps([{"id": str(number), "conversations": talk} for number, talk in enumerate(said)])
+        talks = [[{"from": "human", "value": text}, {"from": "gpt", "value": answer}] for text in texts]
+        return json.dumps([{"id": str(number), "conversations": talk} for number, talk in enumerate(talks)])
 
 
 def ours(cell: Cell, inventory: str, host: str, seed: int) -> Figures:
@@ -121,15 +121,15 @@ def theirs(cell: Cell, one: Connected, seed: int) -> Figures:
         "--percentile-metrics ttft,tpot,e2el --metric-percentiles 50,99 "
         f"--save-result --result-dir /tmp --result-filename {RESULT}"
     )
-    asked(one, f"printf %s '{talks}' | base64 -d | {inside} sh -c 'cat >{TALKS}'")
-    asked(one, f"{inside} {command}")
-    said = json.loads(asked(one, f"{inside} cat /tmp/{RESULT}"))
-    found = {name: float(said[key]) for name, key in THEIRS.items() if said.get(key) is not None}
+    output_of(one, f"printf %s '{talks}' | base64 -d | {inside} sh -c 'cat >{TALKS}'")
+    output_of(one, f"{inside} {command}")
+    result = json.loads(output_of(one, f"{inside} cat /tmp/{RESULT}"))
+    found = {name: float(result[key]) for name, key in THEIRS.items() if result.get(key) is not None}
     # vLLM's are percents.
     return found | ({"accepted": found["accepted"] / 100} if "accepted" in found else {})
 
 
-def asked(one: Connected, script: str) -> str:
+def output_of(one: Connected, script: str) -> str:
     """Return what a command of the host prints. Raises RackwrightError when it fails."""
     shell = command_of(Shell(script, timeout=SECONDS))
     ok, output = remote(one.host, shell, timeout=SECONDS + 10, quiet=True)
@@ -173,15 +173,15 @@ def measured(args: argparse.Namespace) -> tuple[list[Figures], list[Figures]]:
     return found
 
 
-def table(own: list[Figures], other: list[Figures]) -> str:
+def table(ours: list[Figures], other: list[Figures]) -> str:
     """Medians side by side, their ratio, and how far the rounds of each lie apart."""
     lines = ["| | rackwright bench | vllm bench serve | ratio | spread of each |", "|---|---|---|---|---|"]
     for title, name in ROWS:
-        left, right = ([one[name] for one in side if name in one] for side in (own, other))
-        if left and right:
-            middle, beside = statistics.median(left), statistics.median(right)
+        mine, right = ([one[name] for one in side if name in one] for side in (ours, other))
+        if mine and right:
+            middle, beside = statistics.median(mine), statistics.median(right)
             ratio = f"{middle / beside:.2f}" if beside else "-"
-            lines.append(f"| {title} | {middle:.4g} | {beside:.4g} | {ratio} | {spread(left)}, {spread(right)} |")
+            lines.append(f"| {title} | {middle:.4g} | {beside:.4g} | {ratio} | {spread(mine)}, {spread(right)} |")
     return "\n".join(lines)
 
 

@@ -44,9 +44,9 @@ def main() -> None:
     parser.add_argument("--round-trips", type=int, nargs="+", default=[0, 20, 100], metavar="MS")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--hosts", type=int, help="the first so many; default: all")
-    asked = parser.parse_args()
-    hosts = Lab.open().hosts[: asked.hosts]
-    found = {ms: measured(hosts, ms / 1000, asked.rounds) for ms in asked.round_trips}
+    options = parser.parse_args()
+    hosts = Lab.open().hosts[: options.hosts]
+    found = {ms: measured(hosts, ms / 1000, options.rounds) for ms in options.round_trips}
     print("\n".join(table(len(hosts), found)))
 
 
@@ -64,10 +64,10 @@ def measured(hosts: Sequence[Host], seconds: float, rounds: int) -> dict[str, fl
 
 def far_tools(hosts: Sequence[Host], ports: Mapping[str, int], folder: Path) -> list[Tool]:
     """Return the tools, with an inventory in which each host is at its relay, under its own key."""
-    known = folder / "known_hosts"
-    known.write_text("".join(f"[127.0.0.1]:{ports[host.name]} {host.public_host_key()}\n" for host in hosts))
+    host_keys = folder / "known_hosts"
+    host_keys.write_text("".join(f"[127.0.0.1]:{ports[host.name]} {host.public_host_key()}\n" for host in hosts))
     inventory = folder / "far.py"
-    inventory.write_text(INVENTORY.format(ports=dict(ports), known=str(known)))
+    inventory.write_text(INVENTORY.format(ports=dict(ports), known=str(host_keys)))
     return tools(str(inventory), chosen_hosts(str(inventory), ()), True, folder)
 
 
@@ -105,8 +105,8 @@ async def serve(host: Host, seconds: float) -> asyncio.Server:
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(seconds)
-        there, back = await asyncio.open_connection(host.address, host.port)
-        await asyncio.gather(delayed(reader, back, seconds / 2), delayed(there, writer, seconds / 2))
+        forward, back = await asyncio.open_connection(host.address, host.port)
+        await asyncio.gather(delayed(reader, back, seconds / 2), delayed(forward, writer, seconds / 2))
 
     return await asyncio.start_server(pass_on, "127.0.0.1", 0, backlog=1024)
 

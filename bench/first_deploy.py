@@ -1,8 +1,8 @@
-"""Measures where the CPU of a first deploy and of a switch goes on one lab host, and what a switch takes by the clock.
+"""Measures what uses the CPU of one lab host in a first deploy and in a switch, and what a switch takes by the clock.
 
-Run it as root with `python bench/first_deploy.py INVENTORY`, on a lab of one host that nobody has deployed yet. Every
+Run it as root with `python bench/first_deploy.py INVENTORY`, on a lab of one host that was never deployed. Every
 control group of the host is looked at ten times a second, and what each has used when it was seen last is added up by
-what runs in it: a transient unit of ours, a login over SSH, Docker, a container, the rest of the machine.
+what runs in it: a transient unit of Rackwright's, a login over SSH, Docker, a container, the rest of the machine.
 
 `--megabits` slows what the host downloads down, `--load` the engine's load, until they are as long beside the rest as
 they are at a site; the critical path then tells how much of the deploy's time they were.
@@ -79,7 +79,7 @@ class Groups(threading.Thread):
     def _look(self) -> dict[str, float]:
         found: dict[str, float] = {}
         # Groups end while they are looked through, which os.walk takes as it comes.
-        for folder in map(Path, (place for place, _, _ in os.walk(self._top))):
+        for folder in map(Path, (folder_path for folder_path, _, _ in os.walk(self._top))):
             with suppress(OSError):
                 found[str(folder.relative_to(self._top))] = seconds_of(folder)
         return found
@@ -109,7 +109,7 @@ def measured(host: Host, *options: str, inventory: str) -> tuple[Outcome, Spent,
 
 def show(title: str, spent: Spent, by_kind: Mapping[str, float]) -> None:
     """Print one table."""
-    print(f"\n{title}: {spent.wall:.1f} s; {spent.others:.1f} other cores were busy meanwhile\n")
+    print(f"\n{title}: {spent.wall:.1f} s; {spent.others:.1f} other cores were busy at the same time\n")
     print("| | CPU s |\n|---|---|")
     for kind, seconds in sorted({**by_kind, "control machine": spent.client}.items(), key=lambda row: -row[1]):
         print(f"| {kind} | {seconds:.2f} |")
@@ -117,8 +117,8 @@ def show(title: str, spent: Spent, by_kind: Mapping[str, float]) -> None:
 
 def switch_parts(journal: Sequence[str]) -> dict[str, float]:
     """Seconds of the last switch, from the endpoint's journal (short-unix): stop, start up to the server, its load."""
-    times = [(float(line.split(" ", 1)[0]), line) for line in journal if re.match(r"\d+\.\d+ ", line)]
-    last = {word: max((at for at, line in times if f" {word}" in line), default=0.0) for word in WORDS}
+    times = [(float(row.split(" ", 1)[0]), row) for row in journal if re.match(r"\d+\.\d+ ", row)]
+    last = {event: max((at for at, row in times if f" {event}" in row), default=0.0) for event in WORDS}
     return {
         "docker stop": last["Stopped "] - last["Stopping "],
         "start": last["Started "] - last["Starting "],
@@ -136,8 +136,9 @@ def show_path(host: Host) -> None:
     print("\n| critical path | s |\n|---|---|")
     for piece in path:
         print(f"| {piece.phase} {piece.text} | {piece.seconds:.1f} |")
-    own = own_part(path) * timeline.duration
-    print(f"\n{timeline.duration:.1f} s are {timeline.duration / own:.2f} x its own downloads and load, {own:.1f} s\n")
+    needed = own_part(path) * timeline.duration
+    share = timeline.duration / needed
+    print(f"\n{timeline.duration:.1f} s are {share:.2f} x its own downloads and load, {needed:.1f} s\n")
 
 
 def main() -> None:
@@ -146,14 +147,14 @@ def main() -> None:
     parser.add_argument("inventory")
     parser.add_argument("--megabits", type=int, help="how many the host downloads in a second")
     parser.add_argument("--load", type=int, help="seconds that the engine loads")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     host = Lab.open().hosts[0]
-    if asked.megabits:
-        host.limit_line(asked.megabits)
-    if asked.load:
-        host.set_engine_faults({"fault": "load_seconds", "value": asked.load})
+    if arguments.megabits:
+        host.limit_line(arguments.megabits)
+    if arguments.load:
+        host.set_engine_faults({"fault": "load_seconds", "value": arguments.load})
     for title, options in (("first deploy", ()), ("switch", ("--data", f"engine={json.dumps(CHANGE)}"))):
-        outcome, spent, by_kind = measured(host, *options, inventory=asked.inventory)
+        outcome, spent, by_kind = measured(host, *options, inventory=arguments.inventory)
         if outcome.status:
             sys.exit(outcome.output)
         show(title, spent, by_kind)

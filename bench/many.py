@@ -3,8 +3,8 @@
 Run it with `python -m bench.many [--names 500] [--rounds 3] [--bastion HOST]` as root, on a lab whose hosts are
 deployed and serve. The tools run in turn, and each is compared with the bare client of its own round, by medians.
 A rule of this machine's leads the ports to each host's sshd, so that nothing is changed on the hosts. With a bastion,
-a host of the lab that is not deployed, all go through that one, whose sshd has its own limits. Besides clock, CPU and
-memory it says how many files were open at the same time.
+a host of the lab that is not deployed, all go through that one, whose sshd has its own limits. In addition to
+clock, CPU and memory it says how many files were open at the same time.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ def main() -> None:
     parser.add_argument("--names", type=int, default=500, help="hosts of the inventory")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--bastion", help="a host of the lab through which all others are reached")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     # A time-out's signal, too, ends with the rule taken away.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     lab = Lab.open()
-    bastion = next((host for host in lab.hosts if host.name == asked.bastion), None)
+    bastion = next((host for host in lab.hosts if host.name == options.bastion), None)
     hosts = [host for host in lab.hosts if host is not bastion and _serves(host)]
-    ports = range(FIRST, FIRST + -(-asked.names // len(hosts)))
+    ports = range(FIRST, FIRST + -(-options.names // len(hosts)))
     with tempfile.TemporaryDirectory() as folder, led(bastion, hosts, ports), Meter(hosts) as meter:
-        found = many_tools(hosts, bastion, ports, asked.names, Path(folder))
-        seen = {tool.name: seen_once(tool, names, meter) for tool, names in found}
-        rounds = [{tool.name: spent(tool, names, meter) for tool, names in found} for _ in range(asked.rounds)]
-    print("\n".join(table(f"{asked.names} names of {len(hosts)} hosts", seen, rounds)))
+        found = many_tools(hosts, bastion, ports, options.names, Path(folder))
+        first_runs = {tool.name: seen_once(tool, names, meter) for tool, names in found}
+        rounds = [{tool.name: spent(tool, names, meter) for tool, names in found} for _ in range(options.rounds)]
+    print("\n".join(table(f"{options.names} names of {len(hosts)} hosts", first_runs, rounds)))
 
 
 def seen_once(tool: Tool, names: Sequence[str], meter: Meter) -> tuple[int, int]:
@@ -90,13 +90,15 @@ def spent(tool: Tool, names: Sequence[str], meter: Meter) -> Spent:
     return found
 
 
-def table(title: str, seen: Mapping[str, tuple[int, int]], rounds: Sequence[Mapping[str, Spent]]) -> list[str]:
+def table(title: str, first_runs: Mapping[str, tuple[int, int]], rounds: Sequence[Mapping[str, Spent]]) -> list[str]:
     """Return a row a tool: medians of the rounds, and of its share of the bare client's clock and CPU in each round."""
     heads = (title, "clock, s", "CPU, s", "of it client", "memory, MiB", "open files", "x clock", "x CPU")
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for name, (memory, files) in seen.items():
-        own = [one[name] for one in rounds]
-        figures = [f"{median(values):.1f}" for values in ([getattr(one, of) for one in own] for of in FIGURES)]
+    for name, (memory, files) in first_runs.items():
+        spent_by_tool = [one[name] for one in rounds]
+        figures = [
+            f"{median(values):.1f}" for values in ([getattr(one, of) for one in spent_by_tool] for of in FIGURES)
+        ]
         figures += [f"{memory / 2**20:.0f}", str(files), *(_shares(name, rounds, of) for of in ("wall", "cpu"))]
         rows.append(f"| {name} | {' | '.join(figures)} |")
     return rows
@@ -114,10 +116,10 @@ def many_tools(
     hosts: Sequence[Host], bastion: Host | None, ports: Sequence[int], names: int, folder: Path
 ) -> list[tuple[Tool, list[str]]]:
     """Return the tools, and the names that each goes to. A bare client goes through no bastion."""
-    known = folder / "known_hosts"
+    host_keys = folder / "known_hosts"
     keys = [f"[{host.address}]:{port} {host.public_host_key()}\n" for port in ports for host in hosts]
-    known.write_text("".join([*keys, *([f"{bastion.address} {bastion.public_host_key()}\n"] if bastion else [])]))
-    more = {"ssh_known_hosts_file": str(known)}
+    host_keys.write_text("".join([*keys, *([f"{bastion.address} {bastion.public_host_key()}\n"] if bastion else [])]))
+    more = {"ssh_known_hosts_file": str(host_keys)}
     if bastion:
         config = folder / "ssh_config"
         words = {"bastion": bastion.address, "key": bastion.key, "user": bastion.user}
@@ -134,12 +136,12 @@ def many_tools(
 
 
 def inventory_data(
-    own: Mapping[str, Any], hosts: Sequence[Host], ports: Sequence[int], names: int, more: Mapping[str, Any]
+    lab_settings: Mapping[str, Any], hosts: Sequence[Host], ports: Sequence[int], names: int, more: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the inventory's data: names with SSH data, and the lab's own settings, their secrets as texts."""
     many = [(f"{host.name}-{port}", {**ssh_data(host), **more, "ssh_port": port}) for port in ports for host in hosts]
-    secrets = {"key": own["registry"]["key"].unmask(), "token": own["models"]["hub_token"].unmask()}
-    plain = {key: value for key, value in own.items() if key not in ("registry", "models")}
+    secrets = {"key": lab_settings["registry"]["key"].unmask(), "token": lab_settings["models"]["hub_token"].unmask()}
+    plain = {key: value for key, value in lab_settings.items() if key not in ("registry", "models")}
     return {"hosts": many[:names], "own": plain, **secrets}
 
 

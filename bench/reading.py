@@ -1,7 +1,7 @@
 """Measures what one reading costs a host of the lab: CPU, clock and processes, in all and by section.
 
 Run it with `python bench/reading.py INVENTORY [--rounds 20]` as root; it asks the first host of the inventory, which
-should be deployed. The CPU is that of everything that works on the host meanwhile: systemd and dockerd answer too.
+should be deployed. The CPU is that of everything that works on the host then: systemd and dockerd answer too.
 Programs that were started (execve) and processes that were made (fork) are counted by strace.
 """
 
@@ -94,8 +94,8 @@ def costs(meter: Meter, settings: HostSettings) -> dict[str, Cost]:
     shared = meter.cost(composite([], settings))
     found = {"all": meter.cost(composite(ALL, settings)), "shared": shared}
     for concern in ALL:
-        own = meter.cost(composite([concern], settings))
-        parts = ((getattr(own, key) - getattr(shared, key)) for key in ("cpu", "wall", "programs", "forks"))
+        cost = meter.cost(composite([concern], settings))
+        parts = ((getattr(cost, key) - getattr(shared, key)) for key in ("cpu", "wall", "programs", "forks"))
         found[concern.name] = Cost(*parts)
     return found
 
@@ -106,15 +106,15 @@ def main() -> None:
     parser.add_argument("inventory")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--json", type=Path, help="keep the figures in a file")
-    asked = parser.parse_args()
-    entry = chosen_hosts(asked.inventory, ())[0]
+    options = parser.parse_args()
+    entry = chosen_hosts(options.inventory, ())[0]
     host = next(host for host in Lab.open().hosts if host.name == entry.name)
-    found = costs(Meter(host, asked.rounds), entry.settings)
+    found = costs(Meter(host, options.rounds), entry.settings)
     print(f"{'section':12} {'CPU ms':>8} {'clock ms':>9} {'programs':>9} {'forks':>6}")
     for name, cost in found.items():
         print(f"{name:12} {cost.cpu:8.1f} {cost.wall:9.1f} {cost.programs:9} {cost.forks:6}")
-    if asked.json:
-        asked.json.write_text(json.dumps({name: vars(cost) for name, cost in found.items()}, indent=1))
+    if options.json:
+        options.json.write_text(json.dumps({name: vars(cost) for name, cost in found.items()}, indent=1))
 
 
 if __name__ == "__main__":

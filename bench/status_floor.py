@@ -61,7 +61,7 @@ def ssh_words(data: Mapping[str, Any], name: str) -> list[str]:
         "UserKnownHostsFile": data.get("ssh_known_hosts_file"),
         "BatchMode": "yes",
     }
-    words = [word for key, value in options.items() if value is not None for word in ("-o", f"{key}={value}")]
+    words = [argument for key, value in options.items() if value is not None for argument in ("-o", f"{key}={value}")]
     return ["ssh", *words, str(data.get("ssh_hostname", name)), "true"]
 
 
@@ -90,8 +90,8 @@ def bare(hosts: str) -> None:
 def status(inventory: Path, site: Path) -> None:
     """Run the verb as users type it."""
     rackwright = str(Path(sys.executable).parent / "rackwright")
-    known = {**os.environ, "RACKWRIGHT_SITE": str(site)}
-    subprocess.run([rackwright, "status", str(inventory)], check=True, stdout=subprocess.DEVNULL, env=known)
+    environment = {**os.environ, "RACKWRIGHT_SITE": str(site)}
+    subprocess.run([rackwright, "status", str(inventory)], check=True, stdout=subprocess.DEVNULL, env=environment)
 
 
 def as_users_write_it(entries: Sequence[InventoryHost], folder: Path) -> Path:
@@ -136,18 +136,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ssh", action="store_true", help="OpenSSH's processes as well, once")
     parser.add_argument("--cpu", action="store_true", help="CPU of client and lab hosts in place of the clock")
-    asked = parser.parse_args()
-    entries = chosen_hosts(asked.inventory, ())
+    options = parser.parse_args()
+    entries = chosen_hosts(options.inventory, ())
     hosts = json.dumps([login(entry.data, entry.name) for entry in entries])
     commands = [ssh_words(entry.data, entry.name) for entry in entries]
     with tempfile.TemporaryDirectory() as folder:
-        inventory, site = as_users_write_it(entries, Path(folder)), site_root(Path(asked.inventory)).absolute()
+        inventory, site = as_users_write_it(entries, Path(folder)), site_root(Path(options.inventory)).absolute()
         works = [lambda: bare(hosts), lambda: status(inventory, site)]
-        measure = cpu if asked.cpu else seconds
-        rounds = [[measure(work) for work in works] for _ in range(asked.rounds)]
-        ssh = measure(lambda: openssh(commands)) if asked.ssh else None
+        measure = cpu if options.cpu else seconds
+        rounds = [[measure(work) for work in works] for _ in range(options.rounds)]
+        ssh = measure(lambda: openssh(commands)) if options.ssh else None
     floor, ours = (statistics.median(column) for column in zip(*rounds, strict=True))
-    print(f"{len(entries)} hosts, {asked.rounds} rounds, {'CPU' if asked.cpu else 'wall'} seconds")
+    print(f"{len(entries)} hosts, {options.rounds} rounds, {'CPU' if options.cpu else 'wall'} seconds")
     print(f"paramiko {floor:.2f}, status {ours:.2f}: {ours / floor:.2f} x")
     if ssh is not None:
         print(f"ssh, once, {ssh:.2f}: {ours / ssh:.2f} x")

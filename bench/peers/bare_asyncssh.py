@@ -23,8 +23,8 @@ async def ask(host: dict[str, Any]) -> tuple[str, str]:
         known_hosts=host["known_hosts"],
         agent_path=None,
         config=None,
-    ) as line:
-        done = await line.run(host["command"], check=True, errors="replace")
+    ) as connection:
+        done = await connection.run(host["command"], check=True, errors="replace")
     return host["name"], str(done.stdout)
 
 

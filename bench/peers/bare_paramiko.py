@@ -18,11 +18,11 @@ def ask(host: dict[str, Any]) -> tuple[str, str]:
     """Log in, run the host's command, and return its name with what it printed."""
     client = paramiko.SSHClient()
     client.load_host_keys(host["known_hosts"])
-    line = socket.create_connection((host["address"], host["port"]))
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection = socket.create_connection((host["address"], host["port"]))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     key = paramiko.Ed25519Key.from_private_key_file(host["key"])
     client.connect(
-        host["address"], host["port"], host["user"], pkey=key, sock=line, allow_agent=False, look_for_keys=False
+        host["address"], host["port"], host["user"], pkey=key, sock=connection, allow_agent=False, look_for_keys=False
     )
     _, out, _ = client.exec_command(host["command"])
     text = out.read().decode(errors="replace")

@@ -34,10 +34,10 @@ class Sitting:
     @property
     def as_json(self) -> dict[str, Any]:
         """Plain values, rounded to their measuring accuracy."""
-        told = {
+        tools = {
             name: {key: round(value, 2) for key, value in asdict(one).items()} for name, one in self.figures.items()
         }
-        return {"hosts": self.hosts, "rounds": self.rounds, "tasks": self.tasks, "tools": told}
+        return {"hosts": self.hosts, "rounds": self.rounds, "tasks": self.tasks, "tools": tools}
 
 
 def sitting_of(values: Mapping[str, Any]) -> Sitting:
@@ -74,6 +74,6 @@ def table(sitting: Sitting, base: str) -> list[str]:
     ]
     lines = [f"| {sitting.hosts} hosts | {' | '.join(head)} |", f"|---|{'---|' * len(head)}"]
     for name, one in sitting.figures.items():
-        own = f"{one.wall:.2f} | {wall[name]:.2f} | {one.cpu:.2f} | {one.client:.2f} | {cpu[name]:.2f}"
-        lines.append(f"| {name} | {own} | {one.memory:.0f} | {one.commands} | {one.others:.1f} cores |")
+        columns = f"{one.wall:.2f} | {wall[name]:.2f} | {one.cpu:.2f} | {one.client:.2f} | {cpu[name]:.2f}"
+        lines.append(f"| {name} | {columns} | {one.memory:.0f} | {one.commands} | {one.others:.1f} cores |")
     return lines

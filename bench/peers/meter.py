@@ -81,7 +81,7 @@ class Meter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         cgroups.end(self._group)
 
-    def rest(self, seconds: float) -> float:
+    def at_rest(self, seconds: float) -> float:
         """CPU that all hosts use in a second while idle; later measures leave it out."""
         before = self._of_hosts()
         time.sleep(seconds)
@@ -98,8 +98,8 @@ class Meter:
         client, hosts, busy = (new - old for new, old in zip(self._used(), before, strict=True))
         self._end_leftovers()
         watched = wall + self._settle
-        own = client + hosts
-        spent = Spent(wall, client, max(0.0, hosts - self._idle * watched), max(0.0, busy - own) / watched)
+        measured = client + hosts
+        spent = Spent(wall, client, max(0.0, hosts - self._idle * watched), max(0.0, busy - measured) / watched)
         return outcome, spent
 
     def watch(self, command: Command) -> tuple[Outcome, int, int]:

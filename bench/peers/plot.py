@@ -31,7 +31,7 @@ class Scale:
 
 def picture(sittings: Sequence[Sitting], base: str) -> str:
     """Return the whole picture: by the clock on the left, by CPU on the right."""
-    return "".join(f"{line}\n" for line in _lines(sorted(sittings, key=lambda one: one.hosts), base))
+    return "".join(f"{element}\n" for element in _lines(sorted(sittings, key=lambda one: one.hosts), base))
 
 
 def _lines(sittings: Sequence[Sitting], base: str) -> Iterator[str]:
@@ -39,9 +39,9 @@ def _lines(sittings: Sequence[Sitting], base: str) -> Iterator[str]:
     yield f"<style>{STYLE}</style>"
     yield f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
     for number, (key, title) in enumerate((("wall", "by the clock"), ("cpu", "by CPU of client and hosts"))):
-        left = LEFT + number * (PANEL + BETWEEN)
-        yield f'<text x="{left}" y="26">A converged run, {title}: times {base}</text>'
-        yield from _panel({one.hosts: ratios(one, key, base) for one in sittings}, left)
+        x_start = LEFT + number * (PANEL + BETWEEN)
+        yield f'<text x="{x_start}" y="26">A converged run, {title}: times {base}</text>'
+        yield from _panel({one.hosts: ratios(one, key, base) for one in sittings}, x_start)
     names = list(dict.fromkeys(name for one in sittings for name in one.figures))
     for number, name in enumerate(names):
         x, y = LEFT + 2 * PANEL + BETWEEN + 24, TOP + 10 + 22 * number
@@ -50,22 +50,22 @@ def _lines(sittings: Sequence[Sitting], base: str) -> Iterator[str]:
     yield "</svg>"
 
 
-def _panel(points: Mapping[int, Mapping[str, float]], left: float) -> Iterator[str]:
+def _panel(points: Mapping[int, Mapping[str, float]], x_start: float) -> Iterator[str]:
     values = [value for row in points.values() for value in row.values()]
-    across = Scale(min(points), max(points), left, left + PANEL)
+    across = Scale(min(points), max(points), x_start, x_start + PANEL)
     up = Scale(*_decades(min(values), max(values)), BOTTOM, TOP)
     for tick in _ticks(up.low, up.high):
         y = up(tick)
-        yield f'<path stroke="{"#888" if tick == 1 else "#ddd"}" d="M{left} {y:.1f}h{PANEL}"/>'
-        yield f'<text class="small" text-anchor="end" x="{left - 6}" y="{y + 4:.1f}">{tick:g} x</text>'
+        yield f'<path stroke="{"#888" if tick == 1 else "#ddd"}" d="M{x_start} {y:.1f}h{PANEL}"/>'
+        yield f'<text class="small" text-anchor="end" x="{x_start - 6}" y="{y + 4:.1f}">{tick:g} x</text>'
     for hosts in points:
         yield f'<text class="small" text-anchor="middle" x="{across(hosts):.1f}" y="{BOTTOM + 18}">{hosts}</text>'
-    yield f'<text class="small" text-anchor="middle" x="{left + PANEL / 2}" y="{BOTTOM + 36}">hosts</text>'
+    yield f'<text class="small" text-anchor="middle" x="{x_start + PANEL / 2}" y="{BOTTOM + 36}">hosts</text>'
     names = list(dict.fromkeys(name for row in points.values() for name in row))
     for colour, name in zip(COLOURS, names, strict=False):
-        own = [(across(hosts), up(row[name])) for hosts, row in points.items() if name in row]
-        yield f'<path class="line" stroke="{colour}" d="M{" L".join(f"{x:.1f} {y:.1f}" for x, y in own)}"/>'
-        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in own)
+        path = [(across(hosts), up(row[name])) for hosts, row in points.items() if name in row]
+        yield f'<path class="line" stroke="{colour}" d="M{" L".join(f"{x:.1f} {y:.1f}" for x, y in path)}"/>'
+        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in path)
 
 
 def _decades(low: float, high: float) -> tuple[float, float]:

@@ -57,14 +57,14 @@ def _names(listed: str) -> list[str]:
 
 
 def _packages(host: Host) -> list[str]:
-    asked = "dpkg-query -W -f '${db:Status-Status} ${Package}\\n' " + " ".join(PACKAGES)
-    lines = host.run(asked, check=False).stdout.splitlines()
-    return [line.partition(" ")[2] for line in lines if line.startswith("installed ")]
+    query = "dpkg-query -W -f '${db:Status-Status} ${Package}\\n' " + " ".join(PACKAGES)
+    lines = host.run(query, check=False).stdout.splitlines()
+    return [row.partition(" ")[2] for row in lines if row.startswith("installed ")]
 
 
 def _files(host: Host, globs: str, folder: Path) -> list[dict[str, str]]:
     listed = host.run(f"stat -c '%a %n' {globs}").stdout.splitlines()
-    return [_file(host, mode.zfill(4), path, folder) for mode, path in (line.split(" ", 1) for line in listed)]
+    return [_file(host, mode.zfill(4), path, folder) for mode, path in (row.split(" ", 1) for row in listed)]
 
 
 def _file(host: Host, mode: str, path: str, folder: Path) -> dict[str, str]:
@@ -82,10 +82,10 @@ def _rules(host: Host) -> list[dict[str, Any]]:
     return found
 
 
-def rule_of(line: str) -> dict[str, Any] | None:
+def rule_of(rule: str) -> dict[str, Any] | None:
     """Return a rule of iptables-save as arguments of Ansible's module; None for one that it cannot express."""
-    words = shlex.split(line)
-    known = {
+    words = shlex.split(rule)
+    parameters = {
         "-A": "chain",
         "-i": "in_interface",
         "-s": "source",
@@ -94,10 +94,10 @@ def rule_of(line: str) -> dict[str, Any] | None:
         "--comment": "comment",
         "-j": "jump",
     }
-    told = dict(zip(words[::2], words[1::2], strict=False))
-    if len(words) % 2 or not set(told) <= {*known, "-m"} or not {"-A", "-j", "--comment"} <= set(told):
+    options = dict(zip(words[::2], words[1::2], strict=False))
+    if len(words) % 2 or not set(options) <= {*parameters, "-m"} or not {"-A", "-j", "--comment"} <= set(options):
         return None
-    named = {known[word]: value for word, value in told.items() if word in known}
+    named = {parameters[option]: value for option, value in options.items() if option in parameters}
     return {**named, "port": int(named["port"])} if "port" in named else named
 
 

@@ -46,32 +46,32 @@ def tools(inventory: str, entries: Sequence[InventoryHost], all_hosts: bool, fol
     plain = folder / f"hosts{len(entries)}"
     plain.with_suffix(".json").write_text(json.dumps(ansible_inventory(entries)))
     plain.with_suffix(".py").write_text(f"hosts = {[(one.name, _ssh(one)) for one in entries]!r}\n")
-    limit = [] if all_hosts else [word for one in entries for word in ("--limit", one.name)]
+    limit = [] if all_hosts else [argument for one in entries for argument in ("--limit", one.name)]
     logins = [login(one) for one in entries]
-    asked = json.dumps(logins)
+    requests = json.dumps(logins)
     (folder / "commands.json").write_text(json.dumps({one["name"]: one["command"] for one in logins}))
     quiet = {"PYINFRA_PROGRESS": "off", "RACKWRIGHT_SITE": str(ROOT)}
     ansible = {"ANSIBLE_CONFIG": str(HERE / "ansible.cfg"), "LC_ALL": "C.UTF-8"}
     play = [f"{BIN}/ansible-playbook", "-i", f"{plain}.json", "-e", "@state.json", str(HERE / "playbook.yml")]
-    own = [f"{BIN}/pyinfra", f"{plain}.py", str(HERE / "own_operations.py"), "-y"]
+    operations = [f"{BIN}/pyinfra", f"{plain}.py", str(HERE / "own_operations.py"), "-y"]
     one = [f"{BIN}/pyinfra", f"{plain}.py", str(HERE / "one_reading.py"), "-y"]
     deploy = [f"{BIN}/pyinfra", inventory, "deploy.py", "-y", *limit]
     plan = [f"{BIN}/rackwright", "plan", inventory, *limit]
     found = [
         Tool("ansible", Command(play, folder, ansible), recap_unchanged),
-        Tool("pyinfra", Command(own, folder, {"PYINFRA_PROGRESS": "off"}), table_unchanged),
-        Tool("paramiko", _bare("bare_paramiko.py", asked), readings_whole),
+        Tool("pyinfra", Command(operations, folder, {"PYINFRA_PROGRESS": "off"}), table_unchanged),
+        Tool("paramiko", _bare("bare_paramiko.py", requests), readings_whole),
         Tool(OURS, Command(deploy, ROOT, quiet), table_unchanged),
         Tool("rackwright plan", Command(plan, ROOT, quiet), nothing_pending),
         Tool(FLOOR, Command(one, folder, {"PYINFRA_PROGRESS": "off"}), table_changed_alone),
     ]
     if importlib.util.find_spec("asyncssh"):
-        found.insert(3, Tool("asyncssh", _bare("bare_asyncssh.py", asked), readings_whole))
+        found.insert(3, Tool("asyncssh", _bare("bare_asyncssh.py", requests), readings_whole))
     return found
 
 
-def _bare(program: str, asked: str) -> Command:
-    return Command([sys.executable, str(HERE / program)], ROOT, stdin=asked)
+def _bare(program: str, requests: str) -> Command:
+    return Command([sys.executable, str(HERE / program)], ROOT, stdin=requests)
 
 
 def login(entry: InventoryHost) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def test_keeping_a_sitting_replaces_the_one_of_as_many_hosts_and_draws_all(
     more = Sitting(16, 3, 31, SITTING.figures)
     for done in (more, Sitting(4, 1, 31, SITTING.figures), SITTING):
         converge.keep(done)
-    assert converge.kept() == [SITTING, more]
+    assert converge.stored() == [SITTING, more]
     assert converge.PLOT.read_text() == picture([SITTING, more], tools.OURS)
 
 

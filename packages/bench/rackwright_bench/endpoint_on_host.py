@@ -108,11 +108,11 @@ class Measuree:
 
     def _refuse_another_listener(self) -> None:
         """Raise RackwrightError unless its container has the port: the key must reach no other process."""
-        said = self._ask(
+        answer = self._ask(
             f"{listener_script(self.name)}if listener; then echo known; else printf '%s\\n' \"$listener_why\"; fi"
         )
-        if said != "known":
-            why = said or "its host does not say who listens on its port"
+        if answer != "known":
+            why = answer or "its host does not say who listens on its port"
             raise RackwrightError(f"{self.host} {self.name}: it is not measured: {why}", code="RW1543")
 
     def serving(self) -> Serving:
@@ -128,9 +128,9 @@ class Measuree:
 
     def refuse_while_written(self) -> None:
         """Raise LeaseHeldError while another run writes to the host: a deploy beside it would be measured too."""
-        seen = parse_seen(self._ask(read_script()).splitlines())
-        if seen.live is not None and not is_gone(seen.live.holder):
-            raise LeaseHeldError(refusal(self.host, seen))
+        lease = parse_seen(self._ask(read_script()).splitlines())
+        if lease.live is not None and not is_gone(lease.live.holder):
+            raise LeaseHeldError(refusal(self.host, lease))
 
     def counts(self) -> dict[str, float]:
         """Return the engine's counters; none of an engine whose metrics must not be read, or that has none."""
@@ -141,11 +141,11 @@ class Measuree:
 
     def gpus(self) -> GpuSample | None:
         """Its host's GPUs now; None where nvidia-smi does not answer."""
-        asked = (
+        queries = (
             f"nvidia-smi --query-gpu={one},power.draw,clocks.sm --format=csv,noheader,nounits" for one in GPU_REASONS
         )
         return parse_gpu_sample(
-            self._ask("said=$({}) || said=$({}) && printf '%s\\n' \"$said\"".format(*asked)).splitlines()
+            self._ask("said=$({}) || said=$({}) && printf '%s\\n' \"$said\"".format(*queries)).splitlines()
         )
 
     def gpu_names(self) -> list[str]:
@@ -154,8 +154,8 @@ class Measuree:
 
     def gpu_count(self, names: Sequence[str]) -> int:
         """How many GPUs the endpoint serves with, on all of its hosts. names: those of this host."""
-        own = self.endpoint.gpus
-        return (len(names) if own == "all" else len(own)) * self.endpoint.size
+        gpus = self.endpoint.gpus
+        return (len(names) if gpus == "all" else len(gpus)) * self.endpoint.size
 
     def _ask(self, script: str) -> str:
         """Return what a command prints; nothing when it failed."""
@@ -210,13 +210,13 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def serving_of(told: Sequence[Mapping[str, Any]]) -> Serving:
+def serving_of(containers: Sequence[Mapping[str, Any]]) -> Serving:
     """Return what `docker inspect` printed of the container. Raises KeyError and the like when it does not run."""
-    (container,) = told
+    (container,) = containers
     if not container["State"]["Running"]:
         raise KeyError("it does not run")
     config = container["Config"]
-    words = [str(line).partition("=") for line in config["Env"] or ()]
+    words = [str(variable).partition("=") for variable in config["Env"] or ()]
     return Serving(
         release=str((config["Labels"] or {}).get("rackwright.release", "")),
         image=str(config["Image"]),
@@ -227,11 +227,11 @@ def serving_of(told: Sequence[Mapping[str, Any]]) -> Serving:
 
 def parse_gpu_sample(lines: Sequence[str]) -> GpuSample | None:
     """Return what nvidia-smi printed, a line a GPU; None where that is not a reading."""
-    rows = [[word.strip() for word in line.split(",")] for line in lines if line.strip()]
+    rows = [[field.strip() for field in row.split(",")] for row in lines if row.strip()]
     if not rows or any(len(row) != 3 for row in rows):
         return None
     bits = [_number(row[0], lambda text: int(text, 16)) for row in rows]
-    watts, mhz = ([_number(row[place], float) for row in rows] for place in (1, 2))
+    watts, mhz = ([_number(row[column], float) for row in rows] for column in (1, 2))
     reasons = 0
     for one in filter(None, bits):
         reasons |= int(one)

@@ -32,36 +32,36 @@ def own_figures(root: Path, say: Callable[[str], None]) -> list[OwnFigure]:
 def figures_of(bench: Bench) -> Iterator[OwnFigure]:
     """Yield the cells of one run without a failed request, in which each request was sent as soon as another ended."""
     for name, cell in bench.cells.items():
-        variant, own = parted(name)
-        told = bench.variants.get(variant, {}) if variant else bench.conditions
-        pattern = _pattern(told, own)
-        if pattern and pattern.get("rate") is None and cell.requests and not cell.failed and told.get("gpus"):
-            yield _figure(bench, variant, own, cell, told, int(pattern["concurrency"]))
+        variant, cell_name = parted(name)
+        conditions = bench.variants.get(variant, {}) if variant else bench.conditions
+        pattern = _pattern(conditions, cell_name)
+        if pattern and pattern.get("rate") is None and cell.requests and not cell.failed and conditions.get("gpus"):
+            yield _figure(bench, variant, cell_name, cell, conditions, int(pattern["concurrency"]))
 
 
-def _pattern(told: Mapping[str, Any], cell: str) -> Mapping[str, Any]:
+def _pattern(conditions: Mapping[str, Any], cell: str) -> Mapping[str, Any]:
     """How its requests arrived. Empty where the record does not say it."""
-    arrivals: Mapping[str, Mapping[str, Any]] = told.get("settings", {}).get("arrivals", {})
+    arrivals: Mapping[str, Mapping[str, Any]] = conditions.get("settings", {}).get("arrivals", {})
     return arrivals.get(cell.rpartition(".")[2], {})
 
 
 def _figure(
-    bench: Bench, variant: str, name: str, cell: Measured, told: Mapping[str, Any], concurrency: int
+    bench: Bench, variant: str, name: str, cell: Measured, conditions: Mapping[str, Any], concurrency: int
 ) -> OwnFigure:
     answer = fmean(request.tokens for request in cell.requests)
     return OwnFigure(
         run=bench.id,
-        date=str(told["time"])[:DAY],
-        host=str(told.get("host", "?")),
-        endpoint=str(told.get("endpoint", "?")),
+        date=str(conditions["time"])[:DAY],
+        host=str(conditions.get("host", "?")),
+        endpoint=str(conditions.get("endpoint", "?")),
         variant=variant,
-        release=str(told.get("release", "")),
-        image=str(told.get("image", "?")),
-        engine=str(told.get("engine", "?")),
-        drafting=str(told.get("drafting", "")),
-        model=str(told.get("model", "?")),
-        product=str(told["gpus"][0]),
-        gpus=int(told.get("gpu_count", len(told["gpus"]))),
+        release=str(conditions.get("release", "")),
+        image=str(conditions.get("image", "?")),
+        engine=str(conditions.get("engine", "?")),
+        drafting=str(conditions.get("drafting", "")),
+        model=str(conditions.get("model", "?")),
+        product=str(conditions["gpus"][0]),
+        gpus=int(conditions.get("gpu_count", len(conditions["gpus"]))),
         cell=name,
         load=Load(max(1, round(cell.input_tokens)), concurrency, max(1, round(answer))),
         rate=cell.output_rate,

@@ -57,13 +57,13 @@ def measure_cell(tool: Tool, measuree: Measuree, suite: Suite, cell: Cell, promp
     shutil.rmtree(out)
     drafts = bool(full_gate.drafting_of(measuree.endpoint))
     foreign = others(grown, len(found.requests) + suite.warmup) if not found.failed else ""
-    seen = [sample for sample in samples if sample is not None]
-    marks = [foreign, slowed(_reasons(seen))]
+    readings = [sample for sample in samples if sample is not None]
+    marks = [foreign, slowed(_reasons(readings))]
     return replace(
         found,
         drafting=drafting_of(measuree.endpoint.engine_kind, drafts, grown),
         marks=tuple(filter(None, marks)),
-        gpu=_gpu(seen, found),
+        gpu=_gpu(readings, found),
     )
 
 
@@ -104,10 +104,10 @@ def _samples(
 
 def _last_words(log: Path) -> str:
     """Return the last line of its log with an error in it."""
-    lines = [line.strip("│╭╮╰╯─ ") for line in log.read_text(errors="replace").splitlines()]
-    told = [line for line in lines if line]
-    errors = [line for line in told if "error" in line.lower()]
-    return printable((errors or told or ["it printed nothing"])[-1], longest=300)
+    lines = [row.strip("│╭╮╰╯─ ") for row in log.read_text(errors="replace").splitlines()]
+    printed = [row for row in lines if row]
+    errors = [row for row in printed if "error" in row.lower()]
+    return printable((errors or printed or ["it printed nothing"])[-1], longest=300)
 
 
 def _reasons(samples: Sequence[GpuSample]) -> int:
@@ -120,12 +120,12 @@ def _reasons(samples: Sequence[GpuSample]) -> int:
 def _gpu(samples: Sequence[GpuSample], found: Measured) -> Mapping[str, float]:
     """Means over all samples, of what the GPUs say."""
     means = {"watts": _mean(sample.watts for sample in samples), "mhz": _mean(sample.mhz for sample in samples)}
-    told = {name: value for name, value in means.items() if value is not None}
-    if "watts" in told and found.requests and not found.failed:
-        told["joules_a_token"] = told["watts"] / found.output_rate
-    return told
+    figures = {name: value for name, value in means.items() if value is not None}
+    if "watts" in figures and found.requests and not found.failed:
+        figures["joules_a_token"] = figures["watts"] / found.output_rate
+    return figures
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return fmean(numbers) if numbers else None

@@ -43,9 +43,9 @@ class Bench:
         return str(self.begin.get("compare", "")).partition(",")[0].strip()
 
 
-def note_conditions(record: Path, **told: Any) -> None:
+def note_conditions(record: Path, **conditions: Any) -> None:
     """Write what is measured, and with what."""
-    append(record, ROUND, **told)
+    append(record, ROUND, **conditions)
 
 
 def note_cell(record: Path, host: str, name: str, text: str, measured: Measured | None, number: int = 1) -> None:

@@ -90,11 +90,11 @@ def measure_round(
     Every round has prompts of its own, the same ones for each variant: one that came before is in the prefix cache.
     """
     suite = plan.suite.model_copy(update={"seed": plan.suite.seed + number - 1})
-    own = replace(tool, folder=tool.folder / f"{variant or 'round'}-{number}")
+    round_tool = replace(tool, folder=tool.folder / f"{variant or 'round'}-{number}")
     for cell in plan.cells:
         name = called(cell.name, variant)
         try:
-            measured = measure_cell(own, measuree, suite, cell, plan.prompts.get(cell.dataset))
+            measured = measure_cell(round_tool, measuree, suite, cell, plan.prompts.get(cell.dataset))
         except StepFailedError:
             raise
         except RackwrightError as error:
@@ -122,8 +122,8 @@ def prepared(plan: BenchPlan, measuree: Measuree, python: Path, record: Path, va
     url, serving = measuree.url(), measuree.serving()
     refuse_forced(f"{measuree.host} {measuree.name}", serving.environment)
     vocabularies = environment_folder().parent / "vocabularies"
-    own = plan.tokenizer and in_cache(Path(plan.tokenizer), vocabularies)
-    tokenizer = own or measuree.tokenizer(serving, vocabularies)
+    given_tokenizer = plan.tokenizer and in_cache(Path(plan.tokenizer), vocabularies)
+    tokenizer = given_tokenizer or measuree.tokenizer(serving, vocabularies)
     gpus = measuree.gpu_names()
     note_conditions(
         record,
@@ -150,8 +150,10 @@ def prepared(plan: BenchPlan, measuree: Measuree, python: Path, record: Path, va
 def sentence(measured: Measured) -> str:
     """Return a cell in one line: errors first."""
     if measured.failed or not measured.requests:
-        asked = len(measured.requests) + measured.failed
-        return f"{measured.failed} of {counted(asked, 'request')} failed: {'; '.join(measured.errors) or 'no answer'}"
+        requests = len(measured.requests) + measured.failed
+        return (
+            f"{measured.failed} of {counted(requests, 'request')} failed: {'; '.join(measured.errors) or 'no answer'}"
+        )
     rates = f"{measured.request_rate:.2f} requests/s, {measured.output_rate:.1f} tokens/s"
     latency = f"TTFT p50 {measured.at('ttft', 50):.4g} ms, p99 {measured.at('ttft', 99):.4g} ms"
     return "; ".join([rates, latency, acceptance(measured.drafting), *measured.marks])

@@ -28,15 +28,17 @@ LAST = 12
 
 def environment_folder() -> Path:
     """Where the environment of this lock and this Python lies, or is to lie."""
-    own = hashlib.sha256(f"{sys.version_info[:2]}\n{LOCK.read_text()}".encode()).hexdigest()[:12]
+    digest = hashlib.sha256(f"{sys.version_info[:2]}\n{LOCK.read_text()}".encode()).hexdigest()[:12]
     cache = Path(os.environ.get(CACHE_VARIABLE) or "~/.cache").expanduser().absolute()
-    return cache / "rackwright" / "bench" / f"aiperf-{version()}-{own}"
+    return cache / "rackwright" / "bench" / f"aiperf-{version()}-{digest}"
 
 
 def version() -> str:
     """Return the version of aiperf that the lock names."""
-    line = next(line for line in LOCK.read_text().splitlines() if line.startswith("aiperf=="))
-    return line.removeprefix("aiperf==").split()[0]
+    requirement = next(
+        requirement for requirement in LOCK.read_text().splitlines() if requirement.startswith("aiperf==")
+    )
+    return requirement.removeprefix("aiperf==").split()[0]
 
 
 def ready_python(say: Callable[[str], None]) -> Path:

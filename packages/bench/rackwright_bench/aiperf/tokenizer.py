@@ -31,12 +31,12 @@ def refuse_without_tokenizer(folder: str) -> None:
 def in_cache(folder: Path, cache: Path) -> str:
     """Make a folder a repository of a cache; returns the name that aiperf finds it by."""
     name = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:12]
-    place = cache / f"models--{OWNER}--{name}"
+    repository = cache / f"models--{OWNER}--{name}"
     for part in ("refs", "snapshots"):
-        (place / part).mkdir(parents=True, exist_ok=True)
-    (place / "refs" / "main").write_text(REVISION)
-    fresh = place / f"{REVISION}.{os.getpid()}"
+        (repository / part).mkdir(parents=True, exist_ok=True)
+    (repository / "refs" / "main").write_text(REVISION)
+    fresh = repository / f"{REVISION}.{os.getpid()}"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(folder.absolute())
-    fresh.replace(place / "snapshots" / REVISION)
+    fresh.replace(repository / "snapshots" / REVISION)
     return f"{OWNER}/{name}"

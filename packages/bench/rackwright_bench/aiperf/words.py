@@ -74,6 +74,6 @@ def surroundings(environment: Mapping[str, str], vocabularies: Path) -> dict[str
     """
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     # A proxy on the way would be measured with the endpoint.
-    own = {"no_proxy": "*", "NO_PROXY": "*", "COLUMNS": "120"}
+    without_proxy = {"no_proxy": "*", "NO_PROXY": "*", "COLUMNS": "120"}
     found = {"TIKTOKEN_CACHE_DIR": str(vocabularies), "HF_HUB_CACHE": str(vocabularies)}
-    return {**environment, **quiet, **own, **found}
+    return {**environment, **quiet, **without_proxy, **found}

@@ -17,7 +17,7 @@ POSITION = re.compile(r'\bposition="(\d+)"')
 EACH_POSITION = f"{VLLM_COUNTERS}accepted_tokens_per_pos"
 SILENT = {
     "sglang": "SGLang tells the last moment's acceptance, not a cell's",
-    "tensorrt-llm": "TensorRT-LLM's metrics are drained by whoever reads them",
+    "tensorrt-llm": "TensorRT-LLM's metrics are drained by each reader",
 }
 """Why an engine's metrics are not read for it."""
 
@@ -28,8 +28,8 @@ def counts_of(text: str) -> dict[str, float]:
     """All counters of a text of Prometheus', added up over their labels, those of a place in a draft apart."""
     found: dict[str, float] = {}
     for name, labels, value in LINE.findall(text):
-        place = POSITION.search(labels) if name == EACH_POSITION else None
-        key = f"{name}.{place[1]}" if place else name
+        position = POSITION.search(labels) if name == EACH_POSITION else None
+        key = f"{name}.{position[1]}" if position else name
         found[key] = found.get(key, 0.0) + float(value)
     return found
 
@@ -57,4 +57,4 @@ def drafting_of(engine_kind: str, drafts: bool, grown: Counts) -> Drafting:
 def _positions(grown: Counts, steps: float) -> tuple[float, ...]:
     prefix = f"{EACH_POSITION}."
     places = sorted(int(name.removeprefix(prefix)) for name in grown if name.startswith(prefix))
-    return tuple(grown[f"{prefix}{place}"] / steps for place in places) if steps else ()
+    return tuple(grown[f"{prefix}{position}"] / steps for position in places) if steps else ()

@@ -40,7 +40,7 @@ def fail_if_of(text: str) -> FailIf:
         raise SettingsError(f"--fail-if {text}: must be {form}; nothing was measured", code="RW1515")
     if found[1] not in names:
         hint = nearest(found[1], names)
-        raise SettingsError(f"--fail-if {text}: there is no figure {found[1]}{hint}: {', '.join(names)}", code="RW1515")
+        raise SettingsError(f"--fail-if {text}: no such figure: {found[1]}{hint}: {', '.join(names)}", code="RW1515")
     return FailIf(text, found[1], found[2], float(found[3]), found[5] or "")
 
 

@@ -49,7 +49,7 @@ class Measured:
     failed: int = 0
     errors: tuple[str, ...] = ()
     """What the failed ones were answered, each kind once, with how often."""
-    drafting: Drafting = Drafting(why_not="nobody asked the engine")
+    drafting: Drafting = Drafting(why_not="the engine was not asked")
     marks: tuple[str, ...] = ()
     """What makes the cell doubtful: other clients' requests, a GPU that was slowed down."""
     gpu: Mapping[str, float] = field(default_factory=dict)
@@ -78,10 +78,10 @@ class Measured:
 
 def quantile(ordered: Sequence[float], share: float) -> float:
     """Return the value below which a share of them lies; between two values, linearly. ordered: at least one."""
-    place = share * (len(ordered) - 1)
-    low = int(place)
+    position = share * (len(ordered) - 1)
+    low = int(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
 # -- as a record keeps it
@@ -97,19 +97,19 @@ def as_json(measured: Measured) -> dict[str, Any]:
 
 def figures_of(measured: Measured) -> dict[str, Any]:
     """Return what a program that reads a record wants first; no rate and no latency where requests have failed."""
-    told: dict[str, Any] = {"answered": len(measured.requests), "failed": measured.failed}
+    figures: dict[str, Any] = {"answered": len(measured.requests), "failed": measured.failed}
     if measured.failed or not measured.requests:
-        return told
-    told |= {"request_rate": measured.request_rate, "output_rate": measured.output_rate, "goodput": measured.goodput}
+        return figures
+    figures |= {"request_rate": measured.request_rate, "output_rate": measured.output_rate, "goodput": measured.goodput}
     for name in ("ttft", "itl", "latency"):
-        told |= {f"{name}_p{percentile}": measured.at(name, percentile) for percentile in PERCENTILES}
-    return told | {"tokens_a_step": measured.drafting.tokens_a_step, "accepted": measured.drafting.accepted}
+        figures |= {f"{name}_p{percentile}": measured.at(name, percentile) for percentile in PERCENTILES}
+    return figures | {"tokens_a_step": measured.drafting.tokens_a_step, "accepted": measured.drafting.accepted}
 
 
 def measured_of(values: Mapping[str, Any]) -> Measured:
     """Return the same from a record. Raises KeyError, TypeError or ValueError for what is not a cell."""
-    own = {key: value for key, value in values.items() if key in Measured.__dataclass_fields__ and key != "rounds"}
-    drafting = dict(own["drafting"])
-    own["drafting"] = Drafting(**{**drafting, "by_position": tuple(drafting["by_position"])})
-    own["requests"] = tuple(Request(*row) for row in own["requests"])
-    return Measured(**{**own, "errors": tuple(own["errors"]), "marks": tuple(own["marks"])})
+    fields = {key: value for key, value in values.items() if key in Measured.__dataclass_fields__ and key != "rounds"}
+    drafting = dict(fields["drafting"])
+    fields["drafting"] = Drafting(**{**drafting, "by_position": tuple(drafting["by_position"])})
+    fields["requests"] = tuple(Request(*row) for row in fields["requests"])
+    return Measured(**{**fields, "errors": tuple(fields["errors"]), "marks": tuple(fields["marks"])})

@@ -60,9 +60,9 @@ def _flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 def _words(arguments: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """Options on a command line: `--name=value`, `--name value`, `--switch`."""
-    for word, following in pairwise((*arguments, "--")):
-        if word.startswith("--"):
-            name, equals, value = word.removeprefix("--").partition("=")
+    for argument, following in pairwise((*arguments, "--")):
+        if argument.startswith("--"):
+            name, equals, value = argument.removeprefix("--").partition("=")
             yield name.replace("_", "-"), value if equals else True if following.startswith("--") else following
 
 

@@ -66,8 +66,8 @@ def verdict(name: str, against: str, found: Sequence[Share]) -> str:
     """Return the sentence. name: of the variant whose shares these are; against: of the first one."""
     if not found:
         return f"{name} against {against}: no cell has figures of both"
-    told = [part for kind in (WINS, COSTS, EVEN, OPEN) for part in _of_kind(kind, found)]
-    text = f"{name} {', and '.join(told)}"
+    parts = [part for kind in (WINS, COSTS, EVEN, OPEN) for part in _of_kind(kind, found)]
+    text = f"{name} {', and '.join(parts)}"
     return f"{text} (against {against}, tokens a second, 95 % intervals over {_rounds(found)})"
 
 
@@ -80,7 +80,7 @@ def _of_kind(kind: str, found: Sequence[Share]) -> Iterator[str]:
     rows = [share for share in found if share.verdict == kind]
     if not rows:
         return
-    where, ratio = place(rows, found), _together(rows)
+    where, ratio = range_of(rows, found), _together(rows)
     if kind == WINS:
         yield f"wins {where} by {ratio.value:.2f}x ({ratio.low:.2f} to {ratio.high:.2f})"
     elif kind == COSTS:
@@ -113,21 +113,21 @@ def _together(rows: Sequence[Share]) -> Estimate:
     return Estimate(found.value, min(found.low, *values), max(found.high, *values)) if found.is_bounded else found
 
 
-def place(rows: Sequence[Share], found: Sequence[Share]) -> str:
+def range_of(rows: Sequence[Share], found: Sequence[Share]) -> str:
     """Where these cells are among all, by their concurrency where that names them."""
-    own, others = {row.concurrency for row in rows}, {row.concurrency for row in found if row not in rows}
+    levels, others = {row.concurrency for row in rows}, {row.concurrency for row in found if row not in rows}
     if not others:
         return "everywhere"
-    if own & others:
+    if levels & others:
         return f"in {', '.join(row.cell for row in rows)}"
-    if len(own) == 1 and not _is_end(max(own), others):
-        return f"at concurrency {max(own)}"
-    if min(own) > max(others):
-        return f"at concurrency >= {min(own)}"
-    if max(own) < min(others):
-        return "at concurrency 1" if own == {1} else f"at concurrency <= {max(own)}"
-    return f"at concurrency {', '.join(map(str, sorted(own)))}"
+    if len(levels) == 1 and not _is_end(max(levels), others):
+        return f"at concurrency {max(levels)}"
+    if min(levels) > max(others):
+        return f"at concurrency >= {min(levels)}"
+    if max(levels) < min(others):
+        return "at concurrency 1" if levels == {1} else f"at concurrency <= {max(levels)}"
+    return f"at concurrency {', '.join(map(str, sorted(levels)))}"
 
 
-def _is_end(own: int, others: set[int]) -> bool:
-    return own > max(others) or own < min(others)
+def _is_end(level: int, others: set[int]) -> bool:
+    return level > max(others) or level < min(others)

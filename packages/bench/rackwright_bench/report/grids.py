@@ -78,8 +78,8 @@ def grids(found: Bench) -> Iterator[Grid]:
     """All heat maps that have figures: of a comparison the shares first."""
     variants: dict[str, dict[str, Measured]] = {}
     for name, cell in found.cells.items():
-        variant, own = parted(name)
-        variants.setdefault(variant, {})[own] = cell
+        variant, cell_name = parted(name)
+        variants.setdefault(variant, {})[cell_name] = cell
     first = found.against
     for other, cells in variants.items():
         if first in variants and other != first:
@@ -101,12 +101,12 @@ def _shares(one: Map, first: str, other: str, base: Cells, cells: Cells) -> Grid
 
 def _values(one: Map, variant: str, cells: Cells) -> Grid | None:
     found = {name: one.figure(cell) for name, cell in cells.items() if _is_whole(cell)}
-    known = {name: value for name, value in found.items() if value is not None}
-    if not known:
+    figures = {name: value for name, value in found.items() if value is not None}
+    if not figures:
         return None
-    least, most = min(known.values()), max(known.values())
+    least, most = min(figures.values()), max(figures.values())
     fields = {}
-    for name, value in known.items():
+    for name, value in figures.items():
         share = (value - least) / (most - least) if most > least else 0.0
         better = share if one.more_is_better else 1 - share
         fields[name] = Field(one.form.format(value), 0.1 + 0.9 * better if most > least else 0.0)

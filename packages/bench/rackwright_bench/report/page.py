@@ -60,15 +60,15 @@ def html(found: Bench, drawn: Iterable[str] = ()) -> str:
 
 def _troubles(found: Bench) -> Iterator[str]:
     """Errors come first."""
-    told = [
+    problems = [
         f"{name}: {cell.failed} requests failed: {'; '.join(cell.errors)}"
         for name, cell in found.cells.items()
         if cell.failed
     ]
-    told += [f"{name}: {why}" for name, why in found.lost.items()]
-    told += [f"{name}: {mark}" for name, cell in found.cells.items() for mark in cell.marks]
-    if told:
-        yield f"<ul>{''.join(f'<li class=failed>{escape(text)}</li>' for text in told)}</ul>"
+    problems += [f"{name}: {why}" for name, why in found.lost.items()]
+    problems += [f"{name}: {mark}" for name, cell in found.cells.items() for mark in cell.marks]
+    if problems:
+        yield f"<ul>{''.join(f'<li class=failed>{escape(text)}</li>' for text in problems)}</ul>"
 
 
 def _curves(drawn: Iterable[str]) -> Iterator[str]:
@@ -106,8 +106,8 @@ def _field(field: Field | None) -> str:
 
 
 def _remarks(found: Bench) -> Iterator[str]:
-    told = remarks_lines({name: [acceptance(cell.drafting)] for name, cell in whole(found.cells).items()})
-    yield f"<h2>Drafts</h2><ul>{''.join(f'<li>{escape(text)}</li>' for text in told)}</ul>"
+    remarks = remarks_lines({name: [acceptance(cell.drafting)] for name, cell in whole(found.cells).items()})
+    yield f"<h2>Drafts</h2><ul>{''.join(f'<li>{escape(text)}</li>' for text in remarks)}</ul>"
 
 
 def _conditions(found: Bench) -> Iterator[str]:
@@ -117,8 +117,10 @@ def _conditions(found: Bench) -> Iterator[str]:
 
 
 def _condition_tables(found: Bench) -> Iterator[str]:
-    for told in found.variants.values() or [found.conditions]:
-        shown = {key: _value_text(value) for key, value in told.items() if key not in ("time", "kind", "settings")}
+    for conditions in found.variants.values() or [found.conditions]:
+        shown = {
+            key: _value_text(value) for key, value in conditions.items() if key not in ("time", "kind", "settings")
+        }
         lines = (f"<tr><th>{escape(key)}</th><td>{escape(text)}</td></tr>" for key, text in shown.items() if text)
         yield f"<table class=words>{''.join(lines)}</table>"
 

@@ -57,10 +57,8 @@ def remarks_lines(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def _failed(name: str, cell: Measured) -> str:
-    asked = len(cell.requests) + cell.failed
-    return (
-        f"{name}: {cell.failed} of {counted(asked, 'request')} failed, so it has no figures: {'; '.join(cell.errors)}"
-    )
+    requests = counted(len(cell.requests) + cell.failed, "request")
+    return f"{name}: {cell.failed} of {requests} failed, so it has no figures: {'; '.join(cell.errors)}"
 
 
 def _row(name: str, cell: Measured) -> tuple[str, ...]:
@@ -99,9 +97,9 @@ def acceptance(drafting: Drafting) -> str:
 
 def switches_lines(found: Bench) -> Iterator[str]:
     """Yield the engine's options, below every table: of variants one line, unless their options differ."""
-    told = {name: one["switches"] for name, one in (found.variants or {"": found.conditions}).items()}
-    alike = len({tuple(one.items()) for one in told.values()}) == 1
-    for name, switches in list(told.items())[: 1 if alike else None]:
+    variants = {name: one["switches"] for name, one in (found.variants or {"": found.conditions}).items()}
+    alike = len({tuple(one.items()) for one in variants.values()}) == 1
+    for name, switches in list(variants.items())[: 1 if alike else None]:
         with_ = ", ".join(f"{switch} {value}" for switch, value in switches.items())
         yield f"measured with {with_}" if alike else f"{name}: measured with {with_}"
 
@@ -116,5 +114,5 @@ def clients_lines(found: Bench) -> Iterator[str]:
 def compared_table(rows: Sequence[Compared], width: int | None = None) -> str:
     """Return a comparison of two runs, a line a figure; percentiles but the 50th and the 99th are left out."""
     shown = [row for row in rows if not row.figure.name.endswith("_p90")]
-    told = [(row.cell, row.figure.name, in_percent(row.ratio), row.verdict) for row in shown]
-    return drawn(COMPARED, told, width)
+    table_rows = [(row.cell, row.figure.name, in_percent(row.ratio), row.verdict) for row in shown]
+    return drawn(COMPARED, table_rows, width)

@@ -53,14 +53,14 @@ def load_suite(name: str) -> Suite:
 def suite_of(text: str, file: str) -> Suite:
     """Return the suite that a text is. file: its name for messages. Raises InvalidSuiteError with every problem."""
     document = parse(text, file)
-    told = [f"{one.where}: {one.text}" for one in document.problems]
+    problems = [f"{one.where}: {one.text}" for one in document.problems]
     try:
-        if not told:
+        if not problems:
             return Suite.model_validate(document.values)
     except ValidationError as error:
-        told = _problem_lines(error, document, file)
+        problems = _problem_lines(error, document, file)
     raise InvalidSuiteError(
-        "\n".join(["the suite is not valid, nothing was measured:", *told, "fix these, then again"])
+        "\n".join(["the suite is not valid, nothing was measured:", *problems, "fix these, then again"])
     )
 
 
@@ -74,4 +74,4 @@ def _problem_lines(error: ValidationError, document: Document, file: str) -> lis
         found.append(
             (where.line_number if where else 0, f"  {where or file}: {dotted(path)}: {explain(Suite, detail)}")
         )
-    return [line for _, line in sorted(found)]
+    return [text for _, text in sorted(found)]

@@ -43,19 +43,19 @@ def prompt_files(suite: Suite, beside: Path, root: Path, out: Path) -> dict[str,
 
     beside: the folder that relative paths are of. Raises SettingsError naming the set, its key and what is missing.
     """
-    known = _locked(root)
+    locked = _locked(root)
     needed = max(pattern.requests for pattern in suite.arrivals.values()) + suite.warmup
-    found, seen = dict[str, Path](), dict[str, str]()
+    found, digests = dict[str, Path](), dict[str, str]()
     for name, data in suite.datasets.items():
         if data.kind != "random":
             content = _content(name, data, beside)
-            seen[name] = _checked(name, content, known, root)
+            digests[name] = _checked(name, content, locked, root)
             rows = islice(cycle(_rows(name, data, content.decode(errors="replace"), suite.seed)), needed)
             found[name] = out / f"{name}.jsonl"
             found[name].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    if seen.keys() - known.keys():
+    if digests.keys() - locked.keys():
         with writing(root / LOCK):
-            (root / LOCK).write_text(HEAD + yaml.safe_dump({**known, **seen}))
+            (root / LOCK).write_text(HEAD + yaml.safe_dump({**locked, **digests}))
     return found
 
 
@@ -89,11 +89,11 @@ def _locked(root: Path) -> dict[str, str]:
         raise RackwrightError(why, code="RW1517") from error
 
 
-def _checked(name: str, content: bytes, known: Mapping[str, str], root: Path) -> str:
+def _checked(name: str, content: bytes, locked: Mapping[str, str], root: Path) -> str:
     found = hashlib.sha256(content).hexdigest()
-    if known.get(name, found) != found:
+    if locked.get(name, found) != found:
         raise RackwrightError(
-            f"datasets.{name}.path: its SHA-256 is {found}, and {root / LOCK} has {known[name]}: figures of other "
+            f"datasets.{name}.path: its SHA-256 is {found}, and {root / LOCK} has {locked[name]}: figures of other "
             "requests do not compare; nothing was measured; next: the former file, or remove the line",
             code="RW1517",
         )
@@ -122,24 +122,24 @@ def _row(prompt: str, tokens: int) -> dict[str, Any]:
 def _sharegpt(text: str, output: int | None) -> Iterator[dict[str, Any]]:
     """Yield the first question of each talk, and the length of its answer."""
     for talk in json.loads(text):
-        said: Sequence[Mapping[str, str]] = talk["conversations"]
-        if len(said) > 1 and said[0]["value"].strip() and said[1]["value"].strip():
-            yield _row(said[0]["value"], output or len(said[1]["value"]) // CHARACTERS)
+        turns: Sequence[Mapping[str, str]] = talk["conversations"]
+        if len(turns) > 1 and turns[0]["value"].strip() and turns[1]["value"].strip():
+            yield _row(turns[0]["value"], output or len(turns[1]["value"]) // CHARACTERS)
 
 
 def _spec_bench(text: str, output: int | None) -> Iterator[dict[str, Any]]:
     """Yield the first turn of each question."""
-    for line in text.splitlines():
-        if line.strip():
-            yield _row(str(json.loads(line)["turns"][0]), output or 1)
+    for row in text.splitlines():
+        if row.strip():
+            yield _row(str(json.loads(row)["turns"][0]), output or 1)
 
 
 def _burstgpt(text: str, output: int | None) -> Iterator[dict[str, Any]]:
     """Yield the lengths of GPT-4's requests, as `vllm bench serve` takes them, with prompts that are made up."""
     for number, row in enumerate(_table(text.splitlines())):
-        asked, answered = int(row["Request tokens"]), int(row["Response tokens"])
+        prompt_length, answered = int(row["Request tokens"]), int(row["Response tokens"])
         if row["Model"] == "GPT-4" and answered > 0:
-            words = random.Random(number).choices(WORDS, k=max(1, asked))
+            words = random.Random(number).choices(WORDS, k=max(1, prompt_length))
             yield _row(" ".join(words), output or answered)
 
 

@@ -26,7 +26,7 @@ class Comparison:
     """The variants of a comparison, and their results."""
 
     plan: BenchPlan
-    place: TrialEndpoint
+    trial: TrialEndpoint
     variants: Mapping[str, HostSettings]
     """The first one is what the others are compared with."""
     python: Path
@@ -37,28 +37,28 @@ class Comparison:
     def carry_out(self, limits: Limits) -> None:
         """Stage, then measure in rounds. Raises RackwrightError; what was found stays."""
         first = next(iter(self.variants.values()))
-        reading = self.place.read(first)
-        self.place.refuse_unproven(reading)
-        take(self.place.one.host, reading[LEASED])
+        reading = self.trial.read(first)
+        self.trial.refuse_unproven(reading)
+        take(self.trial.one.host, reading[LEASED])
         for name, settings in self.variants.items():
             self.say(f"{name}: staging its release; what serves is untouched")
-            self.place.stage(settings)
+            self.trial.stage(settings)
         for number in round_numbers(limits, self._widest):
             names = list(self.variants)
             for name in names if number % 2 else reversed(names):
                 self._measure(name, number)
 
     def _measure(self, name: str, number: int) -> None:
-        settings = on_trial(self.variants[name], self.place.endpoint)
-        measuree = Measuree(self.place.one, self.place.endpoint, settings.all_endpoints[self.place.endpoint])
+        settings = on_trial(self.variants[name], self.trial.endpoint)
+        measuree = Measuree(self.trial.one, self.trial.endpoint, settings.all_endpoints[self.trial.endpoint])
         self.say(f"round {number}: {name}")
 
         def work(beat: Beat) -> None:
             tool = replace(prepared(self.plan, measuree, self.python, self.record, name), beat=beat)
-            own = self.found.setdefault(name, {})
-            measure_round(tool, self.plan, measuree, self.record, self.say, number, own, name)
+            cells = self.found.setdefault(name, {})
+            measure_round(tool, self.plan, measuree, self.record, self.say, number, cells, name)
 
-        self.place.while_serving(settings, self.plan.seconds, work)
+        self.trial.while_serving(settings, self.plan.seconds, work)
 
     def shares(self) -> dict[str, list[Share]]:
         """Of each variant but the first one: its share of the first one's tokens a second, cell by cell."""

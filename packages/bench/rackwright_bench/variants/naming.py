@@ -49,45 +49,45 @@ def refuse_groups(entry: InventoryHost, endpoint: str) -> None:
 
 def variant_of(name: str, entry: InventoryHost, endpoint: str, suite: Suite, file: str) -> HostSettings:
     """Return the host's settings for a variant. file: the suite's, for messages. Raises SettingsError."""
-    own = entry.settings.all_endpoints[endpoint]
-    drafting = drafting_of(own)
+    current = entry.settings.all_endpoints[endpoint]
+    drafting = drafting_of(current)
     if name in suite.variants:
         return _named(entry, endpoint, suite.variants[name], file)
     if name in (AS_SET, drafting):
         return entry.settings
     if name == BASELINE:
         return _without_draft(entry.settings, endpoint)
-    known = [*suite.variants, AS_SET, BASELINE, *([drafting] if drafting else [])]
+    names = [*suite.variants, AS_SET, BASELINE, *([drafting] if drafting else [])]
     raise SettingsError(
-        f"--compare: missing variant {name}{nearest(name, known)}: {', '.join(known)}; next: write it under "
+        f"--compare: missing variant {name}{nearest(name, names)}: {', '.join(names)}; next: write it under "
         f"`variants` in the suite's file ({file}); nothing was measured",
         code="RW1531",
     )
 
 
 def _named(entry: InventoryHost, endpoint: str, keys: Mapping[str, Any], file: str) -> HostSettings:
-    said: Mapping[str, Any] = {"endpoints": _listed(entry, endpoint, keys)} if entry.settings.endpoints else keys
-    return overlaid(entry, said, Origin(file)).settings
+    overrides: Mapping[str, Any] = {"endpoints": _listed(entry, endpoint, keys)} if entry.settings.endpoints else keys
+    return overlaid(entry, overrides, Origin(file)).settings
 
 
 def _listed(entry: InventoryHost, endpoint: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """All endpoints as they are listed, with one of them changed."""
-    listed = {name: dict(own) for name, own in entry.settings.endpoints.items()}
+    listed = {name: dict(settings_of) for name, settings_of in entry.settings.endpoints.items()}
     listed[endpoint] = {**listed[endpoint], **keys}
     return listed
 
 
 def _without_draft(settings: HostSettings, endpoint: str) -> HostSettings:
-    said: dict[str, Any] = {"draft": None, "engine": _plain(settings.engine)}
+    overrides: dict[str, Any] = {"draft": None, "engine": _plain(settings.engine)}
     if settings.endpoints:
         # What all endpoints share, the others must set themselves.
         shared = {key: value for key, value in settings.engine.items() if _is_drafting(key)}
         listed = {
-            name: {**own, "engine": {**shared, **own.get("engine", {})}} for name, own in settings.endpoints.items()
+            name: {**keys, "engine": {**shared, **keys.get("engine", {})}} for name, keys in settings.endpoints.items()
         }
         listed[endpoint] |= {"draft": None, "engine": _plain(listed[endpoint]["engine"])}
-        said = {"endpoints": listed, "engine": _plain(settings.engine)}
-    made = settings.model_copy(update=said)
+        overrides = {"endpoints": listed, "engine": _plain(settings.engine)}
+    made = settings.model_copy(update=overrides)
     if _still_drafts(made.all_endpoints[endpoint]):
         raise SettingsError(
             f"--compare {BASELINE}: endpoint {endpoint} drafts by its `arguments`, which cannot be "
@@ -106,14 +106,16 @@ def _is_drafting(key: str) -> bool:
     return key.lstrip("-").replace("_", "-").startswith(DRAFTS)
 
 
-def _still_drafts(own: EndpointSettings) -> bool:
-    return bool(drafting_of(own)) or any(word.startswith("--") and _is_drafting(word) for word in own.arguments)
+def _still_drafts(endpoint: EndpointSettings) -> bool:
+    return bool(drafting_of(endpoint)) or any(
+        argument.startswith("--") and _is_drafting(argument) for argument in endpoint.arguments
+    )
 
 
 def on_trial(settings: HostSettings, endpoint: str) -> HostSettings:
     """Return the same, so that a host waits for the message of the bench, and never commits on its own."""
     gate = settings.all_endpoints[endpoint].gate.model_copy(update={"level": "full"})
-    listed: dict[str, Any] = {name: dict(own) for name, own in settings.endpoints.items()}
+    listed: dict[str, Any] = {name: dict(keys) for name, keys in settings.endpoints.items()}
     if endpoint in listed:
         listed[endpoint]["gate"] = gate.model_dump()
     return settings.model_copy(update={"gate": gate, "endpoints": listed})

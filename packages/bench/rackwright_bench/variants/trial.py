@@ -91,15 +91,15 @@ class TrialEndpoint:
             self.say(f"  {change.sentence}")
             perform_all(change, record, lambda batch: perform(self.one.host, batch))
 
-    def seen(self, reading: HostReading) -> SeenEndpoint:
+    def observed(self, reading: HostReading) -> SeenEndpoint:
         """Return the endpoint as it is."""
         found: SeenEndpoint = reading[ENDPOINT].endpoints.get(self.endpoint, SeenEndpoint())
         return found
 
     def refuse_unproven(self, reading: HostReading) -> None:
         """Raise RackwrightError unless the endpoint serves what it has proven: that is what is put back."""
-        seen = self.seen(reading)
-        if not seen.serving or seen.proven is None or seen.proven != seen.current:
+        observed = self.observed(reading)
+        if not observed.serving or observed.proven is None or observed.proven != observed.current:
             raise RackwrightError(
                 f"{self.one.entry.name} {self.endpoint}: it does not serve a proven release, so nothing could be put "
                 "back after a comparison; nothing was measured; next: pyinfra INVENTORY deploy.py --limit "
@@ -111,15 +111,15 @@ class TrialEndpoint:
         """Switch the host to a variant. settings: on trial. Raises RackwrightError where it cannot."""
         reading = self.read(settings)
         self.refuse_unproven(reading)
-        own, steps = settings.all_endpoints[self.endpoint], []
+        endpoint, steps = settings.all_endpoints[self.endpoint], []
         for change in ENDPOINT.pending(settings, reading):
             steps += [step for step in change.steps if _is_its(step, self.endpoint)]
         if not steps:
-            return window(self.endpoint, own, self.seen(reading))
+            return window(self.endpoint, endpoint, self.observed(reading))
         if isinstance(first := steps[0], Refuse):
             raise StepFailedError(first.text, code=first.code)
         assert isinstance(first, Proved)
-        assert own.gate.level == "full"
+        assert endpoint.gate.level == "full"
         return first
 
     def while_serving(self, settings: HostSettings, budget: float, work: Callable[[Beat], None]) -> None:
@@ -130,7 +130,7 @@ class TrialEndpoint:
         step = self.step(settings)
         deadline = settings.all_endpoints[self.endpoint].gate.commit_deadline
         progress = SwitchProgress(self.endpoint, failed_dir(endpoint_dir(self.endpoint)))
-        word = OVER if step.restarts else "commit"
+        answer = OVER if step.restarts else "commit"
 
         def heed(heard: Heard) -> None:
             self.say(f"  {_shown(progress, heard)}")
@@ -139,7 +139,7 @@ class TrialEndpoint:
                 try:
                     work(Beat(self._word, deadline / 4))
                 finally:
-                    self._word(word)
+                    self._word(answer)
 
         ended = follow_job(self.one.host, _longer(step, budget).job, heed)
         if ended.status == ROLLED_BACK and progress.waited and step.restarts:
@@ -147,9 +147,9 @@ class TrialEndpoint:
         if (error := ending(step, progress, ended)) is not None:
             raise error
 
-    def _word(self, word: str) -> None:
+    def _word(self, answer: str) -> None:
         try:
-            run_simple(self.one.host, Shell(word_script(self.endpoint, word)))
+            run_simple(self.one.host, Shell(word_script(self.endpoint, answer)))
         except NotStartedError:
             raise
         except StepFailedError as error:
