@@ -143,7 +143,7 @@ class EndpointSettings(Frozen):
     stop_timeout: Seconds = 60
     """Seconds from SIGTERM to SIGKILL."""
     drain_timeout: Pause = 30
-    """Seconds to wait for open connections before a stop."""
+    """Seconds to wait for open requests before a stop."""
     drain_hook: tuple[Line, ...] = ()
     """Command that the host runs before a switch, for example to take the endpoint out of a balancer.
 

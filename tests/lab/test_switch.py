@@ -71,7 +71,7 @@ def test_an_open_stream_is_let_finish(scene: Scene) -> None:
         scene.host.run("for i in $(seq 50); do [ -s /root/stream.txt ] && exit 0; sleep 0.2; done; exit 1")
         with scene.deploying(engine=interval(23), drain_timeout=120) as running:
             # It continues as fast as ever once the deploy waits for it, so the machine's pace decides nothing.
-            draining = running.until("draining: 1 connections open")
+            draining = running.until("draining: requests open: 1")
             scene.host.set_engine_faults()
             run = running.end()
     assert run.status == 0, run.output

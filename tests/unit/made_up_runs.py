@@ -78,7 +78,7 @@ def _switch(name: str, now: float, fails: bool, wave: int) -> Iterator[Event]:
         now, "host", host=name, state="switching", before={"llm": "aaaaaaaaaaaa"}, changes=["switch endpoint llm"]
     )
     yield event(now + 1, "job", **job, state="began")
-    yield event(now + 1, "progress", host=name, job="switch-llm", phase="draining", text="draining: 2 connections open")
+    yield event(now + 1, "progress", host=name, job="switch-llm", phase="draining", text="draining: requests open: 2, connections: 3")
     yield event(now + 6, "progress", host=name, job="switch-llm", phase="loading", text="switching to release b")
     yield event(now + 25, "job", **job, state="done")
     speed = 0.0081 + now / 1e6

@@ -180,7 +180,7 @@ def test_what_is_asked_and_started_again_is_the_release_that_runs() -> None:
     assert f"releases/{RUNS}" in part(step, "back")
     assert RUNS in part(step, "prove")
     assert part(step, "prove") == part(step, "prove_back")
-    assert "port_hex=1FBB" in part(step, "prepare")
+    assert "port=8123" in part(step, "prepare")
 
 
 def test_an_endpoint_that_is_sick_or_unknown_is_started_again_and_not_asked() -> None:

@@ -335,7 +335,7 @@ def test_the_log_of_an_unhealthy_endpoint_is_kept_before_it_restarts() -> None:
 
 def test_the_connections_of_what_runs_are_drained() -> None:
     reading = replace(SERVES_OLD, spec={**WANTED.facts, "hash": OLD, "port": 9000})
-    assert f"port_hex={9000:04X}" in assigned(proved(pending(reading)[0]), "prepare")
+    assert "port=9000" in assigned(proved(pending(reading)[0]), "prepare")
 
 
 def test_runs_with_the_same_aim_join_each_other() -> None:
@@ -647,7 +647,7 @@ def test_asked_to_it_is_drained_kept_aside_and_recorded_before_the_switch() -> N
     assert moved.owns == (Owned("aside", "rackwright-llm.service"),)
     [step] = moved.steps
     assert isinstance(step, Job), "a drain may take minutes, and has something to say"
-    assert step.script.index("connections open") < step.script.index("folder=/var/lib/rackwright/aside")
+    assert step.script.index("requests open") < step.script.index("folder=/var/lib/rackwright/aside")
     assert proved(switch).serving
     found = [moved, switch]
     assert takes_capacity(found, SeenEndpoints(True, {"llm": BY_HAND}, dict(BOOT), True))

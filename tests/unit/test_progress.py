@@ -16,7 +16,7 @@ from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, 
         ("  512.0 MiB of 2.0 GiB (25%), 95.1 MiB/s", Progress(DOWNLOADING, 0.25)),
         ("layers: 4 of 8 fetched, 2 unpacked, 120 MiB in flight, 8 s", Progress(DOWNLOADING, 0.375)),
         ("layers: 0 of 0 fetched, 0 unpacked, 0 MiB in flight, 4 s", Progress(DOWNLOADING, None)),
-        ("draining: 3 connections open, waiting up to 30 s", Progress(DRAINING)),
+        ("draining: requests open: 3, connections: 5, waiting up to 30 s", Progress(DRAINING)),
         ("loading, 15 s: Loading weights", Progress(LOADING)),
         ("ready after 12 s", Progress(PROVING)),
         ("try 1 failed (timeout); again in 2 s", None),
@@ -33,7 +33,7 @@ def progress_line(percent: int) -> str:
 
 def test_a_phase_is_told_at_once_and_a_crawling_bar_rarely() -> None:
     meter = Meter()
-    assert meter.progress_fields("draining: 1 connections open, waiting up to 30 s", 0.0)
+    assert meter.progress_fields("draining: requests open: 1, connections: 2, waiting up to 30 s", 0.0)
     assert meter.progress_fields("loading, 5 s: x", 0.1)
     assert not meter.progress_fields("loading, 10 s: x", 5.0)
     assert meter.progress_fields("loading, 20 s: x", 15.1)

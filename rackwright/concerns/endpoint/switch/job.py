@@ -85,12 +85,12 @@ def tidy_script(endpoint: str) -> str:
 
 
 def drain_script(endpoint: str, port: int, drain_timeout: int, hook: str) -> str:
-    """Run the site's hook, a script, and wait until no client is connected to `port` (time in seconds)."""
+    """Run the site's hook, a script, and wait until no request is open on `port` (time in seconds)."""
     return job_script(
         "drain",
         unit=unit_name(endpoint),
         container=container_name(endpoint),
-        port_hex=f"{port:04X}",
+        port=port,
         drain_timeout=drain_timeout,
         hook=hook,
     )

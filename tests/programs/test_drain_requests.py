@@ -1,0 +1,138 @@
+"""How a drain counts: the real script, `ss` and sockets; only systemctl and docker are programs of the test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from rackwright.concerns.endpoint.switch.job import drain_script
+
+SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
+LIMIT = 40
+"""Seconds: no test waits for it but the one of the limit."""
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK"
+
+
+class Engine:
+    """A server that answers as the first line of a request says: `wait SECONDS` or `parts COUNT GAP`."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(client,), daemon=True).start()
+
+    def _answer(self, client: socket.socket) -> None:
+        with client, suppress(ConnectionError):
+            while asked := client.recv(4096).decode().split():
+                count, gap = (1, asked[1]) if asked[0] == "wait" else (int(asked[1]), asked[2])
+                for _ in range(count):
+                    time.sleep(float(gap))
+                    client.sendall(ANSWER)
+
+    def close(self) -> None:
+        """Take no more clients."""
+        self._listening.close()
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    started = Engine()
+    yield started
+    started.close()
+
+
+@contextmanager
+def client(engine: Engine, question: str = "", again: float = 0) -> Iterator[socket.socket]:
+    """Connect and ask; again: ask anew after so many seconds, as a monitor does on one connection."""
+    with socket.create_connection(("127.0.0.1", engine.port)) as connection:
+        ended = threading.Event()
+
+        def ask() -> None:
+            while question:
+                connection.sendall(question.encode())
+                connection.recv(4096)
+                if not again or ended.wait(again):
+                    return
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        yield connection
+        ended.set()
+        thread.join(LIMIT)
+
+
+@pytest.fixture(params=SHELLS)
+def drained(request: pytest.FixtureRequest, engine: Engine, tmp_path: Path) -> Callable[..., float]:
+    """Return a function that drains the engine, and returns after how many seconds that ended."""
+    (tmp_path / "bin").mkdir()
+    for name, text in {"systemctl": "exit 0", "docker": f"echo {os.getpid()}"}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    for name in ("nonce", "log", "events"):
+        (tmp_path / name).touch()
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "JOB": str(tmp_path)}
+
+    def drain(limit: int = LIMIT) -> float:
+        begun = time.monotonic()
+        script = drain_script("llm", engine.port, limit, "exit 0")
+        run = subprocess.run(
+            [request.param, "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=90
+        )
+        assert (run.returncode, run.stderr) == (0, "")
+        return time.monotonic() - begun
+
+    return drain
+
+
+def test_without_a_client_it_ends_at_once(drained: Callable[..., float]) -> None:
+    assert drained() < LIMIT / 4
+
+
+def test_a_connection_that_never_asked_does_not_hold_it(engine: Engine, drained: Callable[..., float]) -> None:
+    with client(engine):
+        assert drained() < LIMIT / 2
+
+
+def test_a_monitor_that_asks_again_and_again_on_one_connection_does_not_hold_it(
+    engine: Engine, drained: Callable[..., float]
+) -> None:
+    with client(engine, "wait 0.05", again=0.9):
+        time.sleep(1)
+        assert drained() < LIMIT / 2
+
+
+def test_a_silent_request_holds_it_until_its_answer(engine: Engine, drained: Callable[..., float]) -> None:
+    # Longer than an answer in parts may be silent, so that what counts is who sent last.
+    with client(engine, "wait 23"):
+        assert 22 < drained() < LIMIT
+
+
+def test_an_answer_in_slow_parts_holds_it_until_the_last_one(engine: Engine, drained: Callable[..., float]) -> None:
+    with client(engine, "parts 5 2.5"):
+        time.sleep(0.2)
+        begun = time.monotonic()
+        waited = drained()
+        assert waited > 11
+        assert time.monotonic() - begun < LIMIT + 5
+
+
+def test_a_request_that_never_ends_holds_it_for_the_limit(engine: Engine, drained: Callable[..., float]) -> None:
+    with client(engine, "wait 12"):
+        assert 4 <= drained(limit=4) < 11
