@@ -14,6 +14,7 @@ BEGIN = datetime(2026, 1, 1, 8, 0, tzinfo=UTC)
 REFUSED = (
     "the endpoint did not prove itself: a tool call: no tool call came back, but 'Sunny'\nit serves what it served"
 )
+DRAINING = "draining: requests open: 2, connections: 3"
 
 
 def recorded(name: str) -> list[Event]:
@@ -78,7 +79,14 @@ def _switch(name: str, now: float, fails: bool, wave: int) -> Iterator[Event]:
         now, "host", host=name, state="switching", before={"llm": "aaaaaaaaaaaa"}, changes=["switch endpoint llm"]
     )
     yield event(now + 1, "job", **job, state="began")
-    yield event(now + 1, "progress", host=name, job="switch-llm", phase="draining", text="draining: requests open: 2, connections: 3")
+    yield event(
+        now + 1,
+        "progress",
+        host=name,
+        job="switch-llm",
+        phase="draining",
+        text=DRAINING,
+    )
     yield event(now + 6, "progress", host=name, job="switch-llm", phase="loading", text="switching to release b")
     yield event(now + 25, "job", **job, state="done")
     speed = 0.0081 + now / 1e6
