@@ -40,12 +40,12 @@ class Engine:
 
     def _answer(self, client: socket.socket) -> None:
         with client, suppress(ConnectionError):
-            while asked := client.recv(4096).decode().split():
-                count, gap = (int(asked[1]), asked[2]) if asked[0] == "parts" else (1, asked[1])
+            while request := client.recv(4096).decode().split():
+                count, gap = (int(request[1]), request[2]) if request[0] == "parts" else (1, request[1])
                 for _ in range(count):
                     time.sleep(float(gap))
                     client.sendall(ANSWER)
-                if asked[0] == "last":
+                if request[0] == "last":
                     return
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ def engine() -> Iterator[Engine]:
 
 @contextmanager
 def client(engine: Engine, question: str = "", again: float = 0) -> Iterator[socket.socket]:
-    """Connect and ask; again: ask anew after so many seconds, as a monitor does on one connection."""
+    """Connect and ask; again: ask again after so many seconds, as a monitor does on one connection."""
     with socket.create_connection(("127.0.0.1", engine.port)) as connection:
         ended = threading.Event()
 
