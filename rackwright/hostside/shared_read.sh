@@ -13,9 +13,14 @@ for reading_own in "$reading_home"/*/; do
       reading_whole="$reading_whole$reading_release "
   done
 done
+# To say whether a unit is enabled systemd opens its drop-ins, and process 1 waits for a pipe's writer without a limit.
+reading_pipe=$(find /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system -maxdepth 2 -type p -print -quit 2>/dev/null)
+reading_states= reading_told=1
 # shellcheck disable=SC2086 - a list of units
-reading_states=$(systemctl show --property=LoadState,ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,MainPID,FragmentPath,DropInPaths \
-  $reading_units 2>/dev/null); reading_told=$?
+[ -n "$reading_pipe" ] || {
+  reading_states=$(systemctl show --property=LoadState,ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,MainPID,FragmentPath,DropInPaths \
+    $reading_units 2>/dev/null); reading_told=$?
+}
 # Without systemd there is nothing to ask; where it is and does not answer, nothing is known.
 [ -d /run/systemd/system ] || reading_told=0
 

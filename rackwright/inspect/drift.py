@@ -12,7 +12,7 @@ from typing import Literal
 
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.deploy_steps import Declared
-from rackwright.concerns.docker import DOCKER, lost_programs, not_taken, waits_at_start
+from rackwright.concerns.docker import DOCKER, lost_programs, not_taken, rejected_clients, waits_at_start
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT
@@ -94,7 +94,7 @@ def _around(settings: HostSettings, reading: HostReading, declared: Declared) ->
     owned = reading[RECORD]
     if DOCKER.name in declared:
         docker = reading[DOCKER]
-        texts = (*not_taken(docker), *lost_programs(docker), *waits_at_start(docker))
+        texts = (*not_taken(docker), *lost_programs(docker), *waits_at_start(docker), *rejected_clients(docker))
         yield from (Drift(DOCKER.name, "moved", text) for text in texts)
     for concern in managed(declared.steps):
         if concern.name not in _OWN:

@@ -26,7 +26,9 @@ PRELUDE = """\
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 have() { command -v "$1" >/dev/null 2>&1; }
 carry() {
-  [ -f "$2" ] && [ -r "$2" ] || { printf '%s\\n' "$2 is not a file that can be read" >&2; exit 9; }
+  [ -f "$2" ] && [ -r "$2" ] || {
+    printf '%s\\n' "$2 is not a file that can be read; next, on it: ls -ld $2; move it away" >&2; exit 9
+  }
   printf '%s %s:%s\\n' "$1" "$reading_nonce" "$2"; printf '%s\\0' "$2" >&4
 }
 show() {

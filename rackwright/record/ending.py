@@ -214,7 +214,7 @@ def _untroubled(
     if not missing and not pending and status == ExitCode.DONE:
         return ExitCode.DONE, f"done: {done}"
     parts = [
-        *([f"{', '.join(missing)} did not reach their switch"] if missing else []),
+        *([f"{', '.join(missing)} did not reach the switch"] if missing else []),
         *([f"{', '.join(pending)} did not converge"] if pending else []),
     ]
     what = "; ".join(parts) or "not everything was done"

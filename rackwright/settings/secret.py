@@ -39,6 +39,14 @@ _BY_PROGRAM = re.compile(
     r"|mysql\w*[ \t][^|;&\n]{0,200}?(?<=[ \t])-p(?=[^ \t]))[ \t]*[\"']?)(?!\*)[^\s\"']+"
 )
 """Passwords by options of a letter, which mean another thing to another program."""
+_LOGIN_BY_PROGRAM = re.compile(
+    r"(?<![\w-])((?:(?:https?|xhs?)[ \t][^|;&\n]{0,200}?(?<=[ \t])-a[ \t=]*[\"']?[^\s\"':=/]{1,99}:"
+    r"|(?:https?|xhs?)[ \t][^|;&\n]{0,200}?-A[ \t]*bearer[ \t][^|;&\n]{0,200}?(?<=[ \t])-a[ \t=]*[\"']?"
+    rf"|curl[ \t][^|;&\n]{{0,200}}?(?<=[ \t])(?:-{_FLAGS}E[ \t]*|--(?:proxy-)?cert[ \t=]+)[\"']?"
+    r"(?!pkcs11:)[^\s\"':]{1,200}:"
+    r"|openssl[ \t][^|;&\n]{0,200}?(?<=[ \t])-pass(?:in|out)?[ \t]+[\"']?pass:))(?!\*)[^\s\"']+"
+)
+"""Logins of HTTPie, and the passwords of key files as curl and openssl take them."""
 _COOKIE = re.compile(
     rf"(?i)(?<!\S)((?:-{_FLAGS}b|--cookie)[ \t=]+[\"']?[\w.-]{{1,99}}=|-H[ \t]*[\"']?cookie:[ \t]*)(?!\*)[^\s\"']+"
 )
@@ -49,7 +57,7 @@ _KEYED = re.compile(rf"(?i)((?<![\w-]){_BEFORE}{_NAME}\s*[:=]\s*){_VALUE}")
 _IN_VALUES = (LOGIN_IN_HEADER, _HEADER, PASSWORD_IN_URL, TOKEN_IN_URL)
 """What makes any value a secret."""
 
-_OPTIONS = (_LOGIN_OPTION, _COOKIE, _BY_PROGRAM)
+_OPTIONS = (_LOGIN_OPTION, _COOKIE, _BY_PROGRAM, _LOGIN_BY_PROGRAM)
 """What other programs' options make a secret."""
 _REFERENCE = re.compile(r"\$\([^()]{0,200}\)|\$\{?\w{1,99}\}?|`[^`]{0,200}`")
 """What a shell puts in the place of a word: the secret itself lies elsewhere."""
@@ -134,7 +142,8 @@ def tells_secret(text: str, option: str = "") -> bool:
 
 def tells_password(words: Sequence[str]) -> bool:
     """Return True for a command line whose program takes a password by an option of a letter (`sshpass -p`)."""
-    return bool(_BY_PROGRAM.search(_REFERENCE.sub(MASK, " ".join(words))))
+    command = _REFERENCE.sub(MASK, " ".join(words))
+    return any(pattern.search(command) for pattern in (_BY_PROGRAM, _LOGIN_BY_PROGRAM))
 
 
 def shown_value(value: str, name: str) -> str:

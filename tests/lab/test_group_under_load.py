@@ -106,7 +106,7 @@ def test_a_member_whose_disk_is_full_keeps_its_pair_as_it_was_and_no_other(fleet
         output_line for output_line in run.output.splitlines() if "RW0729: " in output_line
     )
     names = ", ".join(host.name for host in fleet.lab.hosts[pair])
-    assert f"RW0615: {names} did not reach their switch" in run.output
+    assert f"RW0615: {names} did not reach the switch" in run.output
     assert "4 switched" in run.output
     assert_nobody_noticed(load, run, 1)
     after = proven(fleet.lab.hosts)

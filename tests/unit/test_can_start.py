@@ -49,6 +49,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
         store: str = "",
         written: str = "",
         silent: str = "",
+        containerd: str = "",
     ) -> tuple[int, str, str]:
         stubs = (
             {"ServerVersion": "28.0.1", "DockerRootDir": str(tmp_path), "Runtimes": RUNTIMES} if info is None else info
@@ -79,7 +80,9 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
             "by": by,
         }
         stand_ins = f"docker_other_store() {{ printf '%s' '{store}'; }}\ndocker_lacks() {{ printf '%b' '{lacks}'; }}"
-        stand_ins += f"\ndocker_asks_firewalld() {{ printf '%b' '{silent}'; }}"
+        stand_ins += f"\ndocker_start_waits() {{ printf '%b' '{silent}'; }}"
+        stand_ins += "\ndocker_asks_bus() { :; }"
+        stand_ins += f"\ndocker_asks_containerd() {{ printf '%b' '{containerd}'; }}"
         script = f"{stand_ins}\n{host_script('can_start', **words)}"
         paths = {name: tmp_path / name for name in ("reason", "cause")}
         for path in paths.values():
@@ -215,6 +218,14 @@ def test_a_firewalld_that_does_not_answer_stops_what_publishes_a_port(ask: Ask) 
     assert failure_of(progress).code == WAITS
     assert all(one.cause.is_hosts for one in failure_of(progress).reasons)
     assert ask(**silent, publishes="no") == ask(**silent, by="boot") == ask(**silent, active=False) == WELL
+
+
+def test_a_containerd_that_does_not_answer_keeps_each_endpoint_from_its_switch(ask: Ask) -> None:
+    text = "containerd is silent; next, on it: look"
+    silent = {"containerd": f"{text}\\n", "publishes": "no", "info": {}}
+    for case in ({}, {"again": "yes"}, {"by": "drain"}):
+        assert ask(**{**silent, **case}) == (1, text, "waits")
+    assert ask(**silent, by="boot") == ask(**silent, active=False) == WELL
 
 
 BY_HAND = "case $* in *SOURCE*) echo /dev/nvme1n1 ;; *) echo /mnt ;; esac"

@@ -122,6 +122,23 @@ def test_whoever_holds_the_lock_is_named(tmp_path: Path) -> None:
     assert run.stdout.rstrip() == " by process 17"
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("answer", "unknown"),
+    [("echo 's \"\"'", True), ("echo 's \"docker\"'", False), ("exit 1", False), ("exit 124", False)],
+)
+def test_a_firewalld_that_has_no_zone_for_dockers_bridge_is_seen(
+    shell: str, answer: str, unknown: bool, tmp_path: Path
+) -> None:
+    words = [shell, "sh"] if shell == "busybox" else [shell]
+    for name, text in {"busctl": answer, "timeout": 'shift; exec "$@"'}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    script = f"{host_text('docker_start.sh')}\ndocker_unknown_to_firewalld 5"
+    run = subprocess.run([*words, "-c", script], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=False)
+    assert (run.returncode == 0) is unknown
+
+
 def test_the_reading_says_it_with_the_way_out() -> None:
     text = "firewalld does not answer; next, on it: look"
     reading: SeenDocker = parse(f"engine=yes\nwaits {text}\n")

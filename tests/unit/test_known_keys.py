@@ -98,6 +98,34 @@ def test_what_is_not_about_a_host_is_not(tmp_path: Path, about: str) -> None:
     assert verdict(tmp_path / "known_hosts") is KeyVerdict.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        f"\fgpu01 {KEY}",
+        f"gpu01\v {KEY}",
+        f"\f gpu01 {KEY}",
+        f"gpu01 {OWN.get_name()}\f {BASE64}",
+        f"gpu01 {KEY}=",
+        f"gpu01 {KEY}==",
+        f"gpu01 {KEY.rstrip('=')}=====",
+        f"gpu01 {KEY.rstrip('=')[:-1]}",
+    ],
+)
+def test_a_key_in_a_line_that_ssh_does_not_take_is_not_known(tmp_path: Path, row: str) -> None:
+    file = tmp_path / "known_hosts"
+    file.write_bytes(f"{row}\n".encode())
+    assert verdict(file) is KeyVerdict.UNKNOWN
+    file.write_bytes(f"{row}\ngpu01 {KEY}\n".encode())
+    assert verdict(file) is KeyVerdict.KNOWN
+
+
+@pytest.mark.parametrize("more", ["", "=", "=="])
+def test_a_revoked_key_counts_in_a_broken_line_as_well(tmp_path: Path, more: str) -> None:
+    file = tmp_path / "known_hosts"
+    file.write_text(f"gpu01 {KEY}\n@revoked * {KEY}{more}\n")
+    assert verdict(file) is KeyVerdict.REVOKED
+
+
 def test_a_port_of_its_own_and_the_name_without_it(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
     file.write_text(f"gpu01 {KEY}\n")

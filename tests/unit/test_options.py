@@ -258,6 +258,7 @@ def test_over_several_hosts_the_image_must_have_what_starts_its_ranks(
     status, output = image.ask("max_batch_size: 4\n", launched=True)
     assert (status == 0) is not bool(refused), output
     assert refused in output
+    assert [one["key"] for one in image.answer["refused"]] == ["image"] * bool(refused)
     assert image.ask("max_batch_size: 4\n")[0] == 0, "one host wants none of it"
 
 

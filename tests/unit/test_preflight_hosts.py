@@ -21,12 +21,14 @@ from rackwright.concerns.models import MODELS
 from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, parse
 from rackwright.concerns.preflight.docker import DAEMON_JSON
 from rackwright.concerns.preflight.row import Above, Case, Fetch, Reach
-from rackwright.hostside import host_script
+from rackwright.hostside import host_script, host_text
 from rackwright.plan.change import Refuse
 from rackwright.plan.concern import HostReading
+from rackwright.plan.reading import PRELUDE
 from tests.unit.machines import DGX_B200, case, docker, gpu_output, gpus, machine, settings
 from tests.unit.test_preflight import judged, stops, warns
 
+READ = ("paths", "fetched", "ports", "endpoints", "state", "urls", "proxies")
 DEBIAN_DOCKERD = "/usr/sbin/dockerd -H fd:// --containerd=/run/containerd/containerd.sock "
 
 
@@ -241,12 +243,60 @@ def test_a_registry_that_is_away_is_named_by_its_address_text() -> None:
     assert "registry https://registry-1.docker.io/v2/: no answer" in seen_of(found, "reachable")
 
 
+@pytest.mark.parametrize(("kind", "way"), [("d", "rmdir"), ("s", "rm"), ("l", "rm")])
+def test_what_is_not_a_file_where_systemd_reads_stops_the_host(kind: str, way: str) -> None:
+    path = "/etc/systemd/system/rackwright-llm.service.d/x.conf"
+    found = case(machine=replace(machine(), odd_units=((kind, path),)))
+    assert stops(found) == {"systemd's files"}
+    assert f"{way} {path}" in seen_of(found, "systemd's files")
+    assert "systemd's files" not in judged(case())
+
+
+def test_the_host_names_what_is_not_a_file_where_systemd_reads(tmp_path: Path) -> None:
+    units = tmp_path / "etc/systemd/system"
+    for name in (
+        "rackwright-llm.service.d/d.conf",
+        "docker.service.d",
+        "x.service.d/d.conf",
+        "multi-user.target.wants",
+    ):
+        (units / name).mkdir(parents=True)
+    folder = units / "rackwright-llm.service.d"
+    (folder / "l.conf").symlink_to("/nonexistent")
+    (folder / "good.conf").write_text("")
+    (folder / "link.conf").symlink_to(folder / "good.conf")
+    (units / "rackwright-boot.service").symlink_to("/dev/null")
+    script = host_script("preflight_read", **dict.fromkeys(READ, "")).replace("find /etc/", f"find {tmp_path}/etc/")
+    text = f"{PRELUDE}\nhangs() {{ false; }}\nholders() {{ :; }}\nreading_daemon=0\n(\n{script}\n) 4>/dev/null"
+    printed = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False).stdout
+    found = {(kind, path.removeprefix(f"{units}/")) for kind, path in parse(f"\n{printed}").odd_units}
+    assert found == {(kind, f"{folder.name}/{kind}.conf") for kind in "dl"}
+
+
+def test_systemd_is_not_asked_while_a_pipe_is_among_its_files(tmp_path: Path) -> None:
+    pipe = tmp_path / "etc/systemd/system/docker.service.d/p.conf"
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    (tmp_path / "systemctl").write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\n")
+    (tmp_path / "systemctl").chmod(0o755)
+    script = host_script("shared_read", reading_asked="docker.service", reading_home=str(tmp_path))
+    script = script.replace("find /etc/", f"find {tmp_path}/etc/") + host_text("units_read.sh")
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    run = subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, check=False)
+    assert (run.returncode, f"rm {pipe}" in run.stderr, (tmp_path / "asked").exists()) == (1, True, False)
+    pipe.unlink()
+    subprocess.run(["sh", "-c", script], env=env, capture_output=True, check=True)
+    assert (tmp_path / "asked").exists()
+
+
 def test_what_the_reading_prints_of_such_hosts_is_parsed() -> None:
     reading = parse(
-        "uid=0\nreadonly /etc\nreadonly /usr\nhung /srv/models\nrootless anna\ncgroup=v2\nsnap.docker=yes\n"
+        "uid=0\nreadonly /etc\nreadonly /usr\nodd d /etc/systemd/system/a.d/x.conf\n"
+        "hung /srv/models\nrootless anna\ncgroup=v2\nsnap.docker=yes\n"
         "dockerd=/usr/bin/dockerd -H tcp://0.0.0.0:2375 \n"
     )
     assert reading.readonly == {"/etc", "/usr"}
     assert reading.hung == ("/srv/models",)
+    assert reading.odd_units == (("d", "/etc/systemd/system/a.d/x.conf"),)
     assert reading.rootless == ("anna",)
     assert reading.values["dockerd"] == "/usr/bin/dockerd -H tcp://0.0.0.0:2375 "

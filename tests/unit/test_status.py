@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rackwright.cli.drift import exit_code, lines, summed_up
 from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.docker.chains import REJECTED
 from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.release.concern import RELEASE, SeenReleases
@@ -301,7 +302,7 @@ def printed(**changed: str) -> list[str]:
     lines.update(changed)
     head = [
         f"{key} {lines.pop(key)}"
-        for key in ("uptime", "lease", "closed", "repairs", "lacks", "waits", "boot")
+        for key in ("uptime", "lease", "closed", "repairs", "lacks", "waits", "rejects", "boot")
         if lines.get(key) or lines.pop(key, "")
     ]
     pins = [f"pin {reference} {digest}" for reference, digest in reading[IMAGE].pins.items()]
@@ -401,9 +402,16 @@ def test_one_that_cannot_start_again_has_moved_though_it_serves(network: str, mo
         f"it cannot start again: {texts.CHAINS_GONE.format(chains='nat DOCKER')}; next: pyinfra INVENTORY deploy.py"
     )
     assert (found.health, message in (found.moved or ()), message in render([found])) == ("serving", moved, moved)
+    found = row(lacks="nat DOCKER", rejects="yes", spec=text)
+    assert (found.health, any(REJECTED in one for one in found.moved or ())) == ("serving", moved)
     silent = "firewalld does not answer; next, on it: look"
     found = row(waits=silent, spec=text)
     assert (found.health, f"it cannot start again: {silent}" in (found.moved or ())) == ("serving", moved)
+
+
+def test_a_pipe_among_systemds_files_is_named_and_nothing_else_was_asked() -> None:
+    with pytest.raises(ReadingError, match=r"rm /etc/systemd/system/a\.d/x\.conf"):
+        parse(["pipe /etc/systemd/system/a.d/x.conf", "end"])
 
 
 def test_the_text_of_what_the_host_had_to_put_back() -> None:

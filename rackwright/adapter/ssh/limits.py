@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial, wraps
@@ -29,6 +30,8 @@ from rackwright.adapter.patch import held, patch
 
 CHUNK = 32 * 1024
 """Bytes that are read at once; other hosts have their turn after each."""
+AGAIN = 45
+"""Seconds until a command that still runs is reported again, at first; then as long as it has run."""
 READING = "stdout_buffer stderr_buffer timeout print_output print_prefix"
 RUNNING = "self command print_output print_input arguments"
 """Parameters of what is replaced."""
@@ -78,8 +81,11 @@ def _unless(dead: Sequence[SilentHostError], run: Callable[[], Any]) -> Any:
 def _watch(connector: SSHConnector, dead: list[SilentHostError]) -> None:
     """Close the connection of a host whose sshd does not answer while a command runs."""
     client: Any = connector.client
-    echo(f"{connector.host.print_prefix}a command runs for {SLOW} s now, and is waited for", err=True)
+    begun, due = time.monotonic() - SLOW, 0.0
     while client is not None and (transport := client.get_transport()) is not None and transport.is_active():
+        if (ran := time.monotonic() - begun) >= due:
+            echo(f"{connector.host.print_prefix}a command runs for {ran:.0f} s now, and is waited for", err=True)
+            due = ran + max(AGAIN, ran)
         if not _answers(transport):
             dead.append(FrozenHostError(DEAD))
             lose(client)

@@ -3,7 +3,7 @@
 dockerd is never restarted here while an endpoint serves.
 """
 
-from rackwright.concerns.docker.as_run import lost_programs, not_taken, waits_at_start
+from rackwright.concerns.docker.as_run import lost_programs, not_taken, rejected_clients, waits_at_start
 from rackwright.concerns.docker.concern import DOCKER, changes
 from rackwright.concerns.docker.files import AUTHORITY, DROPIN
 from rackwright.concerns.docker.holds import existing
@@ -24,6 +24,7 @@ __all__ = [
     "lost_programs",
     "not_taken",
     "parse",
+    "rejected_clients",
     "waits_at_start",
     "wanted",
     "was_cut",

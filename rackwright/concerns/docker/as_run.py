@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from rackwright.concerns.docker.chains import REJECTED
 from rackwright.concerns.docker.daemon import DAEMON_JSON, RELOADABLE, BrokenDaemonJsonError, parse_daemon_json
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.paths import unit_name
@@ -66,6 +67,12 @@ def lost_programs(docker: SeenDocker) -> Iterator[str]:
 def waits_at_start(docker: SeenDocker) -> Iterator[str]:
     """Yield a sentence for each thing that a start of dockerd or of a container would wait for."""
     yield from docker.waits
+
+
+def rejected_clients(docker: SeenDocker) -> Iterator[str]:
+    """Yield the sentence on a firewalld that rejects clients of published ports, if it does."""
+    if docker.rejects and docker.serving:
+        yield f"{REJECTED}; next: pyinfra INVENTORY deploy.py"
 
 
 def _store_text(docker: SeenDocker) -> str:

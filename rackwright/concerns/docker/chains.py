@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rackwright.settings.model import HostSettings
 
 INTERFACE = "interface "
+REJECTED = (
+    "firewalld was started after dockerd and does not know Docker's bridge: it rejects clients of published ports that "
+    "its own zones do not open, whatever allow_from says"
+)
 
 
 def gone(lacks: Iterable[str]) -> str:

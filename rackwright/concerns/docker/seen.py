@@ -65,6 +65,8 @@ class SeenDocker:
     """Programs that started containers and are missing for their next start."""
     waits: tuple[str, ...] = ()
     """Dependencies that dockerd would wait for without a limit at its start, each with the next command."""
+    rejects: bool = False
+    """True if firewalld was started after dockerd, and so rejects the clients of published ports."""
     other_store: tuple[str, ...] = ()
     """Keys of its file that give dockerd another store at its next start: an edit that it has not applied yet."""
 
@@ -147,6 +149,7 @@ def parse(output: str) -> SeenDocker:
         lacks=tuple(" ".join(words[1:]) for words in lines if words[0] == "lacks") if answers else (),
         lost=tuple(dict.fromkeys(words[1] for words in lines if words[0] == "lost")),
         waits=tuple(" ".join(words[1:]) for words in lines if words[0] == "waits"),
+        rejects=values.get("rejects") == "yes",
         other_store=tuple(words[1] for words in lines if words[0] == "store") if answers else (),
     )
 

@@ -197,12 +197,17 @@ def changes(releases: tuple[WantedOptions, ...], reading: SeenOptions) -> list[C
 
 def _refuse(wanted: WantedOptions, verdict: ImageVerdict) -> Change:
     release = wanted.release
-    rows = [f"  {release.spec.engine_file}: {row.key or '(no key named)'}: {row.reason}" for row in verdict.refused]
+    rows = [f"  {_place(release, row)}: {row.reason}" for row in verdict.refused]
     head = f"endpoint {release.spec.name}: release {release.hash} is refused by its own image {release.spec.image}:"
     text = "\n".join([head, *rows, f"what serves keeps serving; next: {_next(wanted)}"])
     return Change(
         f"switch endpoint {release.spec.name}", "its image refuses its options", (Refuse(text, code="RW3001"),)
     )
+
+
+def _place(release: Release, row: OptionRefusal) -> str:
+    """Return where the setting at fault is: the key `image` is not in the engine's file."""
+    return row.key if row.key == "image" else f"{release.spec.engine_file}: {row.key or '(no key named)'}"
 
 
 def _unfit(wanted: WantedOptions) -> Change:
@@ -216,7 +221,7 @@ def _unfit(wanted: WantedOptions) -> Change:
 
 def _next(wanted: WantedOptions) -> str:
     again = f"to ask the same release again: rm {marker(wanted)} on the host"
-    return f"rackwright check INVENTORY, and correct the key; {again}"
+    return f"correct that setting, then rackwright check INVENTORY; {again}"
 
 
 def _ask(wanted: WantedOptions) -> Change:

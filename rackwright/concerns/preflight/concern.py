@@ -139,6 +139,7 @@ def parse(output: str) -> SeenMachine:
         toolkit_config=files(output).get(TOOLKIT_CONFIG),
         readonly=frozenset(_named_by("readonly", lines)),
         hung=_named_by("hung", lines),
+        odd_units=tuple((words[1], words[2]) for words in lines if words[0] == "odd" and len(words) == 3),
         above=tuple(Above(*words[1:]) for words in lines if words[0] == "above" and len(words) == 4),
         rootless=tuple(sorted(_named_by("rootless", lines))),
         members=parse_members(lines),

@@ -73,6 +73,17 @@ def writable(case: Case) -> Verdicts:
     yield not readonly, text, fix.replace("PLACE", readonly[0] if readonly else "/")
 
 
+ODD = {"d": "a folder", "l": "a link to nothing"}
+"""What is not a file, by the letter that `find` has for its type."""
+
+
+def odd_units(case: Case) -> Verdicts:
+    """Reject what is not a file at the path of a unit or a drop-in: systemd cannot enable the unit then."""
+    for kind, path in case.machine.odd_units:
+        way = f"{'rmdir' if kind == 'd' else 'rm'} {path}"
+        yield False, f"{path} is {ODD.get(kind, 'a socket')}", f"{way}; then: systemctl daemon-reload"
+
+
 def clock(case: Case) -> Verdicts:
     """Check the clock, which TLS and logs need; it matters while a download is pending."""
     synchronized = case.machine.values.get("synchronized", "") == "yes"
@@ -131,6 +142,7 @@ MACHINE = (
     Check("root rights", "stop", root, "RW3115"),
     Check("immutable system", "stop", immutable, "RW3154"),
     Check("read-only", "stop", writable, "RW3153"),
+    Check("systemd's files", "stop", odd_units, "RW3181"),
     Check("time", "warn", clock, "RW3116"),
     Check("packages", "stop", dpkg, "RW3117"),
     Check("package lock", "warn", dpkg_lock, "RW3118"),

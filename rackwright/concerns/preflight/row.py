@@ -146,6 +146,8 @@ class SeenMachine:
     """Folders that are read-only."""
     hung: tuple[str, ...] = ()
     """Folders on a file system that does not answer."""
+    odd_units: tuple[tuple[str, str], ...] = ()
+    """What is not a file where systemd reads units and drop-ins: its type as `find` prints it, and its path."""
     above: tuple[Above, ...] = ()
     """Folders of models and encodings, and folders above these, in which users other than root may rename something."""
     rootless: tuple[str, ...] = ()

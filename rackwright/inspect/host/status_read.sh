@@ -5,6 +5,9 @@
 # several hosts) runs (directives that count in a drop-in for all services). Prints "KEY VALUE" lines, those of an
 # endpoint after "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+# systemd opens a unit's drop-ins to say whether it is enabled, and waits for a pipe's writer without a limit.
+pipe=$(find /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system -maxdepth 2 -type p -print -quit 2>/dev/null)
+[ -z "$pipe" ] || { printf '%s\n' "pipe $pipe" end; exit 0; }
 read -r uptime _ </proc/uptime
 printf '%s\n' "uptime ${uptime%%.*}"
 [ -f "$lease" ] && while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "lease $line"; done <"$lease"
@@ -35,6 +38,7 @@ dockerd=$(cat /run/docker.pid 2>/dev/null)
 if [ -n "$dockerd" ] && [ -n "$(lacking '{}')" ]; then
   lacking "$(curl --silent --fail --max-time 10 --unix-socket "$docker" http://docker/info || echo '"FirewallBackend":{"Driver":"unknown"')" |
     sed 's/^/lacks /'
+  ! docker_unknown_to_firewalld 5 || echo 'rejects yes'
 fi
 [ -z "$dockerd" ] || docker_asks_firewalld 5 | sed 's/^/waits /'
 
@@ -47,6 +51,12 @@ others_at() { # sets and prints `taken`: who listens at the port of a URL beside
   # Another endpoint may be where this one was.
   case $taken in '' | *'; container rackwright-'*) taken= ;; *) printf '%s\n' "taken port $port is taken by ${taken#; }" ;; esac
 }
+identify() { # sets `id` and `network` of the container whose JSON is in `said`, and `pid`
+  id=none network=shared pid=${said#*'"Pid":'}
+  pid=${pid%%[!0-9]*}
+  case $said in '{"Id":"'*'"Running":true'*) id=${said#*'"Id":"'} id=${id%%'"'*} ;; esac
+  [ "$id" = none ] || [ "/proc/$pid/ns/net" -ef /proc/self/ns/net ] || network=own
+}
 ask() { # container of NAME, then /health: one process for both; a busy server may answer late
   said=$(curl --silent --max-time 5 --unix-socket "$docker" "http://docker/containers/rackwright-$name/json" \
     --next --silent --noproxy '*' --max-time 15 --output /dev/null --write-out '\n%{http_code}' "$1")
@@ -54,10 +64,7 @@ ask() { # container of NAME, then /health: one process for both; a busy server m
 }
   # A member that is not the head answers no requests; its unit is active while its head says that all serve.
   if [ -f "$groups/$name/ready" ] && [ ! -f "$groups/$name/state" ]; then health=200; fi
-  id=none network=shared pid=${said#*'"Pid":'}
-  pid=${pid%%[!0-9]*}
-  case $said in '{"Id":"'*'"Running":true'*) id=${said#*'"Id":"'} id=${id%%'"'*} ;; esac
-  [ "$id" = none ] || [ "/proc/$pid/ns/net" -ef /proc/self/ns/net ] || network=own
+  identify
   others_at "$1"
   # What another process may have answered says nothing of it.
   [ -z "$taken" ] || [ "$network" = own ] || health=0
@@ -121,6 +128,10 @@ $name "*) continue ;; esac
   [ -f "$home/$name/binding" ] && printf '%s\n' "binding $(base64 -w0 <"$home/$name/binding")"
   [ -f "$home/$name/proven-binding" ] && printf '%s\n' "bound $(base64 -w0 <"$home/$name/proven-binding")"
   case $state in
+    *ActiveState=activating*) # a start waits until it alone has the port
+      said=$(curl --silent --max-time 5 --unix-socket "$docker" "http://docker/containers/rackwright-$name/json")
+      identify
+      others_at "$url" ;;
     *ActiveState=failed* | *ActiveState=inactive*) id=none network=shared; others_at "$url" ;;
   esac
   case $state in

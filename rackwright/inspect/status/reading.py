@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.addresses import is_loopback
+from rackwright.concerns.docker.chains import REJECTED
 from rackwright.concerns.docker.chains import gone as gone_chains
 from rackwright.concerns.drained import Drained, parse_mark
 from rackwright.concerns.endpoint.binding import Binding
@@ -77,6 +78,8 @@ class HostStatus:
     """Kernel objects that dockerd needs to start a container that publishes a port, and that are gone."""
     waits: tuple[str, ...] = ()
     """Reasons for which a start of dockerd, or of a container that publishes a port, would wait without a limit."""
+    rejects: bool = False
+    """True if firewalld was started after dockerd, and so rejects the clients of published ports."""
 
 
 class Asked:
@@ -111,6 +114,9 @@ def parse(lines: Iterable[str]) -> HostStatus:
     """Return the parsed output of the script. Raises ReadingError when it broke off or makes no sense."""
     head, *blocks = _blocks(lines)
     values = _values(head)
+    if pipe := values.get("pipe"):
+        text = f"{pipe[0]} is a pipe, and systemd would wait for its writer without a limit; next, on it: rm {pipe[0]}"
+        raise ReadingError(text, code="RW0802")
     try:
         uptime = int(values["uptime"][0])
         lease = SeenLease(0, uptime, parse_lease("\n".join(values.get("lease", ()))))
@@ -131,6 +137,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         boots=values.get("boot") != ["no"],
         lacks=tuple(values.get("lacks", ())),
         waits=tuple(values.get("waits", ())),
+        rejects="rejects" in values,
     )
 
 
@@ -246,6 +253,7 @@ def drift_of(status: EndpointStatus, host_status: HostStatus, drop_ins: Collecti
         )
     if host_status.lacks and observed.spec.get("network") == "bridge":
         found.append(f"it cannot start again: {gone_chains(host_status.lacks)}; next: pyinfra INVENTORY deploy.py")
+        found += [f"{REJECTED}; next: pyinfra INVENTORY deploy.py"] if host_status.rejects else []
     if observed.spec.get("network") == "bridge":
         found += [f"it cannot start again: {text}" for text in host_status.waits]
     return found

@@ -104,7 +104,8 @@ class HostNames:
         every = [*self.about(self.entry), *self.about(self.also)]
         same = [entry for entry in every if _is_same(entry, kind, key)]
         for marker, verdict in ((REVOKED, KeyVerdict.REVOKED), ("", KeyVerdict.KNOWN)):
-            if found := next((entry for entry in same if entry.marker == marker), None):
+            # A revoked key counts in a broken line as well; ssh accepts a key by a whole one alone.
+            if found := next((row for row in same if row.marker == marker and (marker or not row.trouble)), None):
                 return verdict, found.where
         others = _plain(self.about(self.entry))
         return (KeyVerdict.CHANGED, others[0].where) if others else (KeyVerdict.UNKNOWN, "")
@@ -175,11 +176,13 @@ def _read(path: Path, changed: int, size: int) -> Lines:  # noqa: ARG001 - anoth
 def _lines(file: str, text: str) -> Iterator[Line]:
     for number, row in enumerate(text.split("\n"), 1):
         words = row.replace("\t", " ").split(" ")
-        words = [part for part in words if part.strip()]
+        # Other blanks are part of a name to ssh, and nothing within a key: the end of a line with CR.
+        words = [part for part in words if part]
         if not words or words[0].startswith("#"):
             continue
         marker = words.pop(0) if words[0].startswith("@") else ""
-        names, kind, key = (part.strip() for part in (*words, "", "", "")[:3])
+        names, kind, key = (*words, "", "", "")[:3]
+        key = key.strip()
         yield Line(file, number, marker, names, kind, key, _trouble(marker, kind, key))
 
 
@@ -197,6 +200,8 @@ def _trouble(marker: str, kind: str, key: str) -> str:
 
 def _kind_within(key: str) -> str | None:
     """Return the kind that a key itself says it is; None when it is broken."""
+    if len(key) % 4:  # Python accepts one `=` too many
+        return None
     try:
         blob = b64decode(key, validate=True)
     except (binascii.Error, ValueError):

@@ -29,10 +29,18 @@ for path in $paths; do show "$path"; done
 each() { while read -r one; do printf '%s\n' "$1 $one"; done; }
 if [ -n "$reading_engine" ]; then
   docker_words "$reading_daemon"
-  docker_lacks "$reading_engine" "$reading_daemon" | each lacks
+  lacks=$(docker_lacks "$reading_engine" "$reading_daemon")
+  if [ -n "$lacks" ]; then
+    printf '%s\n' "$lacks" | each lacks
+    ! docker_unknown_to_firewalld 5 || echo rejects=yes
+  fi
   docker_other_store "$reading_engine" "$reading_daemon" | each store
 fi
-docker_asks_firewalld 5 | each waits
+case $reading_engine in
+  *'"ServerVersion":"'?*) docker_asks_firewalld 5 ;;
+  # One that is up and does not answer may wait for another, and a start of it would.
+  *) docker_start_waits 5 ;;
+esac | each waits
 # Programs by which containers run now and will start again: a package may have taken them away since.
 set --
 processes=

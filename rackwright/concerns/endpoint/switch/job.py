@@ -52,7 +52,8 @@ def can_start_script(
     paths = {"unit": unit_name(endpoint), "units": UNITS, "home": endpoint_dir(endpoint)}
     writes = "" if again else in_turn([host_script("can_write", **paths)])
     return (
-        (host_text("docker_lacks.sh") + host_text("docker_start.sh") if publishes else "")
+        (host_text("docker_lacks.sh") if publishes else "")
+        + host_text("docker_start.sh")
         + writes
         + host_script(
             "can_start",

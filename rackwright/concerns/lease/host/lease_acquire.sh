@@ -4,7 +4,7 @@
 # Prints "lease taken ID fresh|stale", or "lease held" before what a reading prints.
 umask 077
 mkdir -p -m 0755 "${fence%/*}" && mkdir -p -m 0700 "${lease%/*}" || exit 1
-busy() { printf '%s\n' "$1 is held by another command for too long; see by whom: fuser -v $1" >&2; exit 1; }
+busy() { printf '%s\n' "$1 is held by another command for too long; a stopped run's last command keeps running to its end; next: the same command again, later; see by whom: fuser -v $1" >&2; exit 1; }
 # A teardown may take a lock file away while another process waits for it.
 until exec 9>>"$lease.lock" && { flock --timeout 30 9 || busy "$lease.lock"; } && [ /proc/self/fd/9 -ef "$lease.lock" ]; do :; done
 value() { sed -n "s/^$1=//p" "$lease" 2>/dev/null | head -n 1 | tr -cd '0-9a-f.'; }

@@ -20,6 +20,8 @@ from typing import Any, NoReturn
 from rackwright.concerns.options.host.in_image import VLLM_PARSERS, first, leave, real_output
 
 REFUSED = 3
+IMAGE = "image"
+"""Key of the settings, and of no engine's file, for what the image lacks."""
 AUTODEPLOY = "_autodeploy"
 Row = dict[str, str]
 
@@ -41,14 +43,18 @@ def build_trtllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None
     args_class(**merge(options, extra))
 
 
+class LackingError(ValueError):
+    """The image itself lacks something, so the setting at fault is `image`."""
+
+
 def build_launched(model: str, file: str, gpus: int, words: Sequence[str]) -> None:
     """Check TensorRT-LLM over several hosts: the programs that start its ranks, and then its options."""
     for program in ("mpirun", "orted", "trtllm-llmapi-launch"):
         if shutil.which(program) is None:
-            raise ValueError(f"over several hosts it wants {program}, which the image does not have")
+            raise LackingError(f"over several hosts it wants {program}, which the image does not have")
     version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
     if "(Open MPI) 4." not in version:
-        raise ValueError(f"over several hosts it wants Open MPI 4; the image has: {version.strip().splitlines()[:1]}")
+        raise LackingError(f"over several hosts it wants Open MPI 4; the image has: {version.strip().splitlines()[:1]}")
     build_trtllm(model, file, gpus, words)
 
 
@@ -102,6 +108,8 @@ BUILDERS: dict[str, Callable[[str, str, int, Sequence[str]], None]] = {
 
 def rows_of(error: BaseException) -> list[Row]:
     """Return the engine's refusals: a row for each of pydantic's errors, or one for any other."""
+    if isinstance(error, LackingError):
+        return [{"key": IMAGE, "reason": f"{error}; set an image that has it, or hosts: 1"}]
     if hasattr(error, "format_message"):
         text = f"the server's command line refuses it: {error.format_message()}"
         return [{"key": key_in(text), "reason": text}]
@@ -166,7 +174,8 @@ def lines(found: dict[str, Any], file: str) -> list[str]:
     name = file.rsplit("/", 1)[-1]
     if not found["checked"]:
         return [f"not checked inside the image: {found['why']}"]
-    return [f"refused: {name}: {row['key'] or '(no key named)'}: {row['reason']}" for row in found["refused"]]
+    places = {IMAGE: IMAGE, "": f"{name}: (no key named)"}
+    return [f"refused: {places.get(row['key'], f'{name}: ' + row['key'])}: {row['reason']}" for row in found["refused"]]
 
 
 def main(words: Sequence[str]) -> NoReturn:

@@ -78,6 +78,9 @@ fi
 for path in / /etc /etc/systemd/system /usr /var/lib "$state" "${root:-/var/lib/docker}" /var/lib/containerd; do
   [ ! -e "$path" ] || [ -w "$path" ] || printf '%s\n' "readonly $path"
 done
+# What is not a file at the path of a unit or a drop-in keeps the unit from being enabled or written. A pipe ends the reading earlier.
+find /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system -maxdepth 2 -path '*/rackwright*' \
+  \( -type s -o -type d -name '*.conf' -o -type d -name 'rackwright*.service' -o -name '*.conf' -xtype l \) -printf 'odd %y %p\n' 2>/dev/null
 if [ -e /run/ostree-booted ]; then echo immutable=ostree; elif [ -e /etc/NIXOS ]; then echo immutable=NixOS; fi
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then echo cgroup=v2; else echo cgroup=v1; fi
 [ ! -e /snap/docker/current ] || echo snap.docker=yes

@@ -23,11 +23,14 @@ by_hand() { # a path; sets where it is mounted, and from which disk, where no un
   [ -z "$(systemctl show --property=FragmentPath --value "$(systemd-escape --path --suffix=mount "$mounted")")" ]
 }
 daemon=$(systemctl show --property=MainPID --value docker.service)
-# A start and a stop of a container that publishes its port ask firewalld, where dockerd has found it.
-if [ "$publishes" = yes ]; then
-  silent=$(docker_asks_firewalld 10 | head -n 1)
-  [ -z "$silent" ] || lacking waits "$silent"
-fi
+# A start and a stop of a container ask containerd and D-Bus, and for a port that it publishes firewalld, where dockerd has found it,
+# and iptables.
+case $by:$publishes in
+  boot:*) silent= ;; # which starts all of them
+  *:yes) silent=$(docker_start_waits 10 | head -n 1) ;;
+  *) silent=$({ docker_asks_bus 10; docker_asks_containerd 10; } | head -n 1) ;;
+esac
+[ -z "$silent" ] || lacking waits "$silent"
 if [ "$again" = yes ]; then
   [ "$publishes" = yes ] && [ -n "$(docker_lacks '{}' "$daemon")" ] || exit 0
 fi
