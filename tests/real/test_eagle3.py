@@ -5,11 +5,13 @@ The tests are one story, in this order: the first one's release is what the othe
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 from rackwright_lab.hosts.host import Host
+from rackwright_lab.real.builds import EAGLE3_DRAFT
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import proven, running
 from tests.real.test_vllm import ask, on_builds_that_draft, started
@@ -27,8 +29,9 @@ def host(site: Site) -> Host:
 
 
 def rollout(site: Site, host: Host, draft: str) -> Run:
-    words = ("-y", "--bake", "1", "--limit", host.name, "--data", f"draft.revision={draft}")
-    return site.rackwright("rollout", INVENTORY, *words)
+    words = ("-y", "--bake", "1", "--limit", host.name)
+    settings = json.dumps({**EAGLE3_DRAFT, "revision": draft})
+    return site.rackwright("rollout", INVENTORY, *words, "--data", f"draft={settings}")
 
 
 @pytest.mark.nightly
