@@ -86,7 +86,7 @@ def test_units_are_told_apart_by_their_place() -> None:
 
 
 def test_units_that_do_not_fit_what_was_asked_are_an_error() -> None:
-    with pytest.raises(ReadingError, match="told of 1 units"):
+    with pytest.raises(ReadingError, match="reported 1 units"):
         parse_units("a.service b.timer\nActiveState=active")
 
 

@@ -147,9 +147,9 @@ REFUSED: dict[Callable[[Path, Path], None], str] = {
     open_folder: "can be changed by others than root",
     loop: "leads nowhere",
     no_folder: "leads nowhere",
-    device: "is no file",
-    folder: "is no file",
-    plain_folder: "is no file",
+    device: "is not a file",
+    folder: "is not a file",
+    plain_folder: "is not a file",
     hard_link: "has another name",
     hard_link_behind: "has another name",
 }
