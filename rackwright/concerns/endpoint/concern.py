@@ -16,7 +16,7 @@ from rackwright.concerns.endpoint.release.concern import Unresolved, binding_of,
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, as_meant, joined, parse, read
 from rackwright.concerns.endpoint.switch.conflicts import Exchange
-from rackwright.concerns.endpoint.switch.foreign_units import foreigners, moved_away, refusal
+from rackwright.concerns.endpoint.switch.foreign_units import foreigners, refusal, set_apart
 from rackwright.concerns.endpoint.switch.hooks import drain_hook_script
 from rackwright.concerns.endpoint.switch.job import (
     drain_script,
@@ -65,7 +65,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
         {name: render_own(f"{name}.j2") for name in BOOT_UNITS},
         reading[RECORD],
         drained=reading[DRAINED].drained is not None,
-        moves_away=settings.releases.foreign_units == "aside",
+        sets_apart=settings.releases.foreign_units == "aside",
         drop_ins=settings.releases.drop_ins,
     )
 
@@ -99,19 +99,19 @@ def changes(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
     together = {name for group in groups for name in (*group.coming, *group.leaving)}
     found = [_remove(name) for name in reading.endpoints if name not in wanted.endpoints and name not in together]
     by_hand = foreign_units(wanted.endpoints, reading, wanted.owned)
-    if by_hand and not wanted.moves_away:
+    if by_hand and not wanted.sets_apart:
         return [_refused(unit, sentences) for unit, sentences in by_hand.items()]
     edits = edit_changes(reading.edits, wanted.drop_ins, wanted.owned, wanted.endpoints)
     if any(isinstance(step, Refuse) for change in edits for step in change.steps):
         return edits
     found += edits
     found += _close(reading.open)
-    found += [moved_away(unit, by_hand[unit]) for unit in BOOT_UNITS if unit in by_hand]
+    found += [set_apart(unit, by_hand[unit]) for unit in BOOT_UNITS if unit in by_hand]
     found += _boot(wanted, reading)
     for name, endpoint in wanted.endpoints.items():
         now = reading.endpoints.get(name, SeenEndpoint())
         if sentences := by_hand.get(unit_name(name)):
-            found.append(_moved_away(name, endpoint.settings, now, sentences))
+            found.append(_set_apart(name, endpoint.settings, now, sentences))
         if now.caches not in (None, CLOSED):
             found.append(_close_caches(name, now))
         if name not in together:
@@ -167,14 +167,14 @@ def _refused(unit: str, foreign: list[str]) -> Change:
     return Change(f"replace {unit}", "it was made by hand", (refusal(unit, foreign),))
 
 
-def _moved_away(name: str, settings: EndpointSettings, reading: SeenEndpoint, foreign: list[str]) -> Change:
+def _set_apart(name: str, settings: EndpointSettings, reading: SeenEndpoint, foreign: list[str]) -> Change:
     """Return the change that moves it away; its clients are drained first, as for any switch."""
     drain = (
         drain_script(name, settings.port, settings.drain_timeout, drain_hook_script(name, settings, ""))
         if reading.serving
         else ""
     )
-    return moved_away(unit_name(name), foreign, drain, settings.drain_timeout + settings.hook_timeout)
+    return set_apart(unit_name(name), foreign, drain, settings.drain_timeout + settings.hook_timeout)
 
 
 def _docker_down(name: str) -> Change:

@@ -41,7 +41,7 @@ class WantedEndpoints:
     boot_units: Mapping[str, str]
     owned: frozenset[Owned] = frozenset()
     """The ownership record."""
-    moves_away: bool = False
+    sets_apart: bool = False
     """Return True if hand-made units under Rackwright's names are to be moved away; otherwise they are refused."""
     drop_ins: tuple[str, ...] = ()
     """Drop-ins of our units that the owner means, by name or path."""

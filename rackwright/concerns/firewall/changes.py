@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-from rackwright.concerns.endpoint.switch.foreign_units import moved_away
+from rackwright.concerns.endpoint.switch.foreign_units import set_apart
 from rackwright.concerns.firewall.accepts import FAMILIES
 from rackwright.concerns.firewall.drops import NOTHING, count
 from rackwright.concerns.firewall.iptables import TAG, Rule, Table, in_place, why_pending
@@ -46,7 +46,7 @@ def changes(wanted: WantedFirewall, reading: SeenFirewall) -> list[Change]:
         return [_refused(wanted.refusal)]
     if wanted.lacks_nft is not None and wanted.lacks_nft.final:
         return [_refused(wanted.lacks_nft)]
-    foreign = [moved_away(UNIT, wanted.foreign)] if wanted.foreign else []
+    foreign = [set_apart(UNIT, wanted.foreign)] if wanted.foreign else []
     return [*foreign, *_replace(wanted, reading), *_keep(wanted, reading)]
 
 

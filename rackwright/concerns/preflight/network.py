@@ -48,7 +48,7 @@ def _look(taken: Sequence[Listener]) -> str:
 
 def _goes(case: Case, entry: Listener) -> bool:
     """Return True if it belongs to a unit that an operator made and that will be moved out of the way."""
-    return case.moves_away and entry.unit in case.foreign
+    return case.sets_apart and entry.unit in case.foreign
 
 
 def _holder(listeners: Sequence[Listener]) -> str:

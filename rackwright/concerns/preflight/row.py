@@ -203,7 +203,7 @@ class Case:
         return tuple(gpu for gpu in self.gpus.gpus if any(uses(endpoint, gpu) for endpoint in self.endpoints.values()))
 
     @property
-    def moves_away(self) -> bool:
+    def sets_apart(self) -> bool:
         """True when such units are to be moved out of the way."""
         return self.settings.releases.foreign_units == "aside"
 

@@ -170,7 +170,7 @@ def foreign_units(case: Case) -> Verdicts:
     """Refuse units and containers made by hand under Rackwright's names, unless `releases.foreign_units` is `aside`."""
     for unit, sentences in case.foreign.items():
         text = " and ".join(sentences)
-        yield case.moves_away, f"{text}{', and will be moved away' if case.moves_away else ''}", next_step(unit)
+        yield case.sets_apart, f"{text}{', and will be moved away' if case.sets_apart else ''}", next_step(unit)
 
 
 SOFTWARE = (

@@ -38,7 +38,7 @@ def refusal(unit: str, found: Sequence[str]) -> Refuse:
     return Refuse(f"{' and '.join(found)}, and would be replaced; next: {next_step(unit)}", code="RW2405")
 
 
-def moved_away(unit: str, found: Sequence[str], before: str = "", seconds: int = 0) -> Change:
+def set_apart(unit: str, found: Sequence[str], before: str = "", seconds: int = 0) -> Change:
     """Return the change that stops it and keeps it where a teardown finds it.
 
     before: a script that goes first, and may fail, within `seconds` seconds: the drain of its clients.
