@@ -62,7 +62,7 @@ def test_the_text_for_each_endpoint_that_runs_and_could_not_start_again(tmp_path
         lay(tmp_path, name, "path /\n" if name == "well" else "path /no/such\n")
     (tmp_path / "endpoints/never").mkdir()
     [text] = printed(tmp_path, "drain")
-    assert text.startswith("llm release abc could not start: /no/such is not on this host")
+    assert text.startswith("llm release abc could not start: /no/such is no longer on this host")
 
 
 def test_a_host_that_cannot_be_read_is_the_runs_own_to_report_text(monkeypatch: pytest.MonkeyPatch) -> None:
