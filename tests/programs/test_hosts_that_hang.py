@@ -91,7 +91,7 @@ def test_hosts_that_flood_or_hang_are_lost_and_the_others_are_shown(standin: Sta
     for name in FLOODS:
         refusal(messages[name], "RW0761", "2 MiB")
     for name in HANGS:
-        late = ("sshd", "answered after 2 s") if name == "no-start" else (f"not ended after {3 + GRACE} s",)
+        late = ("sshd", "answered after 2 s") if name == "no-start" else (f"still running after {3 + GRACE} s",)
         refusal(messages[name], "RW0751", *late)
     assert messages["flood-window"].startswith(("RW0712: ", "RW0761: "))
 

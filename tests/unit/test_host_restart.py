@@ -36,7 +36,7 @@ def test_one_that_is_in_another_boot_was_restarted(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("error", "boot"),
     [
-        (LeaseLostError("somebody else writes"), "before"),
+        (LeaseLostError("another run writes"), "before"),
         (ConnectionLostError("cut"), ""),
         (StepFailedError("its drain failed"), "after"),
     ],
