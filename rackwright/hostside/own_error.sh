@@ -27,8 +27,9 @@ own_error() { # in a journal on standard input: a line that says why an engine's
       many = split(ENVIRON["weights"], rules, "\n")
       for (i = 1; i <= many; i++) { cut = index(rules[i], " "); weight[i] = substr(rules[i], 1, cut - 1) + 0; rule[i] = substr(rules[i], cut + 1) }
     }
-    # systemd begins another start: what an earlier one died of is another matter.
-    /^Starting (rackwright-|LLM endpoint )/ { best = -1; message = ""; traced = chained = served = 0; next }
+    # systemd begins another start: what an earlier one died of is another matter, unless this one has only begun.
+    /^Starting (rackwright-|LLM endpoint )/ { if (message != "") before = best " " message; best = -1; message = ""; ended = traced = chained = served = 0; next }
+    /^rackwright-[^ ]*: (Main process exited|Control process exited|Failed with result)/ { ended = 1 }
     more > 0 && /[^ ]/ { said = $0; sub(/^\([^)]*\) /, "", said); sub(/^ +/, "", said); message = message " " said; more--; next }
     {
       said = $0; gsub(/\033\[[0-9;]*[A-Za-z]/, "", said); sub(/\r$/, "", said)
@@ -62,5 +63,5 @@ own_error() { # in a journal on standard input: a line that says why an engine's
       if (traced && shaped) { traced = 0; chained = 1 }
       if (found >= best) { best = found; message = tag said; more = said ~ /validation errors? for/ ? 2 : 0 }
     }
-    END { if (message != "") printf "%d %s\n", best, message }'
+    END { if (message != "") printf "%d %s\n", best, message; else if (!ended && before != "") print before }'
 }

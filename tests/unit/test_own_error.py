@@ -225,8 +225,24 @@ CASES = {
         ],
         "(EngineCore pid=48) ValueError: the port is taken",
     ),
+    # On a busy host systemd starts the unit again before its end is looked into: seen with a real vLLM.
+    "another start has begun": (
+        [
+            f"(EngineCore pid=48) {SHAPE}",
+            *SERVER,
+            "rackwright-llm.service: Control process exited, code=exited, status=1/FAILURE",
+            "Starting rackwright-llm.service - LLM endpoint llm on port 8000 (release 0123456789ab)...",
+            "Error: No such container: rackwright-llm",
+        ],
+        f"(EngineCore pid=48) {SHAPE}",
+    ),
 }
 SILENT = {
+    "another start has ended, too, and says nothing": [
+        f"(EngineCore pid=48) {OOM}",
+        "Starting rackwright-llm.service - LLM endpoint llm on port 8000 (release 0123456789ab)...",
+        "rackwright-llm.service: Control process exited, code=exited, status=1/FAILURE",
+    ],
     "nothing": ["Loading weights", "INFO 11-05 [x.py:1] falls back to avoid out of memory", "out of memory"],
     "the server alone points elsewhere": [*SERVER, *LONG],
     "words in a log": [
