@@ -221,7 +221,7 @@ def _unfit(wanted: WantedOptions) -> Change:
 
 def _next(wanted: WantedOptions) -> str:
     again = f"to ask the same release again: rm {marker(wanted)} on the host"
-    return f"correct that setting, then rackwright check INVENTORY; {again}"
+    return f"rackwright check INVENTORY, and correct that setting; {again}"
 
 
 def _ask(wanted: WantedOptions) -> Change:
