@@ -255,7 +255,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         perform_others(turn.others, Stage.BEFORE)
         perform_others(turn.others, Stage.BACK)
         with _rules_of_what_serves(host, turn):
-            _switch_all(host, remaining.changes)
+            carry_out_all(host, _after_dockerd(host, remaining.changes))
         perform_others(turn.others, Stage.AFTER)
         _probe_as_non_member(host)
     except StepFailedError as error:
@@ -345,21 +345,25 @@ def _let_rules_follow(host: Host) -> None:
         complain(host, coded(error.code, text))
 
 
-def _switch_all(host: Host, changes: Sequence[Change]) -> None:
-    """Carry out a host's changes. After a restart of dockerd its endpoints are read, and decided, again."""
+def _after_dockerd(host: Host, changes: Sequence[Change]) -> Sequence[Change]:
+    """Restart dockerd where a change asks for it, and return the changes left: its endpoints are read, and decided, again.
+
+    Raises StepFailedError.
+    """
     restarts = [change for change in changes if any(isinstance(step, DaemonRestart) for step in change.steps)]
+    if not restarts:
+        return changes
     carry_out_all(host, restarts)
-    if restarts:
-        state_of(host).stale = True
-        reading = reading_of(host)
-        if reading is None:
-            raise StepFailedError(
-                "dockerd was restarted, and the host could not be read again; see the line above", code="RW1102"
-            )
-        announced = {change.sentence for change in changes}
-        changes = ENDPOINT.pending(settings_of(host), reading)
-        announce_changes(host, [change for change in changes if change.sentence not in announced])
-    carry_out_all(host, changes)
+    state_of(host).stale = True
+    reading = reading_of(host)
+    if reading is None:
+        raise StepFailedError(
+            "dockerd was restarted, and the host could not be read again; see the line above", code="RW1102"
+        )
+    announced = {change.sentence for change in changes}
+    remaining = ENDPOINT.pending(settings_of(host), reading)
+    announce_changes(host, [change for change in remaining if change.sentence not in announced])
+    return remaining
 
 
 def _bake_host(host: Host, last: bool) -> Outcome:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from rackwright.adapter.command_output import tail
+from rackwright.adapter.command_output import Printed, tail
 from rackwright.adapter.host import Host, say
 from rackwright.adapter.run_context import RunningJobs, part_of
 from rackwright.messages import ReadingError, counted
@@ -120,13 +120,36 @@ def _other(host: Host, job: Job) -> job_scripts.OtherJob | None:
 def _follow(host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> job_scripts.Ended:
     meter, began = Meter(), time.monotonic()
     while True:
-        update = _update(host, job, stream, time.monotonic() - began)
+        step = _look(job, stream, time.monotonic() - began)
+        try:
+            if job.waits:
+                ok, output = remote(host, command_of(step), twice=True)
+            else:
+                ok, output = under_lease(host, step, writes=False, twice=True)
+        except ConnectionLostError as error:
+            raise ConnectionLostError(f"{job.title}: {error.text}: {job.alone}") from error
+        update = _update_of(job, ok, output)
         for heard in stream.take(update.log, update.events):
             _hand_on(host, job, heard, meter, heed)
         if not update.running:
             for heard in stream.end():
                 _hand_on(host, job, heard, meter, heed)
             return job_scripts.Ended(update.status, update.cut)
+
+
+def _look(job: Job, stream: JobStream, seconds: float) -> Shell:
+    script = job_scripts.follow_script(job.name, stream.nonce, stream.log_bytes, stream.event_bytes, seconds)
+    return Shell(script, timeout=60)
+
+
+def _update_of(job: Job, ok: bool, output: Printed) -> job_scripts.JobUpdate:
+    """Return the part of log and events that one look brought. Raises StepFailedError."""
+    if not ok:
+        raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}", code="RW0706")
+    try:
+        return job_scripts.parse_update(output.stdout_lines)
+    except ReadingError as error:
+        raise StepFailedError(f"{job.title}: {error.text}", code=error.code) from error
 
 
 def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[Heard], None]) -> None:
@@ -137,21 +160,3 @@ def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[H
         and (fields := meter.progress_fields(heard.text, time.monotonic()))
     ):
         note("progress", host=host.name, job=job.name, **fields)
-
-
-def _update(host: Host, job: Job, stream: JobStream, seconds: float) -> job_scripts.JobUpdate:
-    script = job_scripts.follow_script(job.name, stream.nonce, stream.log_bytes, stream.event_bytes, seconds)
-    follow = Shell(script, timeout=60)
-    try:
-        if job.waits:
-            ok, output = remote(host, command_of(follow), twice=True)
-        else:
-            ok, output = under_lease(host, follow, writes=False, twice=True)
-    except ConnectionLostError as error:
-        raise ConnectionLostError(f"{job.title}: {error.text}: {job.alone}") from error
-    if not ok:
-        raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}", code="RW0706")
-    try:
-        return job_scripts.parse_update(output.stdout_lines)
-    except ReadingError as error:
-        raise StepFailedError(f"{job.title}: {error.text}", code=error.code) from error
