@@ -346,7 +346,7 @@ def _let_rules_follow(host: Host) -> None:
 
 
 def _after_dockerd(host: Host, changes: Sequence[Change]) -> Sequence[Change]:
-    """Restart dockerd where a change asks for it, and return the changes left: its endpoints are read, and decided, again.
+    """Restart dockerd where a change asks for it; return the changes left, decided again by a new reading.
 
     Raises StepFailedError.
     """
