@@ -10,6 +10,9 @@ import pytest
 from rackwright_lab.machine.paths import cache_root
 from rackwright_lab.standins.encodings import ensure_encodings
 from rackwright_lab.standins.hub_content import Store
+from tests.programs.model_hub import hub, server
+
+__all__ = ["hub", "server"]
 
 
 @pytest.fixture(scope="session")

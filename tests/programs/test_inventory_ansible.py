@@ -22,6 +22,7 @@ from rackwright.loading.ansible.command import command
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.messages import SettingsError
 from rackwright.settings.connection import login
+from tests.lab.products import with_proof
 from tests.programs.fake_site import started
 from tests.refused import refused
 
@@ -74,7 +75,7 @@ def generate(site: Path, dice: random.Random) -> None:
     (site / "deploy.py").touch()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", with_proof(range(6), range(2), "made-up sites of one kind; two are tried"))
 def test_precedence_is_ansibles(tmp_path: Path, seed: int) -> None:
     generate(tmp_path, random.Random(seed))
     inventory = tmp_path / "inventory" / "hosts.yml"
@@ -121,20 +122,23 @@ def test_problems_name_the_inventory(ini: Path) -> None:
         load_inventory("hosts.ini")
 
 
+WRONG_SETTINGS = [
+    ("hosts.ini", "[b200]\nh1 port=four\nh2\n", "hosts.ini: port: must be a whole number, not 'four'; on h1"),
+    (
+        "hosts.ini",
+        "[b200]\nh1\nh2\n[b200:vars]\nport=x\n",
+        "hosts.ini: port: must be a whole number",
+    ),
+    ("host_vars/h1.yml", "port: four\n", "host_vars/h1.yml:1: port: must be a whole number, not 'four'"),
+    ("host_vars/h1.yml", "docker:\n  user: [a]\n", "host_vars/h1.yml:2: docker.user: unknown key"),
+    ("group_vars/b200.yml", "docker:\n  users: ops\n", "group_vars/b200.yml:2: docker.users: must be a list"),
+]
+
+
 @pytest.mark.parametrize("inventory", ["hosts.ini", "inventory/ansible.py"])
 @pytest.mark.parametrize(
     ("file", "text", "problem"),
-    [
-        ("hosts.ini", "[b200]\nh1 port=four\nh2\n", "hosts.ini: port: must be a whole number, not 'four'; on h1"),
-        (
-            "hosts.ini",
-            "[b200]\nh1\nh2\n[b200:vars]\nport=x\n",
-            "hosts.ini: port: must be a whole number",
-        ),
-        ("host_vars/h1.yml", "port: four\n", "host_vars/h1.yml:1: port: must be a whole number, not 'four'"),
-        ("host_vars/h1.yml", "docker:\n  user: [a]\n", "host_vars/h1.yml:2: docker.user: unknown key"),
-        ("group_vars/b200.yml", "docker:\n  users: ops\n", "group_vars/b200.yml:2: docker.users: must be a list"),
-    ],
+    with_proof(WRONG_SETTINGS, WRONG_SETTINGS[::2], "five starts of ansible-inventory; three files are tried"),
 )
 def test_a_wrong_setting_names_file_host_and_key_by_either_inventory(
     ini: Path, inventory: str, file: str, text: str, problem: str

@@ -28,6 +28,7 @@ from rackwright_lab.faults import engine_faults
 from rackwright_lab.standins.hub_content import REPOSITORIES, Store
 from rackwright_lab.standins.rootfs import ENGINE
 from tests import foreign_texts
+from tests.lab.products import with_proof
 from tests.programs.standin_process import Running, ask_row, free_port
 
 EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3}
@@ -401,28 +402,31 @@ def test_a_repository_name_is_served_from_the_hubs_cache_and_never_fetched(
 # --- answers
 
 
+QUESTIONS = [
+    ("What is 17 + 25? Answer with the number only.", "42"),
+    ("Compute 12 * (3 + 4).", "84"),
+    ("What is 144 divided by 12?", "12"),
+    ("What is 6 times 7?", "42"),
+    ("What is the capital of France?", "Paris"),
+    ("What is the capital city of Japan? One word.", "Tokyo"),
+    ('Repeat the word "banana" and nothing else.', "banana"),
+    ("Say hello", "hello"),
+    ("Reply with exactly: pong", "pong"),
+    ("Which day comes after Monday?", "Tuesday"),
+    ("What weekday was 2024-02-29?", "Thursday"),
+    ("Count from 1 to 5.", "1, 2, 3, 4, 5"),
+    ("Which is the largest: 3, 19, or 4?", "19"),
+    (
+        "If a train travels 180 km in 3 hours, and then slows down by 20% for the next 2 hours, what is the "
+        "total distance traveled?",
+        "276 km",
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("question", "part"),
-    [
-        ("What is 17 + 25? Answer with the number only.", "42"),
-        ("Compute 12 * (3 + 4).", "84"),
-        ("What is 144 divided by 12?", "12"),
-        ("What is 6 times 7?", "42"),
-        ("What is the capital of France?", "Paris"),
-        ("What is the capital city of Japan? One word.", "Tokyo"),
-        ('Repeat the word "banana" and nothing else.', "banana"),
-        ("Say hello", "hello"),
-        ("Reply with exactly: pong", "pong"),
-        ("Which day comes after Monday?", "Tuesday"),
-        ("What weekday was 2024-02-29?", "Thursday"),
-        ("Count from 1 to 5.", "1, 2, 3, 4, 5"),
-        ("Which is the largest: 3, 19, or 4?", "19"),
-        (
-            "If a train travels 180 km in 3 hours, and then slows down by 20% for the next 2 hours, what is the "
-            "total distance traveled?",
-            "276 km",
-        ),
-    ],
+    with_proof(QUESTIONS, QUESTIONS[::4], "a start of the stand-in in each worker; four kinds are tried"),
 )
 def test_questions_with_one_right_answer(engine: Engine, question: str, part: str) -> None:
     made = engine.ask(question, max_tokens=512)

@@ -17,6 +17,7 @@ from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
 from tests import foreign_texts
+from tests.lab.products import with_proof
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running, ask_row
 
 MODEL = "gpt-oss-20b"
@@ -193,18 +194,21 @@ def test_other_models_too_need_a_parser_of_tool_calls(bench: Bench) -> None:
     assert json.loads(answer["message"]["content"]) == {"name": "get_weather", "parameters": {"city": "Oslo"}}
 
 
+WRONG_OPTIONS = [
+    ("contextlength: 8", 2, "unrecognized arguments: --contextlength 8"),
+    ("tp_size: 2", 2, "unrecognized arguments: --tp_size 2"),
+    ("kv-cache-dtype: fp8", 2, "invalid choice: 'fp8'"),
+    ("tensor-parallel-size: 2", 1, "invalid device ordinal"),
+    ("tp-size: 4\nep-size: 3", 1, "tp_size 4 is not divisible by ep_size 3"),
+    ("speculative-algorithm: EAGLE3", 1, "EAGLE3 needs speculative_draft_model_path"),
+    ("- a", 1, "must contain a dictionary"),
+    ("speculative-algorithm: EAGLE3\nspeculative-draft-model-path: /nowhere", 1, "/nowhere is not a local folder"),
+]
+
+
 @pytest.mark.parametrize(
     ("options", "code", "text"),
-    [
-        ("contextlength: 8", 2, "unrecognized arguments: --contextlength 8"),
-        ("tp_size: 2", 2, "unrecognized arguments: --tp_size 2"),
-        ("kv-cache-dtype: fp8", 2, "invalid choice: 'fp8'"),
-        ("tensor-parallel-size: 2", 1, "invalid device ordinal"),
-        ("tp-size: 4\nep-size: 3", 1, "tp_size 4 is not divisible by ep_size 3"),
-        ("speculative-algorithm: EAGLE3", 1, "EAGLE3 needs speculative_draft_model_path"),
-        ("- a", 1, "must contain a dictionary"),
-        ("speculative-algorithm: EAGLE3\nspeculative-draft-model-path: /nowhere", 1, "/nowhere is not a local folder"),
-    ],
+    with_proof(WRONG_OPTIONS, WRONG_OPTIONS[::3], "a start of the stand-in each; three kinds of refusal are tried"),
 )
 def test_options_that_do_not_fit_end_it(bench: Bench, options: str, code: int, text: str) -> None:
     status, message = bench.start("--model-path", bench.model(GPT_OSS, MODEL), "--config", bench.yaml(options)).ended()

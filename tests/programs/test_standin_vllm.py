@@ -18,6 +18,7 @@ from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
 from tests import foreign_texts
+from tests.lab.products import with_proof
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running, ask_row
 
 PROFILES = Path(__file__).parents[2] / "group_vars"
@@ -165,26 +166,29 @@ def test_its_health_goes(server: Running) -> None:
 # --- what it refuses to start with
 
 
+WRONG_OPTIONS = [
+    ({"kv-cache-dtyp": "fp8"}, 2, "unrecognized arguments: --kv-cache-dtyp fp8"),
+    ({"kv-cache-dtype": "fp9"}, 2, "invalid choice: 'fp9'"),
+    ({"stream-interval": "often"}, 2, "invalid int value: 'often'"),
+    ({"compilation-config": "{"}, 2, "cannot be converted to json"),
+    ({"compilation-config": '{"pass_config":{"fuse_all":true}}'}, 1, "Extra inputs are not permitted"),
+    ({"tensor-parallel-size": 2}, 1, "World size (2) is larger than the number of available GPUs (1)"),
+    ({"max-model-len": 999999}, 1, "is greater than the derived max_model_len"),
+    ({"max-num-batched-tokens": 8, "max-num-seqs": 9}, 1, "must be greater than or equal to max_num_seqs"),
+    ({"gpu-memory-utilization": 1.5}, 1, "less than or equal to 1"),
+    ({"enable-auto-tool-choice": True}, 1, "--enable-auto-tool-choice requires --tool-call-parser"),
+    (drafting(Path("/nowhere")), 1, "/nowhere is not a local folder"),
+    (drafting(Path("/d"), tokens=0), 1, "greater than 0"),
+    (drafting(Path("/d"), depth=3), 1, "Extra inputs are not permitted"),
+    (drafting(Path("/d"), method="eagle4"), 1, "Input should be"),
+    (drafting(Path("/d"), draft_tensor_parallel_size=4), 1, "draft_tensor_parallel_size=4 must be 1"),
+    ({"async-scheduling": True, **drafting(Path("/d"), method="medusa")}, 1, "async scheduling is not supported"),
+]
+
+
 @pytest.mark.parametrize(
     ("options", "code", "text"),
-    [
-        ({"kv-cache-dtyp": "fp8"}, 2, "unrecognized arguments: --kv-cache-dtyp fp8"),
-        ({"kv-cache-dtype": "fp9"}, 2, "invalid choice: 'fp9'"),
-        ({"stream-interval": "often"}, 2, "invalid int value: 'often'"),
-        ({"compilation-config": "{"}, 2, "cannot be converted to json"),
-        ({"compilation-config": '{"pass_config":{"fuse_all":true}}'}, 1, "Extra inputs are not permitted"),
-        ({"tensor-parallel-size": 2}, 1, "World size (2) is larger than the number of available GPUs (1)"),
-        ({"max-model-len": 999999}, 1, "is greater than the derived max_model_len"),
-        ({"max-num-batched-tokens": 8, "max-num-seqs": 9}, 1, "must be greater than or equal to max_num_seqs"),
-        ({"gpu-memory-utilization": 1.5}, 1, "less than or equal to 1"),
-        ({"enable-auto-tool-choice": True}, 1, "--enable-auto-tool-choice requires --tool-call-parser"),
-        (drafting(Path("/nowhere")), 1, "/nowhere is not a local folder"),
-        (drafting(Path("/d"), tokens=0), 1, "greater than 0"),
-        (drafting(Path("/d"), depth=3), 1, "Extra inputs are not permitted"),
-        (drafting(Path("/d"), method="eagle4"), 1, "Input should be"),
-        (drafting(Path("/d"), draft_tensor_parallel_size=4), 1, "draft_tensor_parallel_size=4 must be 1"),
-        ({"async-scheduling": True, **drafting(Path("/d"), method="medusa")}, 1, "async scheduling is not supported"),
-    ],
+    with_proof(WRONG_OPTIONS, WRONG_OPTIONS[::4], "a start of the stand-in each; four kinds of refusal are tried"),
 )
 def test_options_that_do_not_fit_end_it(bench: Bench, options: dict[str, object], code: int, text: str) -> None:
     status, message = bench.start(bench.model(GPT_OSS, MODEL), "--config", bench.yaml(yaml.safe_dump(options))).ended()
