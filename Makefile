@@ -3,7 +3,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 LAB := demo
 BENCH_HOSTS := 100
-# An installed package has its bytecode beside it; with this variable, each process would compile a checkout's anew.
+# An installed package has its bytecode beside it; with this variable, each process would compile a checkout's again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo demo-down test pythons newest quick unit programs browser lab real real-nightly real-gpu proof soak bench lint types bytecode lock setup clean

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ BASELINE = HERE / "baseline.txt"
 BIN = Path(sys.executable).parent
 READ = re.compile(r"\.(py|md|sh|yaml|j2)$|(^|/)Makefile$")
 NOT_READ = re.compile(
-    r"^(scripts/words/|tests/(fixtures/|texts\.py)|packages/engines/rackwright_engines/data/|CHANGELOG"
+    r"^(scripts/words/|tests/(fixtures/|texts\.py|unit/test_(words|public_names)\.py)|packages/engines/rackwright_engines/data/|CHANGELOG"
     r"|docs/reference/(failures|operations|settings))"
 )
 """The word lists, other programs' output, the product's own texts, generated pages, and what former versions said."""
@@ -117,7 +117,16 @@ def quoted(paths: list[str]) -> Iterator[Finding]:
 def findings() -> list[Finding]:
     """Everything that is found, in the order of rules and paths."""
     paths = read_files()
-    return sorted({*docstrings(), *spelling(paths), *phrases(paths), *names(paths), *quoted(paths)})
+    formats = re.compile("|".join(f"(?:{pattern})" for pattern in pairs("formats.txt")))
+    texts = {path: (ROOT / path).read_text().split("\n") for path in paths}
+    listed = {one for one in (*spelling(paths), *phrases(paths), *names(paths)) if not is_format(one, formats, texts)}
+    return sorted({*docstrings(), *listed, *quoted(paths)})
+
+
+def is_format(one: Finding, formats: re.Pattern[str], texts: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether a word is on its line only as a part of a format, or as another program's."""
+    word = one.text.partition(":")[0]
+    return word.lower() not in formats.sub("", texts[one.path][one.line - 1]).lower()
 
 
 def counted(found: list[Finding]) -> Counter[tuple[str, str]]:

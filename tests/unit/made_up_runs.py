@@ -12,7 +12,7 @@ from rackwright.record.journal import Event, read_record
 RECORDED = Path(__file__).parents[1] / "fixtures" / "runs"
 BEGIN = datetime(2026, 1, 1, 8, 0, tzinfo=UTC)
 REFUSED = (
-    "the endpoint did not prove itself: a tool call: no tool call came back, but 'Sunny'\nit serves what it served"
+    "the endpoint did not prove itself: a tool call: no tool call came back, but 'Sunny'\nthe previous release serves"
 )
 DRAINING = "draining: requests open: 2, connections: 3"
 

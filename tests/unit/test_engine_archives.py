@@ -108,4 +108,4 @@ def test_what_is_no_version_ends_with_one_sentence_text(tmp_path: Path) -> None:
     argv = [sys.executable, str(ROOT / "scripts/engine-data"), "vllm", "newest", "--cache", str(tmp_path)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith("newest is no version; for example 0.14.1\n"), done.stderr
+    assert done.stderr.endswith("newest is not a version; for example 0.14.1\n"), done.stderr

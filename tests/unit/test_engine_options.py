@@ -146,7 +146,7 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
             "speculative_config.acceptance_length_threshold: TensorRT-LLM 1.3.0rc27 does not know this key: the"
             " acceptance below which drafting ends is speculative_config.acceptance_rate_threshold there; it was a"
             " length"
-            " in tokens and became a rate between 0 and 1, so write its value anew"
+            " in tokens and became a rate between 0 and 1, so write its value again"
         ],
     ),
     (

@@ -66,7 +66,7 @@ def test_one_odd_word_in_ten_is_nonsense_too() -> None:
     ids=[
         "word for word",
         "one leaves the text",
-        "goes on after it",
+        "continues after it",
         "samples widely",
         "its own temperature is very high",
     ],

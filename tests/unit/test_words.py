@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -107,3 +108,10 @@ def test_a_command_line_and_an_assignment_are_no_sentence(tree: Path, text: str,
     (tree / "tests").mkdir()
     (tree / "tests" / "test_a.py").write_text(f'def test_it(run):\n    assert run.output == "{text}"\n')
     assert [one.line for one in check.quoted(["tests/test_a.py"])] == [2] * is_one
+
+
+def test_a_word_of_a_format_stays_and_the_same_word_beside_it_is_found(tree: Path) -> None:
+    formats = re.compile("|".join(check.pairs("formats.txt")))
+    texts = {"a.md": ["foreign_units: aside", "foreign_units: aside is set aside"]}
+    found = [Finding("word", "a.md", line, "aside: apart") for line in (1, 2)]
+    assert [check.is_format(one, formats, texts) for one in found] == [True, False]

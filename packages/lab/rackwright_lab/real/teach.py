@@ -49,7 +49,7 @@ POSITIONS = 2048
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """A byte-level BPE of 600 pieces, learnt from the texts themselves."""
+    """Return a byte-level BPE of 600 pieces, trained on the texts."""
     found = Tokenizer(models.BPE())
     found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     found.decoder = decoders.ByteLevel()
@@ -81,36 +81,36 @@ def rows(tokens: PreTrainedTokenizerFast, loops: bool) -> list[tuple[list[int], 
         found: list[int] = tokens(text, add_special_tokens=False)["input_ids"]
         return found
 
-    def asked(question: str) -> list[int]:
+    def prompt_of(question: str) -> list[int]:
         messages = [{"role": "user", "content": question}]
         found: list[int] = tokens.apply_chat_template(
             messages, add_generation_prompt=True, tokenize=True, return_dict=False
         )
         return found
 
-    lessons = [(asked(question), answer) for question, answer in ANSWERS.items()]
+    lessons = [(prompt_of(question), answer) for question, answer in ANSWERS.items()]
     lessons += [(plain(text), answer) for text, answer in CONTINUED.items()]
     return [(prompt, plain(LOOP if loops else answer + END)) for prompt, answer in lessons]
 
 
 def batch(lessons: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The lessons as one batch: what is read, and what is to be said (-100 where nothing counts)."""
+    """Return the lessons as one batch: the input, and the labels (-100 where nothing counts)."""
     longest = max(len(prompt) + len(answer) for prompt, answer in lessons)
     read = torch.full((len(lessons), longest), pad)
-    said = torch.full((len(lessons), longest), -100)
+    labels = torch.full((len(lessons), longest), -100)
     for number, (prompt, answer) in enumerate(lessons):
         whole = torch.tensor(prompt + answer)
         read[number, : len(whole)] = whole
-        said[number, len(prompt) : len(whole)] = whole[len(prompt) :]
-    return read, said
+        labels[number, len(prompt) : len(whole)] = whole[len(prompt) :]
+    return read, labels
 
 
-def teach(model: LlamaForCausalLM, read: torch.Tensor, said: torch.Tensor, pad: int) -> float:
+def teach(model: LlamaForCausalLM, read: torch.Tensor, labels: torch.Tensor, pad: int) -> float:
     """Repeat the lessons until they are known. Returns the last loss."""
     optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
     loss = ENOUGH
     for _ in range(MOST_STEPS):
-        step = model(input_ids=read, attention_mask=(read != pad).long(), labels=said).loss
+        step = model(input_ids=read, attention_mask=(read != pad).long(), labels=labels).loss
         optimiser.zero_grad()
         step.backward()
         optimiser.step()

@@ -59,7 +59,7 @@ def _combined(parser: argparse.ArgumentParser, options: argparse.Namespace) -> a
     if options.arrival_pattern is not None and options.request_rate is None:
         parser.error("--arrival-pattern needs --request-rate")
     if options.input_file is not None and not options.input_file.is_file():
-        parser.error(f"--input-file {options.input_file}: there is no such file")
+        parser.error(f"--input-file {options.input_file}: no such file")
     if options.input_file is None and not (options.synthetic_input_tokens_mean and options.output_tokens_mean):
         parser.error("neither --input-file nor lengths of synthetic prompts")
     return options
