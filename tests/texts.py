@@ -97,7 +97,7 @@ DONE_BUT_KEPT = "done: gone, but for what is left on purpose, see above"
 NOT_ALL_GONE = "not everything is gone, or known to be gone, from "
 NO_RECORD = "{path} is gone, and it alone names which packages, holds, "
 NOTHING_FOUND = "nothing of Rackwright was found: "
-KEEPS_ASIDE = "move {unit} away to "
+MOVED_AWAY_TO = "move {unit} away to "
 
 # Options of engines.
 REFUSED_WORDS = "the server's command line refuses it: "

@@ -183,7 +183,7 @@ def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -
     arguments = ("-y", "--data", "releases.foreign_units=aside")
     deployed = site.deploy(*arguments, limit=[host.name])
     assert deployed.status == 0, deployed.output
-    assert f"{texts.KEEPS_ASIDE.format(unit='rackwright-llm.service')}/var/lib/rackwright/aside" in deployed.output
+    assert f"{texts.MOVED_AWAY_TO.format(unit='rackwright-llm.service')}/var/lib/rackwright/aside" in deployed.output
     assert "Written by Rackwright" in host.run(f"cat {path}").stdout
     assert Owned("aside", "rackwright-llm.service") in record_on(host)
     assert site.deploy("-y", limit=[host.name]).changed == [], "the unit is Rackwright's now, so it needs no setting"
