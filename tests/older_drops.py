@@ -7,11 +7,18 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from rackwright.concerns.firewall.accepts import EVERYBODY, FAMILIES, Listeners, networks_of, single_address, speaks
-from rackwright.concerns.firewall.drops import EPHEMERAL
-from rackwright.concerns.firewall.iptables import TAG
+from rackwright.concerns.firewall.iptables_rules import (
+    EVERYBODY,
+    FAMILIES,
+    Listeners,
+    networks_of,
+    single_address,
+    speaks,
+)
 from rackwright.concerns.firewall.kept import LEFT, SCRIPT
+from rackwright.concerns.firewall.nft_drops import EPHEMERAL
 from rackwright.concerns.firewall.older import CHAIN
+from rackwright.concerns.firewall.rule_table import TAG
 from rackwright.settings.group import Group
 
 TEMPLATE = Path(__file__).parent / "fixtures" / "firewall-0.1.sh.j2"

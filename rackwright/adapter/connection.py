@@ -16,8 +16,8 @@ from pyinfra.api.host import Host
 
 from rackwright.adapter.command_output import Printed
 from rackwright.adapter.concurrency import sleep
-from rackwright.adapter.connection_limits import PastLimitError, is_lost, is_unconnected, tune
 from rackwright.adapter.run_context import part_of
+from rackwright.adapter.timeouts import PastLimitError, is_lost, is_unconnected, tune
 
 Command = StringCommand
 """A command for a host."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from rackwright.adapter.command_output import tail
 from rackwright.adapter.connection import Command, command
-from rackwright.adapter.connection_limits import FrozenHostError, SilentHostError, tune
 from rackwright.adapter.host import Host
+from rackwright.adapter.timeouts import FrozenHostError, SilentHostError, tune
 from rackwright.concerns.catalog import read_for
 from rackwright.concerns.composite import composite, parse_composite, sections_of
 from rackwright.messages import ReadingError

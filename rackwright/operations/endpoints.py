@@ -27,7 +27,7 @@ from rackwright.concerns.endpoint.switch.follow import (
     await_earlier,
     with_more,
 )
-from rackwright.concerns.endpoint.switch.maintenance import ask_again
+from rackwright.concerns.endpoint.switch.rest_and_return import ask_again
 from rackwright.concerns.endpoint.switch.rollback import (
     back_changes,
     parse_kept,

@@ -8,7 +8,7 @@ from rackwright.adapter.host import Host, say, this_host
 from rackwright.adapter.operation import PyinfraCommand, operation
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.concerns.drained import DRAINED, Drained
-from rackwright.concerns.endpoint.switch.maintenance import (
+from rackwright.concerns.endpoint.switch.rest_and_return import (
     drain_changes,
     follow_to_rest,
     follower_undrain_changes,

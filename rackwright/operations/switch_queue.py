@@ -9,7 +9,7 @@ from typing import Any
 from rackwright.adapter.host import Host, logger
 from rackwright.adapter.run_context import part_of
 from rackwright.record.journal import current_record, note
-from rackwright.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
+from rackwright.rollout.run_hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
 from rackwright.rollout.run_hosts import BakeCheck, RunHost, baking, in_rollout, limits_of
 from rackwright.rollout.turn_queue import Begin, Outcome, TurnQueue
 from rackwright.settings.sections import Hooks

@@ -13,10 +13,10 @@ from typing import Protocol
 
 from rackwright.adapter.command_output import Printed, last_of
 from rackwright.adapter.connection import Command, GoneError, command, reconnected, run
-from rackwright.adapter.connection_limits import GRACE, PastLimitError
 from rackwright.adapter.host import Host, shout
 from rackwright.adapter.run_context import part_of
 from rackwright.adapter.ssh.passwords import PasswordWantedError
+from rackwright.adapter.timeouts import GRACE, PastLimitError
 from rackwright.hostside import host_script
 from rackwright.plan.change import Shell, WriteFile
 from rackwright.record.cause import Cause, Reason

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rackwright.adapter.command_output import tail
-from rackwright.adapter.connection_limits import is_direct
 from rackwright.adapter.host import Host
+from rackwright.adapter.timeouts import is_direct
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.plan.change import Shell

@@ -28,8 +28,8 @@ from rackwright.record.quarantine import update_quarantine
 from rackwright.record.record import SILENT, TEARDOWN, record_of
 from rackwright.record.view.live_run import follow, is_terminal
 from rackwright.rollout.begin_event import beginning
-from rackwright.rollout.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.rollout.resuming import checked
+from rackwright.rollout.run_hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.settings.sections import Hooks
 
 FINISHING = "hosts finish what they have begun; next: rackwright resume"

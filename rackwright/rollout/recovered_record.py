@@ -13,7 +13,7 @@ from typing import Any
 from rackwright.adapter.command_output import tail
 from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.concerns.lease import SeenLease, parse_seen, read_script, whose
-from rackwright.concerns.lease.holder import is_gone
+from rackwright.concerns.lease.this_process import is_gone
 from rackwright.hostside import host_script
 from rackwright.inspect.read_hosts import in_parallel
 from rackwright.messages import RackwrightError, ReadingError

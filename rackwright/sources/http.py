@@ -17,7 +17,7 @@ from http.client import HTTPException, IncompleteRead, InvalidURL
 from pathlib import Path
 from typing import Any
 
-from rackwright.concerns.downloads import values_of
+from rackwright.concerns.proxy_values import values_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.sources.errors import SourceError, UnreachableError

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from rackwright.concerns.firewall.iptables import parse_save
+from rackwright.concerns.firewall.rule_table import parse_save
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.machine import network

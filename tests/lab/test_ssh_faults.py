@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from rackwright.concerns.lease import LAST_NUMBER, LEASE
-from rackwright.concerns.lease.holder import this_holder
+from rackwright.concerns.lease.this_process import this_holder
 from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.concerns.firewall.iptables import Rule, Table, closing_chains, parse_save, why_pending
 from rackwright.concerns.firewall.kept import LEFT, script
+from rackwright.concerns.firewall.rule_table import Rule, Table, closing_chains, parse_save, why_pending
 
 OURS = [
     Rule("INPUT", '-i docker0 -p tcp -m tcp --dport 8000 -m comment --comment "rackwright:llm:containers" -j ACCEPT'),

@@ -22,12 +22,13 @@ GRACE = 2
 CODE = """\
 import sys
 from rackwright.cli.main import main
-from rackwright.adapter import connection_limits
+from rackwright.adapter import timeouts
 from rackwright.remote import commands
 from rackwright.adapter.run import poll
-from rackwright.adapter.ssh import client, limits
-connection_limits.MOST = 2 << 20  # a busy machine reads as much within these seconds too
-commands.GRACE, poll.SECONDS, client.LOGIN, limits.SLOW, limits.DEAD = {grace}, 5, 4, 1, 2
+from rackwright.adapter.ssh import bounded_commands
+from rackwright.adapter.ssh import client
+timeouts.MOST = 2 << 20  # a busy machine reads as much within these seconds too
+commands.GRACE, poll.SECONDS, client.LOGIN, bounded_commands.SLOW, bounded_commands.DEAD = {grace}, 5, 4, 1, 2
 sys.exit(main(sys.argv[1:]))
 """
 MEMORY = 3 << 30

@@ -21,9 +21,9 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
+from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import refuses
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
-from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.faults import engine_faults
 from rackwright_lab.standins.hub_content import REPOSITORIES, Store
 from rackwright_lab.standins.rootfs import ENGINE

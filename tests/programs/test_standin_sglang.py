@@ -12,9 +12,9 @@ import httpx2
 import pytest
 
 from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
+from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import channels, refuses
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
-from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
 from tests import foreign_texts
 from tests.lab.products import with_proof

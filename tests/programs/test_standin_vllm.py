@@ -13,9 +13,9 @@ import yaml
 
 from rackwright.concerns.endpoint.proof.basic import chat
 from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
+from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import no_loop, refuses, streams
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
-from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
 from tests import foreign_texts
 from tests.lab.products import with_proof

@@ -24,7 +24,7 @@ from rackwright.concerns.endpoint.proof.basic import (
     threads,
 )
 from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
-from rackwright.concerns.endpoint.proof.steps import engine_steps
+from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.rollout.run_hosts import bake_rows

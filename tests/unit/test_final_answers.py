@@ -10,7 +10,7 @@ import pytest
 
 from rackwright.concerns.endpoint.proof.basic import Answer, Verdict, chat, judge_safely
 from rackwright.concerns.endpoint.proof.full import no_loop
-from rackwright.concerns.endpoint.proof.sense import loops, nonsense
+from rackwright.concerns.endpoint.proof.gibberish import loops, nonsense
 
 BASE = "http://127.0.0.1:8000"
 CHANCE = random.Random(17)

@@ -28,13 +28,13 @@ from rackwright.concerns.firewall import (
     new_addresses,
     opening_changes,
 )
-from rackwright.concerns.firewall.accepts import Proxied, endpoint_rules
 from rackwright.concerns.firewall.changes import DOOR, OFTEN
 from rackwright.concerns.firewall.changes import report as report_of
-from rackwright.concerns.firewall.drops import NOTHING, count, drops
-from rackwright.concerns.firewall.iptables import Rule, Table, closing_chains, in_place, parse_save, why_pending
+from rackwright.concerns.firewall.iptables_rules import Proxied, endpoint_rules
 from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE, door_file, kept_drops
+from rackwright.concerns.firewall.nft_drops import NOTHING, count, drops
 from rackwright.concerns.firewall.older import CHAIN, as_nft
+from rackwright.concerns.firewall.rule_table import Rule, Table, closing_chains, in_place, parse_save, why_pending
 from rackwright.concerns.firewall.seen import parse
 from rackwright.concerns.watch import KEPT_PORT
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell, WriteFile

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.concerns.teardown.removal import unknown_kinds
+from rackwright.concerns.teardown.removal_order import unknown_kinds
 from rackwright.plan.change import Owned
 from rackwright.record.journal import Event
 from rackwright.record.record import record_of

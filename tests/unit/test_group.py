@@ -17,8 +17,8 @@ from rackwright.concerns.endpoint.release.concern import bound_to, release_of, u
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
-from rackwright.concerns.firewall.accepts import member_rules
-from rackwright.concerns.firewall.drops import drops
+from rackwright.concerns.firewall.iptables_rules import member_rules
+from rackwright.concerns.firewall.nft_drops import drops
 from rackwright.concerns.firewall.older import as_nft
 from rackwright.concerns.firewall.place import listeners
 from rackwright.loading.group import mates_of

@@ -13,8 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from rackwright.record.journal import append, read_record
-from rackwright.rollout.hooks import merged, run_hooks
 from rackwright.rollout.launch import hooks_for
+from rackwright.rollout.run_hooks import merged, run_hooks
 from rackwright.settings.sections import Hook, Hooks
 from tests.refused import refused
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rackwright.concerns.firewall.iptables import Rule, Table, in_place, parse_save, why_pending
+from rackwright.concerns.firewall.rule_table import Rule, Table, in_place, parse_save, why_pending
 from tests import texts
 
 PORT = "-p tcp -m tcp --dport 8000"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.concerns.endpoint.switch.hooks import ready_script
+from rackwright.concerns.endpoint.switch.balancer_hooks import ready_script
 from rackwright.hostside import host_script
 from rackwright.settings.model import EndpointSettings
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from paramiko import Channel
 
-from rackwright.adapter.connection_limits import is_direct, tune
+from rackwright.adapter.timeouts import is_direct, tune
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from rackwright.concerns.endpoint.proof.basic import (
     model_name,
     parse_answer,
 )
+from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import gpu_counters
-from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright.hostside import host_script
 from rackwright.messages import RackwrightError
 from rackwright.rollout.run_hosts import still_serving

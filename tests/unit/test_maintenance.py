@@ -16,7 +16,7 @@ from rackwright.cli.rebuild import refuse_drained
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, SeenDrained, parse_mark
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.group.members import Stage, stage_of
-from rackwright.concerns.endpoint.switch.maintenance import (
+from rackwright.concerns.endpoint.switch.rest_and_return import (
     drain_changes,
     follow_to_rest,
     follower_undrain_changes,

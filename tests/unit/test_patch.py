@@ -21,7 +21,7 @@ OURS = {"rackwright", "rackwright_bench", "rackwright_engines", "rackwright_lab"
 OWN = {
     "bench/peers/own_operations.py: config.SUDO",
     "rackwright/adapter/patch.py: setattr(owner, name, new)",
-    "rackwright/adapter/ssh/limits.py: vars(within)['limited']",
+    "rackwright/adapter/ssh/bounded_commands.py: vars(within)['limited']",
     "rackwright/settings/model.py: vars(copied).pop(cached, None)",
     "rackwright/settings/model.py: vars(found)['judged']",
     "rackwright/settings/model.py: vars(found).pop(key, None)",

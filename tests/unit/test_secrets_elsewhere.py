@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rackwright import masks
 from rackwright.cli.check import _shown
-from rackwright.concerns.endpoint.switch.hooks import drain_hook_script
+from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script
 from rackwright.loading.password import open_password_file
 from rackwright.loading.validate import validate
 from rackwright.masks import MASK, keep_hidden, tell_mistake, without_logins

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.adapter.ssh.jumps import chain_of
 from rackwright.adapter.ssh.logins import identities
+from rackwright.adapter.ssh.proxy_route import chain_of
 from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion
 from rackwright.settings.ssh.tokens import expanded
 

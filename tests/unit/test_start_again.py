@@ -14,7 +14,7 @@ import pytest
 from rackwright.adapter.run.poll import Reply
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.switch.job import start_again_script
-from rackwright.concerns.endpoint.switch.maintenance import proofs
+from rackwright.concerns.endpoint.switch.rest_and_return import proofs
 from rackwright.operations import group_turn
 from rackwright.operations.group_turn import MemberTurn, refuse_unable
 from rackwright.plan.change import Change

@@ -34,7 +34,7 @@ from rackwright.concerns.endpoint.proof.basic import (
     release_runs,
     version,
 )
-from rackwright.concerns.endpoint.proof.sense import repeats_itself
+from rackwright.concerns.endpoint.proof.gibberish import repeats_itself
 from rackwright.concerns.endpoint.switch import follow
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import (

@@ -15,7 +15,7 @@ from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.lease import LEASED, SeenLease
 from rackwright.concerns.models import MANIFEST, remove_script
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
-from rackwright.concerns.teardown.removal import ORDER, unknown_kinds
+from rackwright.concerns.teardown.removal_order import ORDER, unknown_kinds
 from rackwright.concerns.teardown.teardown import DATA, LOST, MARKED, RECORDED, Teardown, plan_teardown, remains
 from rackwright.messages import ReadingError
 from rackwright.paths import STATE, UNITS

@@ -33,9 +33,9 @@ from rackwright.concerns.endpoint.proof.basic import (
     release_runs,
     version,
 )
+from rackwright.concerns.endpoint.switch.balancer_hooks import ready_script
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import TAKEN as TAKEN_CAUSE
-from rackwright.concerns.endpoint.switch.hooks import ready_script
 from rackwright.concerns.endpoint.switch.job import started_script, wait_script
 from rackwright.concerns.endpoint.switch.proving import JUDGE, Tried, prove_script, rows_of
 from rackwright.hostside import host_script, job_script

@@ -17,8 +17,8 @@ from rackwright.concerns.encodings.concern import ENCODING_FILES
 from rackwright.concerns.endpoint.container import local_url, served_name
 from rackwright.concerns.endpoint.proof.asking import listener_script
 from rackwright.concerns.lease import parse_seen, read_script
-from rackwright.concerns.lease.holder import is_gone
 from rackwright.concerns.lease.lease import LeaseHeldError, refusal
+from rackwright.concerns.lease.this_process import is_gone
 from rackwright.messages import RackwrightError
 from rackwright.paths import ENCODINGS_MOUNT, container_name
 from rackwright.plan.change import Shell

@@ -23,12 +23,12 @@ from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.connectors.util import make_unix_command_for_host
 
-from rackwright.adapter.connection_limits import FloodError, Spent, tune
 from rackwright.adapter.run.current_run import inventory_of
 from rackwright.adapter.run.inventories import tell
 from rackwright.adapter.ssh.client import use_patient_client
 from rackwright.adapter.ssh.open_files import allow_open_files
 from rackwright.adapter.terminal import rebuilt
+from rackwright.adapter.timeouts import FloodError, Spent, tune
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import listed, waiting
 from rackwright.settings.ssh.known_hosts import not_followed

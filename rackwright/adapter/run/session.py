@@ -14,12 +14,12 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 from pyinfra.progress import progress_spinner
 
-from rackwright.adapter.connection_limits import tune
 from rackwright.adapter.run.current_run import inventory_of, state_beside
 from rackwright.adapter.run.inventories import limited, load_inventory, refuse_half_groups, tell
 from rackwright.adapter.ssh.client import use_patient_client
 from rackwright.adapter.ssh.open_files import allow_open_files
 from rackwright.adapter.terminal import tame_output
+from rackwright.adapter.timeouts import tune
 from rackwright.loading.choice import Choice
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost

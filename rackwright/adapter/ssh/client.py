@@ -25,7 +25,7 @@ from pyinfra.connectors.sshuserclient.client import SSHClient
 
 from rackwright.adapter.patch import held, patch
 from rackwright.adapter.ssh.any_shell import for_any_shell
-from rackwright.adapter.ssh.limits import limit_commands
+from rackwright.adapter.ssh.bounded_commands import limit_commands
 from rackwright.adapter.ssh.trust import Trust
 from rackwright.messages import SettingsError
 from rackwright.settings.ssh.known_hosts import STRICT, HostKeyPlace, place_for, refuse_unfit
@@ -153,14 +153,14 @@ class PatientClient(SSHClient):
 
     def _way(self, question: SshQuestion, answer: SshAnswer, target: HostKeyPlace, options: Mapping[str, Any]) -> Any:
         """Open what leads to the host's sshd: a program, its last jump host, or None for a plain connection."""
-        from rackwright.adapter.ssh import jumps  # noqa: PLC0415 - few machines configure ssh
+        from rackwright.adapter.ssh import proxy_route  # noqa: PLC0415 - few machines configure ssh
 
         if answer.get("proxycommand"):
-            return jumps.program(
+            return proxy_route.program(
                 answer, question, target.address, target.port, options.get("username") or getpass.getuser()
             )
         way: Any = None
-        chain = jumps.chain_of(answer, question)
+        chain = proxy_route.chain_of(answer, question)
         for hop, following in zip(chain, (*chain[1:], None), strict=False):
             one = PatientClient()
             login = {key: value for key, value in (("username", hop.user), ("port", hop.port), ("sock", way)) if value}
@@ -170,7 +170,7 @@ class PatientClient(SSHClient):
             if following:
                 to = _target(following.question(question.file))
             way = one.gateway(at.address, at.port, to.address, to.port, timeout=options.get("timeout"))
-        return way or jumps.bound_socket(answer, target.address, target.port, options.get("timeout"))
+        return way or proxy_route.bound_socket(answer, target.address, target.port, options.get("timeout"))
 
     def gateway(self, hostname: str, host_port: int, target: str, target_port: int, timeout: Any = None) -> Any:
         """Open the channel from this hop to the next one, or to the host."""

@@ -6,7 +6,7 @@ from rackwright.concerns.docker import apt
 from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
-from rackwright.concerns.downloads import proxy_values
+from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
 from rackwright.settings.image_reference import HUB, registry_of

@@ -10,7 +10,7 @@ from rackwright.concerns.docker.dockerd import not_while_serving
 from rackwright.concerns.docker.files import AUTHORITY
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
-from rackwright.concerns.downloads import proxy_values
+from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Job, Owned
 from rackwright.settings.model import HostSettings

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rackwright.concerns.downloads import proxy_values
+from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import host_script
 from rackwright.paths import ENCODING_MARKS
 from rackwright.plan.change import Change, Job, Owned, Shell

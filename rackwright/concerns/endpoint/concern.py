@@ -15,9 +15,9 @@ from rackwright.concerns.endpoint.release.concern import TAKES as RELEASE_TAKES
 from rackwright.concerns.endpoint.release.concern import Unresolved, binding_of, wanted_releases
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, as_meant, joined, parse, read
+from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script
 from rackwright.concerns.endpoint.switch.conflicts import Exchange
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, refusal, set_apart
-from rackwright.concerns.endpoint.switch.hooks import drain_hook_script
 from rackwright.concerns.endpoint.switch.job import (
     drain_script,
     gpus_kept_script,

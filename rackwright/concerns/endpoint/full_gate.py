@@ -10,6 +10,7 @@ import yaml
 from rackwright.concerns.endpoint.proof.acceptance import KEEPS, KEEPS_LOOSELY
 from rackwright.concerns.endpoint.proof.basic import Question, Severity
 from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
+from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import (
     HARMONY,
     TOOLS,
@@ -22,7 +23,6 @@ from rackwright.concerns.endpoint.proof.full import (
 )
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright.concerns.endpoint.proof.speed import speed
-from rackwright.concerns.endpoint.proof.steps import engine_steps
 from rackwright.settings.model import EndpointSettings
 from rackwright_engines.fit.sizes import UNNAMED, plan_of
 

@@ -6,9 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from rackwright.concerns.endpoint.switch.foreign_units import set_apart
-from rackwright.concerns.firewall.accepts import FAMILIES
-from rackwright.concerns.firewall.drops import NOTHING, count
-from rackwright.concerns.firewall.iptables import TAG, Rule, Table, in_place, why_pending
+from rackwright.concerns.firewall.iptables_rules import FAMILIES
 from rackwright.concerns.firewall.kept import (
     CHECK,
     GUARD,
@@ -22,6 +20,8 @@ from rackwright.concerns.firewall.kept import (
     placed,
     script,
 )
+from rackwright.concerns.firewall.nft_drops import NOTHING, count
+from rackwright.concerns.firewall.rule_table import TAG, Rule, Table, in_place, why_pending
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.firewall.wanted import Rules, WantedFirewall
 from rackwright.concerns.watch import KEPT_PORT, WATCH_FILES, WATCH_TIMER

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from rackwright.concerns.firewall.drops import TABLE
-from rackwright.concerns.firewall.iptables import TAG, Rule
+from rackwright.concerns.firewall.nft_drops import TABLE
 from rackwright.concerns.firewall.older import CHAIN
+from rackwright.concerns.firewall.rule_table import TAG, Rule
 from rackwright.concerns.watch import TRACE, check_file, repairs_file
 from rackwright.paths import FIREWALL_GUARD, FIREWALL_LEFT, FIREWALL_SCRIPT, FIREWALL_UNIT, UNITS, unit_name
 from rackwright.plan.render import render_own

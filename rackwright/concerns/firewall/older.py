@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from rackwright.concerns.firewall.accepts import FAMILIES
-from rackwright.concerns.firewall.drops import LOCAL, refusing
-from rackwright.concerns.firewall.iptables import TAG, Rule
+from rackwright.concerns.firewall.iptables_rules import FAMILIES
+from rackwright.concerns.firewall.nft_drops import LOCAL, refusing
+from rackwright.concerns.firewall.rule_table import TAG, Rule
 
 CHAIN = "RACKWRIGHT"
 

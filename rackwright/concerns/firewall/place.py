@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.concerns.firewall.accepts import Listeners
+from rackwright.concerns.firewall.iptables_rules import Listeners
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.concerns.endpoint.formats import readable
-from rackwright.concerns.firewall.accepts import FAMILIES
-from rackwright.concerns.firewall.iptables import Table, parse_save
+from rackwright.concerns.firewall.iptables_rules import FAMILIES
 from rackwright.concerns.firewall.kept import CHECK, GUARD, LEFT, SCRIPT, UNIT, UNIT_FILE
 from rackwright.concerns.firewall.place import ListenAddress
+from rackwright.concerns.firewall.rule_table import Table, parse_save
 from rackwright.concerns.watch import WATCH_FILES, WATCH_TIMER, repairs_file
 from rackwright.hostside import host_script
 from rackwright.paths import STATE, UNITS, WATCH_UNITS, guard_unit

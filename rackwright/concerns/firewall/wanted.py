@@ -9,7 +9,7 @@ from typing import Any
 from rackwright.concerns.docker import DOCKER, SeenDocker
 from rackwright.concerns.docker.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, refusal
-from rackwright.concerns.firewall.accepts import (
+from rackwright.concerns.firewall.iptables_rules import (
     DOCKER_USER,
     FAMILIES,
     INPUT,
@@ -19,8 +19,6 @@ from rackwright.concerns.firewall.accepts import (
     member_rules,
     warnings,
 )
-from rackwright.concerns.firewall.drops import count, drops, lines_of
-from rackwright.concerns.firewall.iptables import TAG, Rule, Table
 from rackwright.concerns.firewall.kept import (
     SCRIPT,
     UNIT,
@@ -30,8 +28,10 @@ from rackwright.concerns.firewall.kept import (
     kept_files,
     kept_rules,
 )
+from rackwright.concerns.firewall.nft_drops import count, drops, lines_of
 from rackwright.concerns.firewall.older import as_nft
 from rackwright.concerns.firewall.place import meeting_places
+from rackwright.concerns.firewall.rule_table import TAG, Rule, Table
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.watch import watch_files
 from rackwright.plan.change import Owned, Refuse

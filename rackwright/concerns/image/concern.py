@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rackwright.concerns.downloads import proxy_values
+from rackwright.concerns.proxy_values import proxy_values
 from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
 from rackwright.hostside import job_script
 from rackwright.paths import RUN, STATE

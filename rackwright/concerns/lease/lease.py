@@ -11,8 +11,8 @@ from datetime import datetime
 from rackwright.adapter.command_output import tail
 from rackwright.adapter.concurrency import spawn
 from rackwright.adapter.connection import before_closing
-from rackwright.adapter.connection_limits import is_lost
 from rackwright.adapter.host import Host, say
+from rackwright.adapter.timeouts import is_lost
 from rackwright.concerns.lease import (
     LAST_NUMBER,
     LEASE,
@@ -26,8 +26,8 @@ from rackwright.concerns.lease import (
     whose,
 )
 from rackwright.concerns.lease.held import Hold, keep_hold, lease_checked, twin_of, was_refused, why_lost
-from rackwright.concerns.lease.holder import is_gone, run_word, this_holder
 from rackwright.concerns.lease.run_slice import keep_slice
+from rackwright.concerns.lease.this_process import is_gone, run_word, this_holder
 from rackwright.hostside import host_script
 from rackwright.messages import waiting
 from rackwright.plan.change import Shell

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.concerns.downloads import proxy_values
 from rackwright.concerns.image import digest_of, not_asked, pull_job
+from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import helper_script, host_script, store_functions
 from rackwright.hostside.packed import packed
 from rackwright.paths import MANIFESTS, job_container

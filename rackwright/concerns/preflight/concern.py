@@ -10,7 +10,6 @@ from typing import Any
 from rackwright.addresses import bare_address
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd.concern import DOCKERD
-from rackwright.concerns.downloads import proxy_values
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT, foreign_units
 from rackwright.concerns.firewall import FIREWALL
@@ -40,6 +39,7 @@ from rackwright.concerns.preflight.row import (
 )
 from rackwright.concerns.preflight.software import SOFTWARE
 from rackwright.concerns.preflight.storage import STORAGE
+from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import host_script
 from rackwright.paths import STATE
 from rackwright.plan.answers import Answers

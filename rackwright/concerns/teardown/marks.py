@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rackwright.concerns.firewall.iptables import TAG
+from rackwright.concerns.firewall.rule_table import TAG
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import ENDPOINT_LABEL, ETC, HELPER_LABEL, RUN, STATE, UNITS, WRITTEN

@@ -12,7 +12,7 @@ from rackwright.concerns.dockerd.restart_job import HOME as DOCKERD_HOME
 from rackwright.concerns.drained import MARK
 from rackwright.concerns.lease import LAST_NUMBER, LEASED, SeenLease
 from rackwright.concerns.teardown.marks import Marks
-from rackwright.concerns.teardown.removal import removals, unknown_kinds
+from rackwright.concerns.teardown.removal_order import removals, unknown_kinds
 from rackwright.paths import ENCODING_MARKS, ETC, OWNED, RUN, SLICE, STATE
 from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import HostReading

@@ -19,9 +19,9 @@ from rackwright.concerns.endpoint.release.concern import RELEASE
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import ending
+from rackwright.concerns.endpoint.switch.measurement_window import window
 from rackwright.concerns.endpoint.switch.steps import Proved
 from rackwright.concerns.endpoint.switch.transaction import word_script
-from rackwright.concerns.endpoint.switch.window import window
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.options import OPTIONS

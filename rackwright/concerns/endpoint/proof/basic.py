@@ -16,7 +16,7 @@ from inspect import signature
 from typing import Any, ParamSpec
 
 from rackwright.concerns.endpoint.proof.final_answer import has_number, why_no_answer
-from rackwright.concerns.endpoint.proof.sense import loops, nonsense
+from rackwright.concerns.endpoint.proof.gibberish import loops, nonsense
 
 THREADS = "threads in the container"
 FULL = 0.8

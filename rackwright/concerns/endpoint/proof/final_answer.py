@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from rackwright.concerns.endpoint.proof.sense import FEW, SENTENCE_END, WORD, nonsense, reads_as_language
+from rackwright.concerns.endpoint.proof.gibberish import FEW, SENTENCE_END, WORD, nonsense, reads_as_language
 
 NUMBER = re.compile(r"(?<!\d)(?<!\d[.,])42(?!\d|[.,]\d)")
 THOUGHTS_END = re.compile(

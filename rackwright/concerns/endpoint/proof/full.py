@@ -21,7 +21,7 @@ from rackwright.concerns.endpoint.proof.basic import (
     http,
     is_refused,
 )
-from rackwright.concerns.endpoint.proof.sense import loops, nonsense
+from rackwright.concerns.endpoint.proof.gibberish import loops, nonsense
 
 TOOLS, HARMONY = "tools", "harmony"
 CHANNEL_MARKS = re.compile(r"<\|(?:channel|start|message|end|call|return)\|>|\bassistant(?:final|analysis)")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rackwright.concerns.endpoint.switch.hooks import drain_hook_script, not_admitted_mark, ready_script
+from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script, not_admitted_mark, ready_script
 from rackwright.concerns.endpoint.switch.job import (
     can_start_script,
     commit_script,

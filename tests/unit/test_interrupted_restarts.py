@@ -9,8 +9,7 @@ import pytest
 
 from rackwright.adapter.run.poll import Reply
 from rackwright.loading.host import InventoryHost
-from rackwright.rollout.maintenance import restarting
-from rackwright.rollout.maintenance.restarting import await_restarts, under_way
+from rackwright.rollout.maintenance.interrupted_restarts import await_restarts, under_way
 
 AWAY = Reply(trouble="cannot be reached: connection refused", reached=False)
 BOOTS = {"b1": "before", "b2": "before"}
@@ -35,7 +34,7 @@ def test_a_host_is_waited_for_while_its_boot_may_end_at_any_moment(reply: Reply,
 
 def waited(monkeypatch: pytest.MonkeyPatch, *rounds: Mapping[str, Reply], seconds: float = 60) -> list[list[str]]:
     """Who is looked at in each round."""
-    monkeypatch.setattr(restarting, "PAUSE", 0)
+    monkeypatch.setattr(interrupted_restarts, "PAUSE", 0)
     calls, answers = list[list[str]](), iter(rounds)
 
     def look(entries: Sequence[InventoryHost]) -> Mapping[str, Reply]:

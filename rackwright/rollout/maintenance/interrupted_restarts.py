@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rackwright.adapter.concurrency import sleep
 from rackwright.adapter.run.poll import Reply, poll
-from rackwright.concerns.endpoint.switch.maintenance import RESTART_JOB
+from rackwright.concerns.endpoint.switch.rest_and_return import RESTART_JOB
 from rackwright.hostside import host_script
 from rackwright.loading.host import InventoryHost
 from rackwright.paths import job_unit

@@ -16,7 +16,7 @@ from rackwright.concerns.endpoint.group.members import follow_change
 from rackwright.concerns.endpoint.proof.basic import Question
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.concerns.endpoint.switch.hooks import drain_hook_script, ready_script
+from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script, ready_script
 from rackwright.concerns.endpoint.switch.job import drain_script, in_turn
 from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn, Proved
 from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, start_time, switch_job

@@ -17,7 +17,8 @@ from pyinfra.connectors import ssh, util
 from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
-from rackwright.adapter.connection_limits import (
+from rackwright.adapter.patch import held, patch
+from rackwright.adapter.timeouts import (
     DEAD,
     LONGEST,
     SLOW,
@@ -26,7 +27,6 @@ from rackwright.adapter.connection_limits import (
     SilentHostError,
     Spent,
 )
-from rackwright.adapter.patch import held, patch
 
 CHUNK = 32 * 1024
 """Bytes that are read at once; other hosts have their turn after each."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from rackwright.concerns.firewall.accepts import EVERYBODY, Listeners, networks_of, single_address, speaks
-from rackwright.concerns.firewall.iptables import TAG
+from rackwright.concerns.firewall.iptables_rules import EVERYBODY, Listeners, networks_of, single_address, speaks
+from rackwright.concerns.firewall.rule_table import TAG
 from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings
 

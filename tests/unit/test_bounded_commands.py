@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright import messages
-from rackwright.adapter.connection_limits import A_LINE, GRACE, MOST, FloodError, Spent
-from rackwright.adapter.ssh import limits
-from rackwright.adapter.ssh.limits import lines_of
+from rackwright.adapter.ssh import bounded_commands
+from rackwright.adapter.ssh.bounded_commands import lines_of
+from rackwright.adapter.timeouts import A_LINE, GRACE, MOST, FloodError, Spent
 from rackwright.messages import listed, waiting
 from rackwright.plan.change import Shell, WriteFile
 from rackwright.remote.commands import command_of
@@ -71,14 +71,14 @@ def test_a_wait_in_which_all_have_answered_says_nothing(
 
 def test_a_long_command_is_reported_again_at_longer_and_longer_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
-    monkeypatch.setattr(limits, "echo", lambda text, **_: lines.append(text))
-    monkeypatch.setattr(limits, "SLOW", 0.02)
-    monkeypatch.setattr(limits, "AGAIN", 0.08)
+    monkeypatch.setattr(bounded_commands, "echo", lambda text, **_: lines.append(text))
+    monkeypatch.setattr(bounded_commands, "SLOW", 0.02)
+    monkeypatch.setattr(bounded_commands, "AGAIN", 0.08)
     transport = SimpleNamespace(is_active=lambda: True, global_request=lambda *_, **__: None)
     client = SimpleNamespace(get_transport=lambda: transport)
     connector: Any = SimpleNamespace(client=client, host=SimpleNamespace(print_prefix="gpu01: "))
     with suppress(TimeoutError), gevent.Timeout(1, TimeoutError()):
-        limits._watch(connector, [])
+        bounded_commands._watch(connector, [])
     assert 3 <= len(lines) <= 6, lines
     assert all(text.startswith("gpu01: ") for text in lines)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.concerns.firewall.iptables import TAG, Rule
+from rackwright.concerns.firewall.rule_table import TAG, Rule
 from rackwright.plan.reach import unreached_text
 from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings
