@@ -22,7 +22,7 @@ PACKAGES = {PRODUCT: ROOT, "rackwright_engines": ROOT / "packages" / "engines"}
 """Where each package of the floor plan lies."""
 CONTRACT = "Each layer imports only those below it"
 PROOF = "concerns/endpoint/proof"
-ROWS = ("basic.py", "full.py", "speed.py", "drafts.py", "sampling.py", "steps.py")
+ROWS = ("chat.py", "container_rows.py", "full.py", "speed.py", "drafts.py", "sampling.py", "engine_steps.py")
 
 Edges = Mapping[int, frozenset[int]]
 """Floors that a floor imports, by its number; the top one is 0."""

@@ -14,8 +14,8 @@ from rackwright.adapter.host import logger
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.container import url_of
 from rackwright.concerns.endpoint.proof.asking import listener_script
-from rackwright.concerns.endpoint.proof.basic import Answer, Question, Verdict
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
+from rackwright.concerns.endpoint.proof.question import Answer, Question, Verdict
 from rackwright.concerns.endpoint.questions import is_keyed, of_container
 from rackwright.concerns.endpoint.release.concern import binding_of, wanted_releases
 from rackwright.concerns.endpoint.release.files import Release

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 import yaml
 
-from rackwright.concerns.endpoint.proof.basic import chat
+from rackwright.concerns.endpoint.proof.chat import chat
 from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import no_loop, refuses, streams

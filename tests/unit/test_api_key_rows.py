@@ -13,18 +13,11 @@ from typing import Any
 import pytest
 
 from rackwright.concerns.endpoint.binding import Binding, key_digest
-from rackwright.concerns.endpoint.proof.basic import (
-    Answer,
-    Question,
-    asks_for_key,
-    judge_safely,
-    login_script,
-    model_name,
-    parse_answer,
-    threads,
-)
+from rackwright.concerns.endpoint.proof.chat import asks_for_key, model_name
+from rackwright.concerns.endpoint.proof.container_rows import threads
 from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
+from rackwright.concerns.endpoint.proof.question import Answer, Question, judge_safely, login_script, parse_answer
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.rollout.run_hosts import bake_rows

@@ -20,7 +20,7 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.concern import changes, takes_capacity, waits
 from rackwright.concerns.endpoint.container import EndpointSpec, Resolved, endpoint_spec
 from rackwright.concerns.endpoint.container_diff import reasons
-from rackwright.concerns.endpoint.proof.basic import RULES
+from rackwright.concerns.endpoint.proof.question import RULES
 from rackwright.concerns.endpoint.questions import questions
 from rackwright.concerns.endpoint.release.concern import Unresolved, payload
 from rackwright.concerns.endpoint.release.files import SUMS, Release, build_release

@@ -9,6 +9,7 @@ import pytest
 
 from rackwright.adapter.run.poll import Reply
 from rackwright.loading.host import InventoryHost
+from rackwright.rollout.maintenance import interrupted_restarts
 from rackwright.rollout.maintenance.interrupted_restarts import await_restarts, under_way
 
 AWAY = Reply(trouble="cannot be reached: connection refused", reached=False)

@@ -17,18 +17,10 @@ from typing import Any, cast
 import pytest
 
 from rackwright.concerns.endpoint.proof.asking import asking_script, confined
-from rackwright.concerns.endpoint.proof.basic import (
-    Answer,
-    Verdict,
-    chat,
-    http,
-    is_refused,
-    judge_safely,
-    model_name,
-    parse_answer,
-)
+from rackwright.concerns.endpoint.proof.chat import chat, model_name
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import gpu_counters
+from rackwright.concerns.endpoint.proof.question import Answer, Verdict, http, is_refused, judge_safely, parse_answer
 from rackwright.hostside import host_script
 from rackwright.messages import RackwrightError
 from rackwright.rollout.run_hosts import still_serving

@@ -11,9 +11,9 @@ import pytest
 
 from rackwright.concerns.endpoint.container import Resolved, endpoint_spec
 from rackwright.concerns.endpoint.full_gate import compared_questions, drafting_of, full_questions
-from rackwright.concerns.endpoint.proof.basic import Answer, Question, Verdict, judge_safely
 from rackwright.concerns.endpoint.proof.drafts import FOLLOWS, PROMPT, PROSE, drafts_accepted
 from rackwright.concerns.endpoint.proof.full import compared, refuses
+from rackwright.concerns.endpoint.proof.question import Answer, Question, Verdict, judge_safely
 from rackwright.settings.model import EndpointSettings
 
 BASE = "http://127.0.0.1:8000"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from rackwright.concerns.endpoint.full_gate import full_questions
-from rackwright.concerns.endpoint.proof.basic import Answer, Verdict, judge_safely
 from rackwright.concerns.endpoint.proof.codes import code_of
 from rackwright.concerns.endpoint.proof.drafts import BEGUN, PROSE
 from rackwright.concerns.endpoint.proof.full import refuses
+from rackwright.concerns.endpoint.proof.question import Answer, Verdict, judge_safely
 from rackwright.concerns.endpoint.proof.sampling import MILD, OWN, sampled_answers
 from rackwright.settings.model import EndpointSettings
 

@@ -19,22 +19,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.concerns.endpoint.proof.basic import (
+from rackwright.concerns.endpoint.proof.chat import chat, model_name, version
+from rackwright.concerns.endpoint.proof.container_rows import gpus_inside, release_runs
+from rackwright.concerns.endpoint.proof.gibberish import repeats_itself
+from rackwright.concerns.endpoint.proof.gpu_errors import gpu_errors
+from rackwright.concerns.endpoint.proof.question import (
     Answer,
     Question,
     Severity,
     Verdict,
-    chat,
-    gpu_errors,
-    gpus_inside,
     http,
     judge_safely,
-    model_name,
     parse_answer,
-    release_runs,
-    version,
 )
-from rackwright.concerns.endpoint.proof.gibberish import repeats_itself
 from rackwright.concerns.endpoint.switch import follow
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import (

@@ -18,21 +18,10 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.endpoint.binding import Binding
-from rackwright.concerns.endpoint.proof.basic import (
-    RELEASE,
-    RULES,
-    Answer,
-    Question,
-    chat,
-    gpu_errors,
-    gpus_inside,
-    is_refused,
-    judge_safely,
-    mark_of,
-    model_name,
-    release_runs,
-    version,
-)
+from rackwright.concerns.endpoint.proof.chat import chat, model_name, version
+from rackwright.concerns.endpoint.proof.container_rows import RELEASE, gpus_inside, release_runs
+from rackwright.concerns.endpoint.proof.gpu_errors import gpu_errors
+from rackwright.concerns.endpoint.proof.question import RULES, Answer, Question, is_refused, judge_safely, mark_of
 from rackwright.concerns.endpoint.switch.balancer_hooks import ready_script
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import TAKEN as TAKEN_CAUSE

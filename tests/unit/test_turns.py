@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.concerns.endpoint.proof.basic import GPU_ERRORS, Answer
 from rackwright.concerns.endpoint.proof.full import GPU_COUNTERS
+from rackwright.concerns.endpoint.proof.gpu_errors import GPU_ERRORS
+from rackwright.concerns.endpoint.proof.question import Answer
 from rackwright.concerns.endpoint.switch.follow import (
     NotAdmittedError,
     NotCommittedError,

@@ -8,7 +8,6 @@ from typing import Any
 import yaml
 
 from rackwright.concerns.endpoint.proof.acceptance import KEEPS, KEEPS_LOOSELY
-from rackwright.concerns.endpoint.proof.basic import Question, Severity
 from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import (
@@ -21,6 +20,7 @@ from rackwright.concerns.endpoint.proof.full import (
     no_tools,
     streams,
 )
+from rackwright.concerns.endpoint.proof.question import Question, Severity
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright.concerns.endpoint.proof.speed import speed
 from rackwright.settings.model import EndpointSettings

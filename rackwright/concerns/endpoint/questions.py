@@ -9,19 +9,12 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.container import served_name, url_of
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
 from rackwright.concerns.endpoint.proof.asking import confined
-from rackwright.concerns.endpoint.proof.basic import (
-    Question,
-    asks_for_key,
-    chat,
-    gpu_errors,
-    gpus_inside,
-    model_name,
-    release_runs,
-    threads,
-    transport,
-    version,
-)
+from rackwright.concerns.endpoint.proof.chat import asks_for_key, chat, model_name, version
+from rackwright.concerns.endpoint.proof.container_rows import gpus_inside, release_runs, threads
 from rackwright.concerns.endpoint.proof.full import gpu_counters
+from rackwright.concerns.endpoint.proof.gpu_errors import gpu_errors
+from rackwright.concerns.endpoint.proof.question import Question
+from rackwright.concerns.endpoint.proof.transport import transport
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.proving import Tried

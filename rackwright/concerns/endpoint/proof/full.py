@@ -10,18 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rackwright.concerns.endpoint.proof.basic import (
-    GPU_ERRORS,
-    GPUS_INSIDE,
-    Answer,
-    Question,
-    Severity,
-    Verdict,
-    answered,
-    http,
-    is_refused,
-)
+from rackwright.concerns.endpoint.proof.container_rows import GPUS_INSIDE
 from rackwright.concerns.endpoint.proof.gibberish import loops, nonsense
+from rackwright.concerns.endpoint.proof.gpu_errors import GPU_ERRORS
+from rackwright.concerns.endpoint.proof.question import Answer, Question, Severity, Verdict, answered, http, is_refused
 
 TOOLS, HARMONY = "tools", "harmony"
 CHANNEL_MARKS = re.compile(r"<\|(?:channel|start|message|end|call|return)\|>|\bassistant(?:final|analysis)")

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rackwright.adapter.command_output import tail
 from rackwright.adapter.host import Host, say
-from rackwright.concerns.endpoint.proof.basic import (
+from rackwright.concerns.endpoint.proof.codes import code_of, row_of
+from rackwright.concerns.endpoint.proof.full import HOST_ROWS, compared, refuses
+from rackwright.concerns.endpoint.proof.question import (
     Answer,
     Question,
     Verdict,
@@ -18,8 +20,6 @@ from rackwright.concerns.endpoint.proof.basic import (
     parse_answer,
     refusal,
 )
-from rackwright.concerns.endpoint.proof.codes import code_of, row_of
-from rackwright.concerns.endpoint.proof.full import HOST_ROWS, compared, refuses
 from rackwright.concerns.endpoint.switch.events import COLOURS, ShownLine, SwitchProgress, in_words
 from rackwright.concerns.endpoint.switch.steps import DaemonRestart, Proved
 from rackwright.concerns.endpoint.switch.transaction import ALONE, word_script

@@ -12,7 +12,7 @@ from rackwright.adapter.concurrency import sleep
 from rackwright.adapter.connection import LOST, close, command, connect
 from rackwright.adapter.host import Host, say
 from rackwright.adapter.run_context import part_of
-from rackwright.concerns.endpoint.proof.basic import Verdict
+from rackwright.concerns.endpoint.proof.question import Verdict
 from rackwright.concerns.endpoint.switch.follow import NothingServesError, StoppedError, asked_before, switch_and_prove
 from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn
 from rackwright.concerns.lease.held import forget

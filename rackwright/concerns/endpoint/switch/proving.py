@@ -9,14 +9,18 @@ from dataclasses import dataclass
 
 from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.proof.asking import port_holder_script
-from rackwright.concerns.endpoint.proof.basic import HARDWARE, Question
 from rackwright.concerns.endpoint.proof.full import COUNTERS
+from rackwright.concerns.endpoint.proof.gpu_errors import HARDWARE
+from rackwright.concerns.endpoint.proof.question import Question
 from rackwright.concerns.endpoint.switch.job import ROOM
 from rackwright.hostside import helper_script, host_script
 from rackwright.hostside.packed import packed
 from rackwright.paths import helper_container
 
-JUDGE = tuple(f"concerns/endpoint/proof/{name}" for name in ("judge", "basic", "final_answer", "sense"))
+JUDGE = tuple(
+    f"concerns/endpoint/proof/{name}"
+    for name in ("judge", "question", "chat", "container_rows", "gpu_errors", "transport", "final_answer", "gibberish")
+)
 """The program that judges, and the modules that it imports."""
 JUDGING = 120
 """Seconds that the judge may take, most of them for its container's start."""

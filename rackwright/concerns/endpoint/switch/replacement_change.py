@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rackwright.concerns.endpoint.proof.basic import Question
+from rackwright.concerns.endpoint.proof.question import Question
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.release.concern import Unresolved
 from rackwright.concerns.endpoint.release.files import Release

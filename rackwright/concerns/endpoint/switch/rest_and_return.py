@@ -13,7 +13,7 @@ from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.container import url_of
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
 from rackwright.concerns.endpoint.group.members import follow_change
-from rackwright.concerns.endpoint.proof.basic import Question
+from rackwright.concerns.endpoint.proof.question import Question
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script, ready_script

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rackwright.concerns.endpoint.proof.basic import (
-    RELEASE,
+from rackwright.concerns.endpoint.proof import chat, container_rows, gpu_errors, transport
+from rackwright.concerns.endpoint.proof.question import (
     RULES,
     Question,
     Verdict,
@@ -22,6 +22,8 @@ from rackwright.concerns.endpoint.proof.basic import (
     refusal,
 )
 
+ROWS = (chat, container_rows, gpu_errors, transport)
+"""Modules whose rows stand in RULES once they are imported."""
 REFUSED = 3
 MOST = 300
 """Characters of an answer's text that a row shows."""
@@ -39,7 +41,7 @@ def main() -> int:
         print(f"row {json.dumps({**_row_fields(question, verdict, refusing), **_endpoint(row)})}", flush=True)
         if refusing:
             refused[question.name] = verdict.text
-            if question.name == RELEASE:
+            if question.name == container_rows.RELEASE:
                 # What another release, or none, answers says nothing of this one, or of its GPUs.
                 break
     if refused:
