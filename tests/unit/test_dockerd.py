@@ -252,7 +252,9 @@ def test_a_dockerd_that_would_not_come_up_again_is_not_stopped_in_the_turn() -> 
     drift = drift_of("g", settings(), host, EVERYTHING).findings
     assert [one.verdict for one in drift if (one.concern, one.text) == ("docker", SILENT)] == ["moved"]
     _, restarts = restart(settings(), reading(docker=alone()))
-    assert part(restarts, "prepare").count("docker_start_waits 10") == 2, "before the drains, and behind them"
+    assert part(restarts, "prepare").count("docker_start_waits 10") == 3, (
+        "before the drains, behind them, and for the containers"
+    )
 
 
 def test_where_nothing_serves_they_are_made_at_once() -> None:

@@ -23,7 +23,7 @@ from rackwright.concerns.endpoint.proof.question import (
 )
 
 ROWS = (chat, container_rows, gpu_errors, transport)
-"""Modules whose rows stand in RULES once they are imported."""
+"""Modules whose rows are in RULES once they are imported."""
 REFUSED = 3
 MOST = 300
 """Characters of an answer's text that a row shows."""
