@@ -1,4 +1,4 @@
-"""The pyinfra operations that switch endpoints, forward and back: hosts line up, and pass the gate in their turn."""
+"""The pyinfra operations that switch endpoints, forward and back: hosts line up, and switch in turn."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ from rackwright.rollout.turn_queue import Outcome
 from rackwright.settings.model import HostSettings
 
 IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
-"""What takes the host's turn behind the gate, in this order."""
+"""What takes the host's turn, in this order."""
 
 
 def switch_endpoints() -> None:
@@ -116,7 +116,7 @@ def restart_dockerd_in_turn() -> None:
 
 @operation()
 def line_up() -> Commands:
-    """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
+    """Put hosts whose endpoints must switch into the turn queue, in inventory order; changes nothing."""
     host = this_host()
     changes = yield from _after_earlier_switches(
         host, lambda reading: pending(declared_of(host).steps, settings_of(host), reading)
@@ -203,7 +203,7 @@ def queue_up(
         turn_changes = _welcome(settings, reading) if welcomes else changes
         node = node_of(member, shape_of(settings, reading), takes_capacity(turn_changes, reading[ENDPOINT]) or cut)
         turn = HostTurn(turn_changes, before, member.serving, diff, moves and is_ours(reading), others, boot, welcomes)
-        turns.gate.announce(node, partial(_switch_host, host, turn))
+        turns.turns.announce(node, partial(_switch_host, host, turn))
         if in_rollout():
             turns.keepers[host.name] = lambda: keep_slice(host)
             turns.bake(host.name, lambda last: _bake_host(host, last))
@@ -385,7 +385,7 @@ def _bake_host(host: Host, last: bool) -> Outcome:
 
 @operation()
 def switch() -> Commands:
-    """Switch endpoints to their wanted release, host by host behind the gate, and ask each one."""
+    """Switch endpoints to their wanted release, host by host in turn, and ask each one."""
     host = this_host()
     reading = reading_of(host)
     if reading is None:
@@ -402,7 +402,7 @@ def switch() -> Commands:
     if together is not None and together.absent and changes:
         yield FunctionCommand(_leave_absent, (), {})
     elif together.is_announced if together is not None else changes:
-        yield FunctionCommand(_pass_gate, (), {})
+        yield FunctionCommand(_take_turn, (), {})
     elif host.state.is_executing:
         yield from _wait_for_loading(host, waits(settings_of(host), reading[ENDPOINT]))
 
@@ -421,15 +421,15 @@ def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
             yield fail(str(error))
 
 
-def _pass_gate(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
-    gate, turn = switch_queue_of(host).gate, turn_name(host)
-    if gate.pass_through(turn):
+def _take_turn(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
+    turns, name = switch_queue_of(host).turns, turn_name(host)
+    if turns.pass_through(name):
         return True
-    if turn in gate.failed():
+    if name in turns.failed():
         return False
-    stoppers = [name for name in gate.failed() if name != turn]
-    if gate.held:
-        _leave(host, gate.held)
+    stoppers = [other for other in turns.failed() if other != name]
+    if turns.held:
+        _leave(host, turns.held)
     elif stoppers:
         _leave(host, f"{', '.join(stoppers)} failed before it")
     return False
@@ -452,7 +452,7 @@ def _leave(host: Host, why: str) -> None:
 
 @operation()
 def line_up_back() -> Commands:
-    """Put hosts that roll back into the gate's queue: what rolls back to the release in the handover."""
+    """Put hosts that roll back into the turn queue: what rolls back to the release in the handover."""
     host = this_host()
     if not host.state.is_executing:
         return
@@ -495,7 +495,7 @@ def _places(changes: Iterable[Change]) -> dict[str, ListenAddress]:
 
 @operation()
 def switch_back() -> Commands:
-    """Bring endpoints back to an earlier release, host by host behind the gate, and ask each one."""
+    """Bring endpoints back to an earlier release, host by host in turn, and ask each one."""
     host = this_host()
-    if turn_name(host) in switch_queue_of(host).gate.entries:
-        yield FunctionCommand(_pass_gate, (), {})
+    if turn_name(host) in switch_queue_of(host).turns.entries:
+        yield FunctionCommand(_take_turn, (), {})

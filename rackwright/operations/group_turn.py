@@ -1,6 +1,6 @@
 """The turn of a group: its head switches, and the other hosts of its endpoint take part in it.
 
-They count as one: one place in the gate's queue, under the head's name, once each of them has lined up.
+They count as one: one place in the turn queue, under the head's name, once each of them has lined up.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GroupTurn:
     others: dict[str, MemberTurn] = field(default_factory=dict)
     lined_up: set[str] = field(default_factory=set)
     announce: Callable[[], None] | None = None
-    """Puts the head into the gate's queue; known once the head has lined up."""
+    """Puts the head into the turn queue; known once the head has lined up."""
     is_announced: bool = False
 
     @property
@@ -74,7 +74,7 @@ def group_turn_of(host: Host) -> GroupTurn | None:
 
 
 def turn_name(host: Host) -> str:
-    """Return the name of a host in the gate's queue: that of its head."""
+    """Return the name of a host in the turn queue: that of its head."""
     group = settings_of(host).group
     return group.head.host if group else host.name
 
@@ -86,7 +86,7 @@ def line_up_member(turn: GroupTurn, member: MemberTurn) -> None:
 
 
 def line_up_head(turn: GroupTurn, announce: Callable[[], None]) -> None:
-    """Let the head take part. announce: puts it into the gate's queue, when the whole group has something to do."""
+    """Let the head take part. announce: puts it into the turn queue, when the whole group has something to do."""
     turn.announce = announce
     _lined_up(turn, turn.group.head.host)
 

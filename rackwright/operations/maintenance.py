@@ -88,7 +88,7 @@ def undrain() -> Commands:
 
 @operation()
 def line_up_restart() -> Commands:
-    """Put hosts that are to restart into the gate's queue, in inventory order; changes nothing."""
+    """Put hosts that are to restart into the turn queue, in inventory order; changes nothing."""
     host, handover = this_host(), received()
     if not host.state.is_executing:
         return

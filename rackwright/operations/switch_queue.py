@@ -1,4 +1,4 @@
-"""The hosts of a run that take part in its switches, in the queue of the gate that each passes in its turn."""
+"""The hosts of a run that take part in its switches, and the queue in which each has its turn."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from rackwright.settings.sections import Hooks
 
 @dataclass
 class SwitchQueue:
-    """One run's gate, and who takes part."""
+    """The turns of one run, and who takes part."""
 
-    gate: TurnQueue = field(default_factory=TurnQueue)
+    turns: TurnQueue = field(default_factory=TurnQueue)
     members: dict[str, RunHost] = field(default_factory=dict)
     """By host name, whether they must switch or not."""
     keepers: dict[str, Callable[[], None]] = field(default_factory=dict)
@@ -30,13 +30,13 @@ class SwitchQueue:
     def add(self, member: RunHost) -> None:
         """Let a host count for the limits."""
         self.members[member.name] = member
-        self.gate.limits = limits_of(self.members.values(), in_rollout())
+        self.turns.limits = limits_of(self.members.values(), in_rollout())
 
     def bake(self, host: str, check: BakeCheck) -> None:
         """Check a host after its wave, and let the site's hooks hear of waves and of ends of switches."""
         self.bake_checks[host] = check
-        self.gate.bake = baking(max(other.settings.rollout.bake for other in self.members.values()), self.bake_checks)
-        self.gate.on_wave, self.gate.on_end = self._ask_for_wave, self._report_end
+        self.turns.bake = baking(max(other.settings.rollout.bake for other in self.members.values()), self.bake_checks)
+        self.turns.on_wave, self.turns.on_end = self._ask_for_wave, self._report_end
 
     def _ask_for_wave(self, task: Begin) -> str:
         hooks = merged(member.settings.rollout.hooks for member in self.members.values())

@@ -160,7 +160,7 @@ def record_of(run_id: str, events: Iterable[Event]) -> Record:
 
 
 class _Fold:
-    """Return the events up to now."""
+    """A record read up to one of its events."""
 
     def __init__(self) -> None:
         self.begin: Mapping[str, Any] = {}

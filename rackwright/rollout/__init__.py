@@ -1,1 +1,1 @@
-"""A change over many hosts: waves, the gate, limits, quarantine, going on."""
+"""A change over many hosts: waves, turns, limits, quarantine, resuming."""

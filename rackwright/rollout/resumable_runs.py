@@ -11,7 +11,7 @@ from rackwright.record.states import WELL, RunState
 from rackwright.rollout.resuming import is_resumable, refuse_living, rest_of
 
 SHOWN = 5
-"""Return the hosts of a candidate that are listed."""
+"""The most hosts of a candidate that are listed."""
 
 
 @dataclass(frozen=True)

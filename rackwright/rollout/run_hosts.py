@@ -1,4 +1,4 @@
-"""The gate's view of hosts: their node, their limits, what a failure was, and the watching of a wave."""
+"""The turn queue's view of hosts: their node, their limits, what a failure was, and the watching of a wave."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ def test_a_host_keeps_its_failure_at_once_since_others_may_switch_for_minutes() 
     turns.add(RunHost("h1", 0, ("all",), True, settings()))
     turns.keepers["h1"] = lambda: failures.append("h1")
     turns.bake("h1", lambda _: Outcome())
-    assert turns.gate.on_end is not None
-    turns.gate.on_end("h1", Outcome())
+    assert turns.turns.on_end is not None
+    turns.turns.on_end("h1", Outcome())
     assert failures == []
-    turns.gate.on_end("h1", Outcome((Reason(Cause.CHECK, "a chat answer"),)))
+    turns.turns.on_end("h1", Outcome((Reason(Cause.CHECK, "a chat answer"),)))
     assert failures == ["h1"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-FILES = ("test_gate.py", "test_slots.py", "test_downloads.py", "test_lease.py")
+FILES = ("test_turn_queue.py", "test_slots.py", "test_downloads.py", "test_lease.py")
 PATCHED = """
 from gevent import monkey
 

@@ -16,6 +16,7 @@ import yaml
 
 from rackwright.concerns.endpoint.group.files import RUN_MEMBER
 from rackwright.concerns.endpoint.group.words import launch_words, member_place, member_words
+from rackwright.engines.host import SIZES
 from rackwright.paths import (
     ENCODINGS_MOUNT,
     KEYED_MOUNT,
@@ -32,7 +33,6 @@ from rackwright.settings.sections import Container
 
 FORMAT = 2
 """Of spec.json."""
-SIZES = ("max_batch_size", "max_num_tokens", "max_seq_len")
 
 
 @dataclass(frozen=True)

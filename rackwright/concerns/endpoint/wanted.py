@@ -42,8 +42,8 @@ class WantedEndpoints:
     owned: frozenset[Owned] = frozenset()
     """The ownership record."""
     sets_apart: bool = False
-    """Return True if hand-made units under Rackwright's names are to be moved away; otherwise they are refused."""
+    """True if hand-made units under Rackwright's names are to be moved away; otherwise they are refused."""
     drop_ins: tuple[str, ...] = ()
     """Drop-ins of our units that the owner means, by name or path."""
     drained: bool = False
-    """Return True if an operator has drained the host: its endpoints are left as they are."""
+    """True if an operator has drained the host: its endpoints are left as they are."""

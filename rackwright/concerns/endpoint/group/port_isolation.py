@@ -23,7 +23,7 @@ from rackwright.settings.group import Group
 
 ROW = "closed to non-members"
 AT_ONCE = 16
-"""Places that are result on side by side."""
+"""The most ports that are probed side by side."""
 CLOSE = (
     "let firewall() run on all of them, or give them a network of their own by fabric_address; then the same command"
 )

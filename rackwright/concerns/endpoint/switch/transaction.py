@@ -87,7 +87,7 @@ class Part:
 
     @property
     def serves_again(self) -> Tried:
-        """The endpoints that serve when the switch has failed."""
+        """The release that serves when the switch has failed."""
         found = self.old or self.new
         assert found is not None
         return found

@@ -81,7 +81,7 @@ class WaveMark:
     offset: float
     name: str
     lane: int | None
-    """Return the row of its label, counted from the top; None where no row has room for it."""
+    """The row of its label, counted from the top; None where no row has room for it."""
 
 
 def wave_marks(timeline: Timeline) -> list[WaveMark]:

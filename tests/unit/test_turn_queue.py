@@ -28,10 +28,10 @@ class Fleet:
     """Hosts that switch in threads and note who switched when, and how many at once."""
 
     def __init__(self, serving: list[bool], failing: set[int]) -> None:
-        self.gate, self.started, self.down, self.most_down = TurnQueue(), list[int](), 0, 0
+        self.turns, self.started, self.down, self.most_down = TurnQueue(), list[int](), 0, 0
         self.serving, self.lock = serving, threading.Lock()
         for order, serves in enumerate(serving):
-            self.gate.announce(Node(f"h{order}", order, serves), self._work(order, order not in failing))
+            self.turns.announce(Node(f"h{order}", order, serves), self._work(order, order not in failing))
 
     def _work(self, order: int, well: bool) -> Callable[[], Outcome]:
         def work() -> Outcome:
@@ -53,7 +53,7 @@ class Fleet:
 
         def arrive(order: int) -> None:
             with slots:
-                results[order] = self.gate.pass_through(f"h{order}")
+                results[order] = self.turns.pass_through(f"h{order}")
 
         threads = []
         for order in arrivals:
@@ -92,7 +92,7 @@ def test_a_failed_canary_stops_everybody_else() -> None:
     fleet = Fleet([True, True, False], failing={0})
     assert fleet.run([2, 1, 0], pool=3) == {0: False, 1: False, 2: False}
     assert fleet.started == [0]
-    assert fleet.gate.failed() == ["h0"]
+    assert fleet.turns.failed() == ["h0"]
 
 
 def test_a_crash_in_a_switch_does_not_leave_the_others_waiting() -> None:
@@ -116,17 +116,17 @@ def test_a_wave_that_fails_its_bake_stops_the_next() -> None:
         baked.append(task)
         return {"h0": bad(Cause.CHECK, "restarts")} if task.wave == 0 else {}
 
-    fleet.gate.bake = bake
+    fleet.turns.bake = bake
     fleet.run([0, 1, 2], pool=3)
     assert fleet.started == [0]
     assert baked == [Bake(0, ("h0",))]
-    assert fleet.gate.failed() == ["h0"]
+    assert fleet.turns.failed() == ["h0"]
 
 
 def test_a_fault_of_a_host_is_left_aside_within_the_budget() -> None:
     fleet = Fleet([True] * 4, failing=set())
-    fleet.gate.limits = RunLimits({}, wave=1, budget=1)
-    fleet.gate.entries["h1"].work = lambda: bad(Cause.CONNECTION, "the connection")
+    fleet.turns.limits = RunLimits({}, wave=1, budget=1)
+    fleet.turns.entries["h1"].work = lambda: bad(Cause.CONNECTION, "the connection")
     assert fleet.run([3, 2, 1, 0], pool=4) == {0: True, 1: False, 2: True, 3: True}
 
 
@@ -138,26 +138,26 @@ def test_a_wave_is_asked_for_before_it_begins_and_may_be_held() -> None:
         assert len(fleet.started) in (0, 1, 3)
         return "a freeze" if task.wave == 2 else ""
 
-    fleet.gate.on_wave, fleet.gate.on_end = on_wave, lambda name, _: ended.append(name)
-    fleet.gate.limits = RunLimits({"all": 2}, wave=2)
+    fleet.turns.on_wave, fleet.turns.on_end = on_wave, lambda name, _: ended.append(name)
+    fleet.turns.limits = RunLimits({"all": 2}, wave=2)
     assert fleet.run([3, 2, 1, 0], pool=4) == {0: True, 1: True, 2: True, 3: False}
     assert begun == [Begin(0, ("h0",)), Begin(1, ("h1", "h2")), Begin(2, ("h3",))]
-    assert fleet.gate.held == "a freeze"
+    assert fleet.turns.held == "a freeze"
     assert sorted(ended) == ["h0", "h1", "h2"]
 
 
 def test_ends_are_told_of_failures_too_and_of_those_after_the_switch() -> None:
     fleet, ended = Fleet([True, True], failing=set()), list[tuple[str, bool]]()
-    fleet.gate.on_end = lambda name, outcome: ended.append((name, outcome.is_well))
-    fleet.gate.bake = lambda _: {"h0": bad(Cause.CHECK, "restarts")}
+    fleet.turns.on_end = lambda name, outcome: ended.append((name, outcome.is_well))
+    fleet.turns.bake = lambda _: {"h0": bad(Cause.CHECK, "restarts")}
     fleet.run([0, 1], pool=2)
     assert ended == [("h0", True), ("h0", False)]
 
 
 def test_hosts_that_stay_down_use_up_the_limit() -> None:
     fleet = Fleet([True] * 3, failing=set())
-    fleet.gate.limits = RunLimits({}, budget=2)
-    fleet.gate.entries["h1"].work = lambda: bad(Cause.CONNECTION, "the connection", serves=False)
+    fleet.turns.limits = RunLimits({}, budget=2)
+    fleet.turns.entries["h1"].work = lambda: bad(Cause.CONNECTION, "the connection", serves=False)
     assert fleet.run([0, 1, 2], pool=3) == {0: True, 1: False, 2: False}
     assert fleet.started == [0]
 
@@ -168,7 +168,7 @@ def test_two_drain_hooks_that_fail_after_a_proven_canary_are_not_the_releases_fa
     record = tmp_path / "run.jsonl"
     monkeypatch.setenv(VARIABLE, Handover(record=str(record)).text)
     fleet = Fleet([True] * 4, failing=set())
-    fleet.gate.limits = RunLimits({"all": 2})
+    fleet.turns.limits = RunLimits({"all": 2})
     both = threading.Barrier(2, timeout=5)
 
     def work() -> Outcome:
@@ -176,7 +176,7 @@ def test_two_drain_hooks_that_fail_after_a_proven_canary_are_not_the_releases_fa
         return bad(Cause.HOOK, "the drain hook")
 
     for name in ("h1", "h2"):
-        fleet.gate.entries[name].work = work
+        fleet.turns.entries[name].work = work
     assert fleet.run([0, 1, 2, 3], pool=4) == {0: True, 1: False, 2: False, 3: False}
     failures = [event for event in read_record(record) if event["kind"] == "failure"]
     assert [(event["host"], event["cause"], event["fault"]) for event in failures] == [
@@ -188,6 +188,6 @@ def test_two_drain_hooks_that_fail_after_a_proven_canary_are_not_the_releases_fa
 def test_all_that_went_wrong_with_a_host_counts() -> None:
     fleet = Fleet([True] * 3, failing=set())
     reasons = (Reason(Cause.HOOK, "the ready hook"), Reason(Cause.CHECK, "speed"))
-    fleet.gate.entries["h1"].work = lambda: Outcome(reasons)
+    fleet.turns.entries["h1"].work = lambda: Outcome(reasons)
     fleet.run([0, 1, 2], pool=3)
-    assert judged(fleet.gate.failures).is_the_releases
+    assert judged(fleet.turns.failures).is_the_releases
