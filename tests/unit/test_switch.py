@@ -10,7 +10,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +32,7 @@ from rackwright.concerns.endpoint.proof.question import (
     judge_safely,
     parse_answer,
 )
+from rackwright.concerns.endpoint.proof.speed import speed
 from rackwright.concerns.endpoint.switch import follow
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import (
@@ -532,3 +533,53 @@ def test_a_refused_connection_is_no_answer_in_curls_words(post: bool) -> None:
     answer = parse_answer(done.stdout.splitlines())
     assert answer.status == 0
     assert "curl: (7)" in judge_safely(chat(BASE, "m"), answer).text
+
+
+# -- a figure that a busy moment may have spoilt
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, again_after: float, *passed: bool) -> tuple[int, bool]:
+    """Ask a row whose answers pass so, one after the other; returns how often it was asked, and whether it refused."""
+    answers = iter(passed)
+    count = 0
+
+    def ask(_host: Any, _question: Question) -> Verdict:
+        nonlocal count
+        count += 1
+        return Verdict(next(answers), "seen")
+
+    monkeypatch.setattr(follow, "ask", ask)
+    monkeypatch.setattr(follow, "say", lambda *_: None)
+    monkeypatch.setattr(follow, "sleep", lambda _: None)
+    monkeypatch.setattr(follow, "note", lambda *_, **__: None)
+    question = replace(row("speed"), again_after=again_after)
+    try:
+        follow.ask_all(SimpleNamespace(name="h1"), "llm", [question])  # type: ignore[arg-type]
+    except RefusedError:
+        return count, True
+    return count, False
+
+
+@pytest.mark.parametrize(
+    ("again_after", "passed", "expected"),
+    [
+        (20, (False, True), (2, False)),
+        (20, (False, False), (2, True)),
+        (20, (True,), (1, False)),
+        (0, (False,), (1, True)),
+    ],
+)
+def test_a_refused_figure_is_measured_once_more_where_its_row_says_so(
+    monkeypatch: pytest.MonkeyPatch, again_after: float, passed: tuple[bool, ...], expected: tuple[int, bool]
+) -> None:
+    assert asked(monkeypatch, again_after, *passed) == expected
+
+
+def test_a_measurement_that_took_long_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter((0.0, follow.SHORT + 1.0))
+    monkeypatch.setattr(follow.time, "monotonic", lambda: next(clock))
+    assert asked(monkeypatch, 20, False) == (1, True)
+
+
+def test_speed_is_a_row_that_is_measured_once_more() -> None:
+    assert speed("http://h", "m").again_after > 0

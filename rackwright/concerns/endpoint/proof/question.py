@@ -79,6 +79,8 @@ class Question:
     """How to build this row again; None: only the control machine asks it."""
     endpoint: str = ""
     """Whom it asks, where one step switches several endpoints."""
+    again_after: float = 0
+    """Seconds after which a refused answer is asked for once more: other load may have spoilt it; 0: never."""
 
     @property
     def label(self) -> str:

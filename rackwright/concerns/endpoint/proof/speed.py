@@ -20,6 +20,8 @@ SLACK = 0.0005
 """Seconds a token that are never counted as slower."""
 TRIES, LEAST = 5, 3
 """Measured answers, and how few of them are enough where the time is up."""
+PAUSE = 20
+"""Seconds: five answers of a small model take two, and one burst of other load covers them all."""
 SECONDS, ONE = 120, 60
 """After which no other answer is asked for, and within which each must come."""
 
@@ -52,7 +54,9 @@ def speed(base: str, model: str) -> Question:
     }
     script = row_script(post_several(f"{base}/v1/chat/completions", 1 + TRIES, ONE, within=SECONDS))
     timeout, severity = SECONDS + ONE + 20, Severity.NO_WORSE
-    return Question("speed", script, _judged, json.dumps(request), timeout, severity, compare=_compared)
+    return Question(
+        "speed", script, _judged, json.dumps(request), timeout, severity, compare=_compared, again_after=PAUSE
+    )
 
 
 def _judged(answer: Answer) -> Verdict:
