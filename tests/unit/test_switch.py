@@ -577,7 +577,7 @@ def test_a_refused_figure_is_measured_once_more_where_its_row_says_so(
 
 def test_a_measurement_that_took_long_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter((0.0, follow.SHORT + 1.0))
-    monkeypatch.setattr(follow.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("rackwright.concerns.endpoint.switch.follow.time.monotonic", lambda: next(clock))
     assert asked(monkeypatch, 20, False) == (1, True)
 
 
