@@ -538,7 +538,7 @@ def test_a_refused_connection_is_no_answer_in_curls_words(post: bool) -> None:
 # -- a figure that a busy moment may have spoilt
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, again_after: float, *passed: bool) -> tuple[int, bool]:
+def tries(monkeypatch: pytest.MonkeyPatch, again_after: float, *passed: bool) -> tuple[int, bool]:
     """Ask a row whose answers pass so, one after the other; returns how often it was asked, and whether it refused."""
     answers = iter(passed)
     count = 0
@@ -572,13 +572,13 @@ def asked(monkeypatch: pytest.MonkeyPatch, again_after: float, *passed: bool) ->
 def test_a_refused_figure_is_measured_once_more_where_its_row_says_so(
     monkeypatch: pytest.MonkeyPatch, again_after: float, passed: tuple[bool, ...], expected: tuple[int, bool]
 ) -> None:
-    assert asked(monkeypatch, again_after, *passed) == expected
+    assert tries(monkeypatch, again_after, *passed) == expected
 
 
 def test_a_measurement_that_took_long_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter((0.0, follow.SHORT + 1.0))
     monkeypatch.setattr("rackwright.concerns.endpoint.switch.follow.time.monotonic", lambda: next(clock))
-    assert asked(monkeypatch, 20, False) == (1, True)
+    assert tries(monkeypatch, 20, False) == (1, True)
 
 
 def test_speed_is_a_row_that_is_measured_once_more() -> None:
