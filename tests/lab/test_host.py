@@ -21,6 +21,7 @@ from tests import texts
 from tests.lab.conftest import BIN, ROOT, Run, Site, own_lab
 from tests.lab.products import in_proof, with_proof
 from tests.lab.running import deploying
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -161,7 +162,7 @@ def test_half_configured_dpkg_is_named_with_its_command(site: Site, bare: Host) 
 def test_a_user_who_does_not_exist_is_named(site: Site, lived: Host) -> None:
     run = settle(site, lived, docker={"users": ["ghost"]})
     assert run.status == 1
-    assert "no user ghost" in run.output
+    refusal(run.output, "RW2103", "ghost")
 
 
 # -- a bare host
