@@ -98,7 +98,7 @@ from rackwright.rollout.turn_queue import Outcome
 from rackwright.settings.model import HostSettings
 
 IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
-"""What takes the host's turn, in this order."""
+"""Concerns whose changes wait for the host's turn, in this order."""
 
 
 def switch_endpoints() -> None:

@@ -1,4 +1,4 @@
-"""How a drain counts: the real script, `ss` and sockets; only systemctl and docker are programs of the test."""
+"""The requests that a drain counts: real script, `ss` and sockets; only systemctl and docker are the test's."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_a_closed_list_is_refused_however_far_the_value_is() -> None:
 
 BOUNDED = [(engine, key) for engine in ("vllm", "sglang") for key in start_bounds(engine)]
 BEYOND = {"ge": -1, "gt": 0, "le": 1, "lt": 0}
-"""What to add to a bound for a value outside it."""
+"""The step from a bound to a value outside it."""
 
 
 def versions(engine: str, key: str) -> list[str]:

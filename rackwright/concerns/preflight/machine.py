@@ -74,7 +74,7 @@ def writable(case: Case) -> Verdicts:
 
 
 ODD = {"d": "a folder", "l": "a link to nothing"}
-"""What is not a file, by the letter that `find` has for its type."""
+"""Types that are not a file, by the letter that `find` has for each."""
 
 
 def odd_units(case: Case) -> Verdicts:

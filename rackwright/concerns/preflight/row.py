@@ -147,7 +147,7 @@ class SeenMachine:
     hung: tuple[str, ...] = ()
     """Folders on a file system that does not answer."""
     odd_units: tuple[tuple[str, str], ...] = ()
-    """What is not a file where systemd reads units and drop-ins: its type as `find` prints it, and its path."""
+    """Entries other than files where systemd reads units and drop-ins: type as `find` prints it, and path."""
     above: tuple[Above, ...] = ()
     """Folders of models and encodings, and folders above these, in which users other than root may rename something."""
     rootless: tuple[str, ...] = ()

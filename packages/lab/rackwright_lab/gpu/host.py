@@ -20,7 +20,7 @@ from rackwright.messages import counted
 from rackwright_lab.machine.shell import LabError, run
 
 DRIVER = "usr/local/nvidia"
-"""Where a lab host has the driver's files; containers get them at the same path."""
+"""The path of the driver's files on a lab host; containers get them at the same path."""
 GRANTS = "usr/lib/rackwright-lab/host-gpus.json"
 """What the lab's container runtime adds to a container: each GPU with its device, what all need, and the mounts."""
 LIBRARY = "libnvidia-ml.so.1"

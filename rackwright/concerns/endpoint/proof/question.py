@@ -76,9 +76,9 @@ class Question:
     before: str = ""
     """Lines of the shell that stand before `script`, the same for all rows of an endpoint."""
     rule: RowRule | None = None
-    """How to build this row again; None: only the control machine asks it."""
+    """The rule and arguments that build this row again; None: only the control machine asks it."""
     endpoint: str = ""
-    """Whom it asks, where one step switches several endpoints."""
+    """The endpoint that it asks, where one step switches several."""
     again_after: float = 0
     """Seconds after which a refused answer is asked for once more: other load may have spoilt it; 0: never."""
 
