@@ -21,7 +21,7 @@ from pathlib import Path
 from rackwright.adapter.run.session import chosen_hosts
 from rackwright.concerns.catalog import ALL
 from rackwright.concerns.composite import composite
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright_lab import Host, Lab
 
 STARTED = re.compile(r"\bexecve(?:\(| resumed>).* = 0$", re.MULTILINE)

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from rackwright import operations
 from rackwright.operations import concerns
-from rackwright.settings.schema import Json, all_definitions, default_of, one_line, type_of
+from rackwright.settings.json_schema import Json, all_definitions, default_of, one_line, type_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "operations.md"
 HEAD = """\

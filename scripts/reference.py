@@ -258,7 +258,7 @@ def _figures() -> str:
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     return (
         "## Figures\n\nWhat a machine must be comes from [`hardware`](settings.md#hardware) in its group's file. The\n"
-        f"rest is in `rackwright/data/preflight.yaml`:\n\n| what | figure |\n|---|---|\n{table}\n"
+        f"rest is in `rackwright/data/preflight_figures.yaml`:\n\n| what | figure |\n|---|---|\n{table}\n"
     )
 
 

@@ -10,13 +10,13 @@ from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.cli.inventories import add_limit, add_shared, add_timeout
 from rackwright.concerns.endpoint.container import local_url, served_name
 from rackwright.concerns.endpoint.proof.asking import asking_script
-from rackwright.concerns.endpoint.proof.question import UNASKED, Answer, http, parse_answer
+from rackwright.concerns.endpoint.proof.proof_row import UNASKED, Answer, http, parse_answer
 from rackwright.exit_codes import done_if
 from rackwright.messages import ASKED_FOR, paragraph, waiting
 from rackwright.plan.change import Shell
 from rackwright.remote.commands import command_of, remote
 from rackwright.remote.errors import StepFailedError
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 GRACE = 10
 """Seconds that the host's command has beside the request's own limit."""

@@ -25,7 +25,7 @@ from rackwright.plan.change import Shell
 from rackwright.remote.commands import command_of as command
 from rackwright.remote.commands import remote
 from rackwright.remote.errors import StepFailedError
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Locks
 from rackwright_engines.options.json_schema import SpoiltSchemaError, data_of, version_of
 from rackwright_engines.version import parse_version

@@ -23,7 +23,7 @@ from rackwright.plan.concern import HostReading
 from rackwright.remote.commands import command_of as command
 from rackwright.remote.commands import remote
 from rackwright.remote.errors import StepFailedError
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Locks
 
 Answer = tuple[bool, list[str]]

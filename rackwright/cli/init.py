@@ -11,7 +11,7 @@ from typing import Any
 from rackwright.cli.siteupdate import Copy, UpdateAction, copies
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.messages import RackwrightError, counted, writing
-from rackwright.settings.schema import json_text
+from rackwright.settings.json_schema import json_text
 
 PARTS = ("deploy.py", "config.py", "inventory", "tasks", "templates", "group_vars")
 SCHEMA = Path("docs/reference/settings.schema.json")

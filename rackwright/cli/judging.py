@@ -15,7 +15,7 @@ from rackwright.loading.choice import Choice
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.problems import InvalidSettingsError, some
 from rackwright.sources.lockfile import Locks
 

@@ -15,7 +15,7 @@ from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.cli.inventories import add_columns, add_limit, add_shared
 from rackwright.cli.rollout import agreed
 from rackwright.concerns.lease import BREAK, SeenLease, parse_seen, read_script, span, whose
-from rackwright.concerns.lease.lease import Taken, acquire_script, ask_for
+from rackwright.concerns.lease.take_lease import Taken, acquire_script, ask_for
 from rackwright.concerns.lease.this_process import is_gone, this_holder
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.inspect.read_hosts import in_parallel

@@ -8,7 +8,7 @@ from rackwright.cli.inventories import add_limit, add_shared
 from rackwright.inspect.run_script import show, spread
 from rackwright.paths import unit_name
 from rackwright.plan.change import Shell
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

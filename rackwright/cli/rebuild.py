@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.adapter.run.poll import poll
-from rackwright.adapter.ssh import hostkeys
+from rackwright.adapter.ssh import rebuilt_hostkeys
 from rackwright.adapter.ssh.client import line_to
-from rackwright.adapter.ssh.hostkeys import HostKey
+from rackwright.adapter.ssh.rebuilt_hostkeys import HostKey
 from rackwright.cli.drain import chosen
 from rackwright.cli.inventories import add_choice, add_shared, data_of, one_of
 from rackwright.cli.rollout import agreed
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         print("nothing was done")
         return ExitCode.ERROR
     if keys:
-        file = hostkeys.accept(target, keys, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
+        file = rebuilt_hostkeys.accept(target, keys, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
         print(f"{file}: has the new key of {target.entry}; the old lines stay as comments")
     if pins:
         write_lock(root, pins, entry.settings.paths.lock_file)
@@ -163,8 +163,8 @@ def _new_keys(
     entry: InventoryHost, target: known_hosts.HostKeyPlace, fingerprint: str | None, yes: bool
 ) -> list[HostKey]:
     """Return the keys to accept; none when the host still has a known one. Raises RackwrightError for a wrong key."""
-    offered = hostkeys.offered(entry.name, target, lambda: line_to(entry.data, target))
-    trusted = hostkeys.trusted(target)
+    offered = rebuilt_hostkeys.offered(entry.name, target, lambda: line_to(entry.data, target))
+    trusted = rebuilt_hostkeys.trusted(target)
     for origin, keys in (("known  ", trusted), ("offered", offered)):
         for key in keys:
             print(f"{entry.name}: {origin} {key.fingerprint} ({key.kind})")

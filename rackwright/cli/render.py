@@ -12,7 +12,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import DEPLOY, site_root
 from rackwright.masks import hidden, without_logins
 from rackwright.messages import writing
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Locks
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rackwright.exit_codes import ExitCode
 from rackwright.messages import writing
-from rackwright.settings.schema import json_text, markdown
+from rackwright.settings.json_schema import json_text, markdown
 
 
 def add_parser(subparsers: Any) -> None:

@@ -16,7 +16,7 @@ from rackwright.inspect.status.columns import COLUMNS
 from rackwright.inspect.status.script import status_script
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Locks
 
 OUTPUT = "rackwright.inspect.status.output"

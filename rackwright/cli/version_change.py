@@ -8,7 +8,7 @@ from rackwright.engines.exported import VERSION
 from rackwright.engines.host import check_endpoint, placed
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, coded
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.settings.origin import origin_of
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding, Level

@@ -8,7 +8,7 @@ from itertools import groupby
 from rackwright.adapter.host import Host
 from rackwright.concerns.dockerd.follow import restart_and_prove
 from rackwright.concerns.endpoint.switch.follow import switch_and_prove
-from rackwright.concerns.endpoint.switch.host_restart import restart_host, return_and_prove
+from rackwright.concerns.endpoint.switch.restart_and_wait import restart_host, return_and_prove
 from rackwright.concerns.endpoint.switch.steps import DaemonRestart, HostRestart, HostReturn, Proved
 from rackwright.plan.change import Change, Guarded, Job, Refuse, Shell, Step, WriteFile
 from rackwright.plan.ownership import OwnershipRecord, render_record

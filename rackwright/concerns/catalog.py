@@ -23,7 +23,7 @@ from rackwright.concerns.retention import RETENTION
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import Concern
 from rackwright.plan.ownership import RECORD
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 ALL: tuple[Concern[Any, Any], ...] = (
     LEASED,

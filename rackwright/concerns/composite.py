@@ -10,7 +10,7 @@ from rackwright.paths import DOCKER_SOCKET, STATE, unit_name
 from rackwright.plan import reading
 from rackwright.plan.concern import SHARED, Concern, HostReading, parse_all
 from rackwright.plan.reading import Section
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 
 def composite(

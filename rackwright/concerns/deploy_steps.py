@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rackwright.paths import ETC, STATE
 from rackwright.plan.change import Owned
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "models": ("image",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import Proxy
 
 

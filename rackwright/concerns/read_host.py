@@ -19,7 +19,7 @@ from rackwright.remote.commands import remote
 from rackwright.remote.errors import StepFailedError
 from rackwright.remote.stdin_payload import framed, receiver
 from rackwright.remote.sudo_errors import why_unread
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 TITLE = f"{reading.HEAD.strip()} what Rackwright reads of a host"
 """Title of a reading in the output of `ps` on a host."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rackwright.engines.tables import table
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.finding import Finding
 from rackwright_engines.version import bare, not_before

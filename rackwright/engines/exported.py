@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from rackwright.messages import SettingsError, writing
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright_engines.options.schema import Json, Key, VersionLine, line_for, line_of
 from rackwright_engines.quick_yaml import load_foreign_yaml
 from rackwright_engines.version import bare

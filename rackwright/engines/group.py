@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rackwright.settings.group import rank_ports
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.sizes import EngineOptions
 from rackwright_engines.key_path import KeyPath

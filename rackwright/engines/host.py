@@ -14,7 +14,7 @@ from rackwright.engines.in_clear import check_hooks, check_secrets, showable
 from rackwright.engines.paths import check_paths
 from rackwright.engines.rights import check_rights
 from rackwright.engines.shm import check_shm
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.check import check_serving, smaller

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.secret import looks_secret, tells_password, tells_secret
 from rackwright_engines.finding import Finding
 from rackwright_engines.key_path import KeyPath, is_key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rackwright.settings.group import rank_ports
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 MEETING = frozenset({"vllm", "sglang"})
 """Engines whose servers find each other by their own flags."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from rackwright.paths import ENCODINGS_MOUNT, KEYED_MOUNT, RELEASE_MOUNT, SCRATCH_MOUNT
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright_engines.data import table
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.named_paths import Named, named_paths

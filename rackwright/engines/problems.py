@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rackwright.engines.host import check_host
 from rackwright.messages import coded
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.origin import Origins, origin_of
 from rackwright.settings.problems import Problem
 from rackwright_engines.finding import Finding, Level, refused

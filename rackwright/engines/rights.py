@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rackwright.engines.tables import table
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.version import bare, not_before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.memory import GIB, gib

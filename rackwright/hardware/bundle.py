@@ -14,7 +14,7 @@ from rackwright.plan.concern import HostReading
 from rackwright.record.states import RunState
 from rackwright.record.view.report.figures import MARKS
 from rackwright.record.view.timeline import PHASES, AskedRow, HostTimeline, Timeline
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 FORMAT = "rackwright-hardware/1"
 

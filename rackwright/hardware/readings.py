@@ -16,8 +16,8 @@ from rackwright.concerns.preflight.row import SeenMachine
 from rackwright.concerns.preflight.table import verdict
 from rackwright.hardware import allowed
 from rackwright.plan.concern import HostReading
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.image_reference import repository_of
-from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright_engines.fit.sizes import plan_of
 from rackwright_engines.options.schema import line_for
 from rackwright_engines.version import bare

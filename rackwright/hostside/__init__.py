@@ -17,7 +17,7 @@ DOCKER_ENVIRONMENT = f"export DOCKER_HOST={DOCKER_HOST}\nunset {' '.join(DOCKER_
 """Prefix of every script on a host: the environment of a login, and systemd's, may point to another Docker."""
 
 
-NEEDS = {"wait_ready": "own_error.sh", "status_read": "own_error.sh"}
+NEEDS = {"await_start": "own_error.sh", "status_read": "own_error.sh"}
 """Prefix of each script: functions that several concerns share."""
 
 

@@ -12,7 +12,7 @@ listener_others() { # the container's identifier, and `own` where it has a netwo
   holders "$port" | while read -r _ pid name inside _ user address; do
     [ "$inside" != "$1" ] || continue
     case "$inside $user $name" in '- root docker-proxy' | '- root dockerd')
-      # Docker holds it for our own container, or for another; or for none, as after a power cut (wait_ready.sh).
+      # Docker holds it for our own container, or for another; or for none, as after a power cut (await_start.sh).
       [ "$2" != own ] || continue
       name=$(timeout 20 docker ps --filter "publish=$port" --format '{{.Names}}' 2>/dev/null | sed 1q)
       case $name in '' | "$listener_name") continue ;; esac

@@ -34,8 +34,8 @@ from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.record.masked_changes import mask, secrets_of
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.image_reference import repository_of
-from rackwright.settings.model import EndpointSettings, HostSettings
 
 Verdict = Literal["moved", "unclear", "asked"]
 """moved: the host is not as the last deploy left it; asked: the settings changed since; unclear: one of the two."""

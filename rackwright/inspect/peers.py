@@ -10,7 +10,7 @@ from rackwright.concerns.endpoint.container_diff import reasons
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.models import name_of
 from rackwright.inspect.status.reading import Asked, HostStatus
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.sources.lockfile import Lock, LockedModel
 
 

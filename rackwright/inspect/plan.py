@@ -26,7 +26,7 @@ from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.record.masked_changes import mask, secrets_of
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 State = Literal["pending", "converged", "refused", "unreadable", "unreachable"]
 _UUID = re.compile(r"GPU-[0-9a-fA-F-]{36}")

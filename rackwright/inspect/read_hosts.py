@@ -15,7 +15,7 @@ from rackwright.loading.files import site_root
 from rackwright.messages import ReadingError, listed, waiting
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Locks
 from rackwright.sources.names import Names
 

@@ -15,7 +15,7 @@ from rackwright.messages import ASKED_FOR, printable
 from rackwright.plan.change import Shell
 from rackwright.remote.commands import command_of, remote
 from rackwright.remote.errors import StepFailedError
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 
 @dataclass(frozen=True)

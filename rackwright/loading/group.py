@@ -12,7 +12,7 @@ from rackwright.addresses import is_loopback
 from rackwright.engines.launch import launch_ports
 from rackwright.loading.host import InventoryHost
 from rackwright.settings.group import Group, GroupMember
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.ssh.known_hosts import place_of

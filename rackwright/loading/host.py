@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.loading.merge import Layer
-from rackwright.settings.model import NOWHERE, HostSettings
+from rackwright.settings.host_settings import NOWHERE, HostSettings
 from rackwright.settings.origin import Origins
 
 

@@ -23,8 +23,8 @@ from rackwright.loading.wording import is_secret
 from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 from rackwright.messages import SettingsError, coded
 from rackwright.settings.connection import defaults, placed, rename
+from rackwright.settings.host_settings import SITE, HostSettings
 from rackwright.settings.inventory_groups import ALL, PRIORITY, UNGROUPED, InventoryGroups
-from rackwright.settings.model import SITE, HostSettings
 from rackwright.settings.origin import Origin
 from rackwright.settings.problems import InvalidSettingsError, Problem, some
 from rackwright.settings.secret import Secret

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from rackwright.engines.problems import engine_notes
 from rackwright.plan.reach import unreached_text
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright_engines.finding import Level
 
 BEFORE_AUTO = ("1.0", "1.1", "1.2")

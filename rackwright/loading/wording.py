@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
-from rackwright.settings.model import MisfitError
+from rackwright.settings.host_settings import MisfitError
 from rackwright.settings.secret import Secret, shown_value
 from rackwright.settings.sections import (
     ABSOLUTE,

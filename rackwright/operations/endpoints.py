@@ -95,7 +95,7 @@ from rackwright.rollout.run_hosts import (
     was_cut,
 )
 from rackwright.rollout.turn_queue import Outcome
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
 """Concerns whose changes wait for the host's turn, in this order."""

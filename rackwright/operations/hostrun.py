@@ -20,8 +20,8 @@ from rackwright.adapter.run_context import part_of
 from rackwright.adapter.ssh.passwords import refuse_passwords
 from rackwright.concerns.apply import Batch, perform, perform_all
 from rackwright.concerns.lease import LEASED
-from rackwright.concerns.lease.held import was_leased
-from rackwright.concerns.lease.lease import take
+from rackwright.concerns.lease.own_leases import was_leased
+from rackwright.concerns.lease.take_lease import take
 from rackwright.concerns.read_host import read_host
 from rackwright.messages import ReadingError, coded, waiting
 from rackwright.plan.change import Change, Job, Refuse

@@ -16,8 +16,8 @@ from rackwright.adapter.run_context import part_of
 from rackwright.concerns.catalog import by_name, managed
 from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.lease import LEASED
-from rackwright.concerns.lease.held import forget, hold_of
-from rackwright.concerns.lease.lease import clear_dead
+from rackwright.concerns.lease.own_leases import forget, hold_of
+from rackwright.concerns.lease.take_lease import clear_dead
 from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
 from rackwright.concerns.teardown.marks import Marks, parse, read_script

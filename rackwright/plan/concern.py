@@ -10,7 +10,7 @@ from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers, parse_answers
 from rackwright.plan.change import Change
 from rackwright.plan.reading import Section
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 Wanted = TypeVar("Wanted")
 Seen = TypeVar("Seen")

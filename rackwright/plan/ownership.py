@@ -11,7 +11,7 @@ from rackwright.paths import OWNED
 from rackwright.plan.change import Owned, Step, WriteFile
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import files
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 VERSION = 1
 """Format of the record."""

@@ -12,8 +12,8 @@ from typing import Literal
 
 from rackwright.messages import ReadingError
 from rackwright.plan.reading import pairs
-from rackwright.settings.model import EndpointSettings
-from rackwright.settings.sections import who
+from rackwright.settings.allow_from import who
+from rackwright.settings.host_settings import EndpointSettings
 
 SECONDS = 3
 HERE = "this machine"

@@ -30,7 +30,7 @@ from rackwright.record.record import Record, record_of
 from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, WELL, RunState
 from rackwright.rollout.begin_event import beginning
 from rackwright.rollout.resuming import AGAIN, checked
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 
 def keep_record(

@@ -15,7 +15,7 @@ from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.container import url_of
 from rackwright.concerns.endpoint.proof.asking import listener_script
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Verdict
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Verdict
 from rackwright.concerns.endpoint.questions import is_keyed, of_container
 from rackwright.concerns.endpoint.release.concern import binding_of, wanted_releases
 from rackwright.concerns.endpoint.release.files import Release
@@ -38,7 +38,7 @@ from rackwright.record.states import RunState
 from rackwright.remote.errors import ConnectionLostError, StepFailedError
 from rackwright.rollout.turn_queue import Bake, Outcome
 from rackwright.rollout.waves import FIRST, LAST, Node, RunLimits, amount
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 WATCH_SECONDS = 5
 WATCHED_AT_ONCE = 32

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -13,9 +12,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Discriminator,
     Field,
-    Tag,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -204,55 +201,6 @@ Amount = Annotated[str, BeforeValidator(_amount), Field(pattern=AMOUNT)]
 """A number of hosts, or a part of them in percent."""
 SomeOf = Annotated[str, BeforeValidator(_amount), Field(pattern=SOME)]
 """The same, and at least one host."""
-
-
-def _network(value: str) -> str:
-    try:
-        if "%" in value:
-            raise ValueError("a network has no zone")
-        return str(ipaddress.ip_network(value, strict=False))
-    except ValueError:
-        raise ValueError("must be a network such as 10.0.0.0/8") from None
-
-
-Cidr = Annotated[str, AfterValidator(_network)]
-
-
-def _allowed(value: object) -> object:
-    if value in ([], ()):
-        raise ValueError(
-            "an empty list would let no client in; write any to open the port to everybody, or leave it out"
-        )
-    if isinstance(value, str) and value not in ("private", "any"):
-        raise ValueError("must be private, any, or a list of networks such as [10.0.0.0/8]")
-    return value
-
-
-# Two kinds of value would make two messages of one mistake.
-_Word = Annotated[Literal["private", "any"], Tag("[word]")]
-_Networks = Annotated[tuple[Cidr, ...], Tag("[networks]")]
-_Either = Annotated[
-    _Word | _Networks, Discriminator(lambda value: "[word]" if isinstance(value, str) else "[networks]")
-]
-AllowFrom = Annotated[_Either | None, BeforeValidator(_allowed)]
-"""Who may reach a port; None: nothing was written."""
-PRIVATE = (
-    "10.0.0.0/8",
-    "172.16.0.0/12",
-    "192.168.0.0/16",
-    "100.64.0.0/10",
-    "169.254.0.0/16",
-    "fc00::/7",
-    "fe80::/10",
-)
-"""What never comes from the internet: RFC 1918, RFC 6598 (carriers and VPNs), link-local (RFC 3927), RFC 4193."""
-
-
-def who(networks: Sequence[str]) -> str:
-    """Return the networks that may reach a port, in words; none: everybody."""
-    if tuple(networks) == PRIVATE:
-        return "private networks"
-    return ", ".join(networks) or "everybody"
 
 
 def _bind_address(value: str) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.concerns.proxy_values import values_of
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.sources.errors import SourceError, UnreachableError
 from rackwright.sources.opener import host_of, opener, within

@@ -24,7 +24,7 @@ from rackwright.concerns.models import MODELS, SeenModel, commit_of, name_of, so
 from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.messages import SettingsError, writing
 from rackwright.plan.concern import HostReading
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.sections import BLOB, COMMIT, CONTROL, DIGEST, REPOSITORY, SHA256, FilePin, ModelSource
 from rackwright.settings.sections import IMAGE as IMAGE_NAME
 from rackwright_engines.quick_yaml import LOADER

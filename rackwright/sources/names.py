@@ -16,8 +16,8 @@ from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
 from rackwright.messages import waiting
 from rackwright.plan.concern import HostReading, ResolvedNames
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.image_reference import registry_of
-from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
 from rackwright.sources.errors import NotThereError, SourceError, UnreachableError
 from rackwright.sources.http import Client

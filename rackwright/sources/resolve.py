@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from rackwright.concerns.models import name_of, sources_of
 from rackwright.messages import waiting
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.image_reference import registry_of
-from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
 from rackwright.sources.http import Client
 from rackwright.sources.hub import model_at_revision

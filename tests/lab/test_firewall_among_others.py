@@ -11,7 +11,7 @@ import pytest
 from rackwright.concerns.firewall.kept import CHECK, LEFT, SCRIPT, kept_rules, placed
 from rackwright.concerns.lease import LEASE
 from rackwright.concerns.watch import WATCH_SERVICE, WATCH_TIMER
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from tests import texts
 from tests.lab.calm import settle
 from tests.lab.firewall_scene import FRIEND_ONLY, Scene, kill_when, raised

@@ -24,7 +24,7 @@ from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
 from rackwright.adapter.run.declaring import remember
 from rackwright.concerns.deploy_steps import Declared
-from rackwright.concerns.lease.held import LOST
+from rackwright.concerns.lease.own_leases import LOST
 from rackwright.operations.steps import apply_concern
 from rackwright.plan.reading import HEAD
 from rackwright.remote.downloads import under_way

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-from rackwright.concerns.endpoint.proof.question import Question, Verdict, judge_safely, parse_answer
+from rackwright.concerns.endpoint.proof.proof_row import Question, Verdict, judge_safely, parse_answer
 from rackwright_lab.standins.hub_content import REPOSITORIES, Store
 from rackwright_lab.standins.rootfs import put_package
 

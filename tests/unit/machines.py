@@ -17,7 +17,7 @@ from rackwright.concerns.docker import Package, SeenDocker
 from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.gpus import SeenGpus, parse
 from rackwright.concerns.preflight.row import Case, Disk, SeenMachine
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright_engines.quick_yaml import load_yaml
 
 EVERYTHING = Declared(tuple(concern.name for concern in ALL))

@@ -12,7 +12,7 @@ import pytest
 from rackwright.addresses import is_loopback
 from rackwright.concerns.endpoint.group.open_ports import listening
 from rackwright.loading.group import _resolved
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 PACKAGE = Path(__file__).parents[2] / "rackwright"
 LOOPBACK = ["127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1", "[::1]", "localhost"]

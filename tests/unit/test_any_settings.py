@@ -14,7 +14,7 @@ from rackwright.cli.render import rendered_files
 from rackwright.concerns.endpoint.container import environment, server_command
 from rackwright.engines.host import check_endpoint
 from rackwright.loading.validate import validate
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.test_engine_host import B200, LONG, RTX, SPARK, V2, stand_in_takes

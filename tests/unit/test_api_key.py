@@ -22,7 +22,7 @@ from rackwright.engines.tables import table
 from rackwright.hostside import durable_script
 from rackwright.messages import SettingsError
 from rackwright.plan.change import Shell, WriteFile
-from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
+from rackwright.settings.host_settings import NOWHERE, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Hardware
 from rackwright_engines.quick_yaml import load_yaml

@@ -17,7 +17,7 @@ from rackwright.concerns.endpoint.proof.chat import asks_for_key, model_name
 from rackwright.concerns.endpoint.proof.container_rows import threads
 from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
-from rackwright.concerns.endpoint.proof.question import Answer, Question, judge_safely, login_script, parse_answer
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, judge_safely, login_script, parse_answer
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.rollout.run_hosts import bake_rows

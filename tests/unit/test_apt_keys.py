@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rackwright.hostside import host_script
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 KEYS = Path(__file__).parents[1] / "fixtures"
 ED, RSA = "CEA4E3674242836C30CF58C6285F7443E5B5E3B3", "AB8733D7D59C015A5718E4CFF99A55BEE522F508"

@@ -21,7 +21,7 @@ from rackwright.remote.commands import command_of
 from rackwright.remote.errors import StepFailedError, TakenBackError
 from rackwright.remote.guards import run_guarded
 from rackwright.remote.stdin_payload import MOST, framed, receiver
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/m"}
 PASSWORD = "proxy-password-3f9c"

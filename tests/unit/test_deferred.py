@@ -28,7 +28,7 @@ from rackwright.inspect.status.table import render
 from rackwright.loading.load import nested
 from rackwright.plan.change import Shell
 from rackwright.plan.concern import HostReading
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from tests import texts
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, BOUND, EDITED, WANTED, assigned, pending, proved, wanting

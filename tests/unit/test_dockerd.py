@@ -39,7 +39,7 @@ from rackwright.record.progress import DRAINING
 from rackwright.record.view.timeline_events import _phase_of
 from rackwright.remote.errors import NotStartedError
 from rackwright.remote.job_scripts import Ended
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.machines import EVERYTHING
 

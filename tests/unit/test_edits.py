@@ -37,7 +37,7 @@ from rackwright.hostside import host_script
 from rackwright.paths import OWN_DROP_INS, OWN_UNITS, UNITS, held_file
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.render import Expanded, systemd_command
-from rackwright.settings.model import NOWHERE, HostSettings
+from rackwright.settings.host_settings import NOWHERE, HostSettings
 
 UNIT = "rackwright-llm.service"
 FOLDER = f"/etc/systemd/system/{UNIT}.d"

@@ -12,7 +12,7 @@ from rackwright.paths import ENCODING_MARKS
 from rackwright.plan import reading
 from rackwright.plan.change import Job, Owned, Shell
 from rackwright.plan.concern import HostReading, parse_all
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
 GOOD = "\n".join(f"{file.sha256} 644:root {file.file}" for file in ENCODING_FILES)

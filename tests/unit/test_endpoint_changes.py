@@ -20,7 +20,7 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.concern import changes, takes_capacity, waits
 from rackwright.concerns.endpoint.container import EndpointSpec, Resolved, endpoint_spec
 from rackwright.concerns.endpoint.container_diff import reasons
-from rackwright.concerns.endpoint.proof.question import RULES
+from rackwright.concerns.endpoint.proof.proof_row import RULES
 from rackwright.concerns.endpoint.questions import questions
 from rackwright.concerns.endpoint.release.concern import Unresolved, payload
 from rackwright.concerns.endpoint.release.files import SUMS, Release, build_release
@@ -35,7 +35,7 @@ from rackwright.plan import reading
 from rackwright.plan.answers import Answers, ListedContainer
 from rackwright.plan.change import Change, Job, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.render import render_own
-from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
+from rackwright.settings.host_settings import NOWHERE, EndpointSettings, HostSettings
 from tests import texts
 
 RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", None, None)

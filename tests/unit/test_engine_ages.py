@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rackwright.engines.host import check_endpoint
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding, Level, refused
 from rackwright_engines.nearest import is_one_edit, one_edit

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rackwright.engines.host import check_endpoint
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.settings.sections import Hardware
 from rackwright_engines.options.check import check_arguments, check_options
 

@@ -22,7 +22,7 @@ from rackwright.concerns.options.concern import image_program
 from rackwright.engines.exported import file_of, write
 from rackwright.engines.host import check_host
 from rackwright.messages import SettingsError
-from rackwright.settings.model import SITE, HostSettings
+from rackwright.settings.host_settings import SITE, HostSettings
 from rackwright_engines.finding import Level
 from rackwright_engines.key_path import dotted
 from rackwright_engines.quick_yaml import load_yaml

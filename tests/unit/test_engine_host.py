@@ -13,10 +13,10 @@ from rackwright.concerns.endpoint.container import render_engine_yaml, server_co
 from rackwright.engines.host import check_endpoint, check_host
 from rackwright.loading.notes import notes
 from rackwright.loading.validate import validate
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright_engines.data import table
 from rackwright_engines.finding import Level
-from rackwright_engines.fit.drafts import drafts
+from rackwright_engines.fit.known_drafts import drafts
 from rackwright_engines.fit.memory import weights_of
 from rackwright_engines.key_path import KeyPath, dotted
 from rackwright_engines.quick_yaml import load_yaml

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rackwright.engines.host import check_endpoint
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Level
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rackwright.engines.host import check_host
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright_engines.data import table
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.options.schema import lines

@@ -13,10 +13,10 @@ from rackwright.cli.render import rendered_files
 from rackwright.concerns.endpoint.container import server_command
 from rackwright.engines.host import check_host
 from rackwright.inventory import build
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright_engines.finding import Level
-from rackwright_engines.fit.drafts import draft_of
+from rackwright_engines.fit.known_drafts import draft_of
 from rackwright_engines.quick_yaml import load_yaml
 from rackwright_engines.requests import ignored_parameters
 from rackwright_lab.standins.engine import gpus

@@ -11,7 +11,7 @@ import pytest
 from rackwright.concerns.endpoint.proof.chat import chat
 from rackwright.concerns.endpoint.proof.full import no_loop
 from rackwright.concerns.endpoint.proof.gibberish import loops, nonsense
-from rackwright.concerns.endpoint.proof.question import Answer, Verdict, judge_safely
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Verdict, judge_safely
 
 BASE = "http://127.0.0.1:8000"
 CHANCE = random.Random(17)

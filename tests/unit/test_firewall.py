@@ -40,8 +40,8 @@ from rackwright.concerns.watch import KEPT_PORT
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.settings.model import HostSettings
-from rackwright.settings.sections import PRIVATE
+from rackwright.settings.allow_from import PRIVATE
+from rackwright.settings.host_settings import HostSettings
 from tests.nft_model import Packet
 from tests.nft_model import verdict as nft_verdict
 from tests.older_drops import older_drops, older_script

@@ -12,7 +12,7 @@ import pytest
 
 from rackwright.concerns.endpoint.group import port_isolation
 from rackwright.concerns.endpoint.group.open_ports import Listening, listening
-from rackwright.concerns.endpoint.proof.question import RULES, Answer, Verdict, is_refused, judge_safely
+from rackwright.concerns.endpoint.proof.proof_row import RULES, Answer, Verdict, is_refused, judge_safely
 from rackwright.concerns.endpoint.proof.transport import transport
 from rackwright.remote.errors import StepFailedError
 from rackwright.settings.group import Group, GroupMember

@@ -31,7 +31,7 @@ from rackwright.plan.concern import HostReading
 from rackwright.record.journal import append, new_record
 from rackwright.record.view.timeline import HostTimeline, Timeline
 from rackwright.record.view.timeline_events import timeline_of
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from tests.refused import refused
 from tests.unit.machines import EVERYTHING, gpus, machine, settings
 from tests.unit.made_up_runs import recorded

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rackwright.concerns.endpoint.switch import host_restart
+from rackwright.concerns.endpoint.switch import restart_and_wait
 from rackwright.concerns.endpoint.switch.steps import HostRestart
 from rackwright.plan.change import Job
 from rackwright.remote.errors import ConnectionLostError, LeaseLostError, StepFailedError
@@ -21,10 +21,10 @@ def restarted(monkeypatch: pytest.MonkeyPatch, error: Exception, boot: str) -> l
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(host_restart, "_restart", fails)
-    monkeypatch.setattr(host_restart, "_boot", lambda *_: boot)
-    monkeypatch.setattr(host_restart, "say", lambda _, text: messages.append(text))
-    host_restart.restart_host(SimpleNamespace(name="b1", state=SimpleNamespace()), STEP)  # type: ignore[arg-type]
+    monkeypatch.setattr(restart_and_wait, "_restart", fails)
+    monkeypatch.setattr(restart_and_wait, "_boot", lambda *_: boot)
+    monkeypatch.setattr(restart_and_wait, "say", lambda _, text: messages.append(text))
+    restart_and_wait.restart_host(SimpleNamespace(name="b1", state=SimpleNamespace()), STEP)  # type: ignore[arg-type]
     return messages
 
 

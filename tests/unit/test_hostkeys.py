@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.adapter.ssh.client import line_to
-from rackwright.adapter.ssh.hostkeys import HostKey, accept, offered, trusted, without
+from rackwright.adapter.ssh.rebuilt_hostkeys import HostKey, accept, offered, trusted, without
 from rackwright.cli.rebuild import _compared, _new_keys
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError

@@ -15,12 +15,12 @@ from pyinfra.context import ctx_host
 import rackwright
 from rackwright.concerns.catalog import ALL
 from rackwright.concerns.lease import LEASED
-from rackwright.concerns.lease.lease import Taken
+from rackwright.concerns.lease.take_lease import Taken
 from rackwright.operations import hostrun
 from rackwright.operations.hostrun import lease_for_others, mark_changed, reading_of, was_changed
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 
 @pytest.fixture

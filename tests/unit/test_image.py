@@ -8,8 +8,8 @@ from rackwright.concerns.image import IMAGE, SeenImages, digest_of, parse, pin_p
 from rackwright.concerns.registry import SeenLogin
 from rackwright.plan.change import Job, Owned, WriteFile
 from rackwright.plan.concern import HostReading
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.image_reference import login_key, registry_of, repository_of, tag_of
-from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 
 REFERENCE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"

@@ -12,8 +12,8 @@ from typing import Any
 import paramiko
 import pytest
 
+from rackwright.adapter.ssh.hostkey_check import Trust, _ordered
 from rackwright.adapter.ssh.transport import BoundedTransport
-from rackwright.adapter.ssh.trust import Trust, _ordered
 from rackwright.settings.ssh.known_hosts import HostKeyPlace, advice, is_unknown
 from rackwright.settings.ssh.known_keys import HostNames, KeyVerdict, hashed, lines_of
 

@@ -14,7 +14,7 @@ import pytest
 
 from rackwright.concerns.endpoint.switch.balancer_hooks import ready_script
 from rackwright.hostside import host_script
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
 HAVE = 'have() { command -v "$1" >/dev/null 2>&1; }\nshow() { :; }\nhangs() { false; }\n'

@@ -28,8 +28,8 @@ from rackwright.concerns.lease import (
     span,
     whose,
 )
-from rackwright.concerns.lease.held import lease_checked, was_refused, why_lost
-from rackwright.concerns.lease.lease import Taken, acquire_script, parse_acquired
+from rackwright.concerns.lease.own_leases import lease_checked, was_refused, why_lost
+from rackwright.concerns.lease.take_lease import Taken, acquire_script, parse_acquired
 from rackwright.concerns.lease.this_process import is_gone, purpose, run_word, this_holder
 from rackwright.hostside import host_script
 from rackwright.paths import RUN, STATE

@@ -20,11 +20,11 @@ from rackwright.concerns.endpoint.proof.asking import asking_script, confined
 from rackwright.concerns.endpoint.proof.chat import chat, model_name
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import gpu_counters
-from rackwright.concerns.endpoint.proof.question import Answer, Verdict, http, is_refused, judge_safely, parse_answer
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Verdict, http, is_refused, judge_safely, parse_answer
 from rackwright.hostside import host_script
 from rackwright.messages import RackwrightError
 from rackwright.rollout.run_hosts import still_serving
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright_bench.endpoint_on_host import Measuree
 
 pytestmark = pytest.mark.skipif(not shutil.which("ss"), reason="needs ss")

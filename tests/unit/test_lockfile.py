@@ -11,7 +11,7 @@ from rackwright.concerns.image import LocalImage, SeenImages
 from rackwright.concerns.models import SeenModel, SeenModels
 from rackwright.messages import SettingsError
 from rackwright.plan.concern import HostReading
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import (
     FILE,
     Lock,

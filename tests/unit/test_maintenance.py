@@ -37,7 +37,7 @@ from rackwright.rollout.participants import choose_participants
 from rackwright.rollout.resumable_runs import candidates, chosen
 from rackwright.rollout.resuming import rest_of
 from rackwright.settings.group import Group, GroupMember
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from tests import texts
 from tests.refused import refused
 from tests.unit.machines import settings

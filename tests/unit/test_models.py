@@ -26,7 +26,7 @@ from rackwright.hostside import store_functions
 from rackwright.plan import reading
 from rackwright.plan.change import Job, Owned, Refuse
 from rackwright.plan.concern import HostReading, ResolvedNames, parse_all
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
 
 IMAGE_DIGEST = "sha256:" + "1" * 64

@@ -17,7 +17,7 @@ from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load
 from rackwright.messages import SettingsError
 from rackwright.operations import arguments
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.origin import origin_of
 
 ROOT = Path(__file__).parents[2]

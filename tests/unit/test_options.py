@@ -35,7 +35,7 @@ from rackwright.engines.host import NOT_ASKED
 from rackwright.hostside import helper_script, host_script
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import HostReading
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright_lab.standins.rootfs import SHIMS, put_package
 from tests import texts
 from tests.unit.machines import gpus

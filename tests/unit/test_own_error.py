@@ -261,7 +261,7 @@ def ended(log: list[str], folder: Path, kernel: str = "") -> tuple[list[str], st
     stub = f"journalctl() {{ case $* in *kernel*) {kernels} ;; --sync) ;; *) cat {folder}/journal ;; esac; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "reason": str(folder / "reason"), "since": "now"}
     done = subprocess.run(
-        ["sh", "-c", DYING + stub + host_script("wait_ready")],
+        ["sh", "-c", DYING + stub + host_script("await_start")],
         env={**os.environ, **words},
         check=False,
         capture_output=True,

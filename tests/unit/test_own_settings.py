@@ -9,7 +9,7 @@ import pytest
 
 from rackwright.concerns.catalog import ALL
 from rackwright.plan.concern import Concern, HostReading
-from rackwright.settings.model import ENDPOINTS, HostSettings, UnlistedSectionError
+from rackwright.settings.host_settings import ENDPOINTS, HostSettings, UnlistedSectionError
 from tests.unit.machines import settings
 
 FULL = settings(

@@ -22,9 +22,9 @@ OWN = {
     "bench/peers/own_operations.py: config.SUDO",
     "rackwright/adapter/patch.py: setattr(owner, name, new)",
     "rackwright/adapter/ssh/bounded_commands.py: vars(within)['limited']",
-    "rackwright/settings/model.py: vars(copied).pop(cached, None)",
-    "rackwright/settings/model.py: vars(found)['judged']",
-    "rackwright/settings/model.py: vars(found).pop(key, None)",
+    "rackwright/settings/host_settings.py: vars(copied).pop(cached, None)",
+    "rackwright/settings/host_settings.py: vars(found)['judged']",
+    "rackwright/settings/host_settings.py: vars(found).pop(key, None)",
 }
 """On objects of Rackwright's own, in the one line of `patch`, and pyinfra's `config`, which is there to be set."""
 

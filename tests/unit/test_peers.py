@@ -7,7 +7,7 @@ from typing import Any
 
 from rackwright.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.inspect.status.reading import Asked, EndpointStatus, HostStatus, parse
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Lock, pinned
 from tests.unit.test_plan import settings
 from tests.unit.test_status import printed

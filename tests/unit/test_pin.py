@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.cli.main import main
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import Paths
 from rackwright.sources.errors import SourceError
 from rackwright.sources.lockfile import FILE, Lock, LockedFile, LockedModel, Locks, load_lock

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rackwright.settings.connection import Connection
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 FREE = {"engine", "daemon", "endpoints"}
 """Fields that are another program's YAML or JSON, which knows line breaks, or are read as settings again."""

@@ -25,7 +25,7 @@ from rackwright.masks import MASK
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.record.masked_changes import change_fields, mask, secrets_of
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.machines import EVERYTHING

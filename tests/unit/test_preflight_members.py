@@ -13,7 +13,7 @@ from rackwright.concerns.preflight.concern import parse, read
 from rackwright.concerns.preflight.members import common, members_read
 from rackwright.concerns.preflight.row import Case, MemberSeen
 from rackwright.settings.group import Group, GroupMember
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from tests.unit.machines import DGX_B200, DRIVER, case, gpus, machine, settings
 from tests.unit.test_preflight import judged, stops
 

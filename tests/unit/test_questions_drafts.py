@@ -13,8 +13,8 @@ from rackwright.concerns.endpoint.container import Resolved, endpoint_spec
 from rackwright.concerns.endpoint.full_gate import compared_questions, drafting_of, full_questions
 from rackwright.concerns.endpoint.proof.drafts import FOLLOWS, PROMPT, PROSE, drafts_accepted
 from rackwright.concerns.endpoint.proof.full import compared, refuses
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Verdict, judge_safely
-from rackwright.settings.model import EndpointSettings
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Verdict, judge_safely
+from rackwright.settings.host_settings import EndpointSettings
 
 BASE = "http://127.0.0.1:8000"
 DRAFT = {"repository": "nvidia/eagle", "mount": "/config/models/eagle"}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rackwright.concerns.endpoint.full_gate import full_questions
 from rackwright.concerns.endpoint.proof import full as fullproof
 from rackwright.concerns.endpoint.proof.full import GPU_COUNTERS, compared, refuses
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Severity, Verdict, judge_safely
-from rackwright.settings.model import EndpointSettings
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Severity, Verdict, judge_safely
+from rackwright.settings.host_settings import EndpointSettings
 
 BASE = "http://127.0.0.1:8000"
 

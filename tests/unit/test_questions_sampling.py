@@ -12,9 +12,9 @@ from rackwright.concerns.endpoint.full_gate import full_questions
 from rackwright.concerns.endpoint.proof.codes import code_of
 from rackwright.concerns.endpoint.proof.drafts import BEGUN, PROSE
 from rackwright.concerns.endpoint.proof.full import refuses
-from rackwright.concerns.endpoint.proof.question import Answer, Verdict, judge_safely
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Verdict, judge_safely
 from rackwright.concerns.endpoint.proof.sampling import MILD, OWN, sampled_answers
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 ROW = sampled_answers("http://127.0.0.1:8000", "m", "ngram")
 TEXT = PROSE.removeprefix(BEGUN)

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from rackwright.concerns.endpoint.proof.full import compared, refuses
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Verdict, judge_safely
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Verdict, judge_safely
 from rackwright.concerns.endpoint.proof.several import post_several
 from rackwright.concerns.endpoint.proof.speed import BUDGET, LEAST, TRIES, speed
 

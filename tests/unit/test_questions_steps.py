@@ -8,7 +8,7 @@ import pytest
 
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import refuses
-from rackwright.concerns.endpoint.proof.question import Answer, Verdict, judge_safely
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Verdict, judge_safely
 
 BASE = "http://127.0.0.1:8000"
 TOKEN = json.dumps({"choices": [{"message": {"content": "Green"}}], "usage": {"completion_tokens": 8}}) + "\n200 0.4\n"

@@ -36,8 +36,8 @@ from rackwright.plan.reach import (
 )
 from rackwright.remote.local_probe import probe, source_to
 from rackwright.remote.port_probe import _Probe, reach_of
-from rackwright.settings.model import EndpointSettings
-from rackwright.settings.sections import PRIVATE
+from rackwright.settings.allow_from import PRIVATE
+from rackwright.settings.host_settings import EndpointSettings
 from tests import texts
 
 CLIENT_PORT = ClientPort(8000, ("10.1.0.0/16", "2001:db8::/32"))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.cli.main import main, parsed, parser
-from rackwright.concerns.endpoint.proof import chat, container_rows, full, gpu_errors, question, transport
+from rackwright.concerns.endpoint.proof import chat, container_rows, full, gpu_errors, proof_row, transport
 from rackwright.concerns.endpoint.proof.codes import CODES, OTHER, code_of
 from rackwright.concerns.preflight.concern import CHECKS
 from rackwright.messages import RackwrightError, coded
@@ -226,7 +226,7 @@ def test_the_gate_s_rows_are_those_that_have_codes() -> None:
 
 def constant(node: ast.expr) -> str:
     assert isinstance(node, ast.Name)
-    rows = (full, chat, container_rows, gpu_errors, question, transport)
+    rows = (full, chat, container_rows, gpu_errors, proof_row, transport)
     return str(next(vars(module)[node.id] for module in rows if node.id in vars(module)))
 
 

@@ -15,7 +15,7 @@ from rackwright.concerns.registry import REGISTRY, SeenLogin
 from rackwright.hostside import host_script
 from rackwright.plan.change import Owned, Shell
 from rackwright.plan.concern import HostReading
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry
 

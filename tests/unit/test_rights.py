@@ -14,7 +14,7 @@ from rackwright.concerns.preflight.rights import RIGHTS
 from rackwright.concerns.preflight.row import CheckRow
 from rackwright.engines.rights import check_rights, needs, rights
 from rackwright.engines.tables import table
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.settings.sections import Hardware
 from tests.unit.machines import case, machine
 from tests.unit.machines import settings as host_settings

@@ -22,7 +22,7 @@ from rackwright.concerns.endpoint.switch.steps import Proved
 from rackwright.hostside import host_script
 from rackwright.plan.change import Refuse
 from rackwright.settings.group import Group, GroupMember
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from tests.unit.test_endpoint_changes import assigned
 
 SETTINGS = HostSettings.model_validate(

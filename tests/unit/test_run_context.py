@@ -14,7 +14,7 @@ from rackwright.adapter.run_context import part_of, share
 
 PACKAGE = Path(rackwright.__file__).parent
 OF_NO_RUN = {
-    ("concerns/endpoint/proof/question.py", "RULES"),  # filled while the module is imported
+    ("concerns/endpoint/proof/proof_row.py", "RULES"),  # filled while the module is imported
     ("concerns/endpoint/release/concern.py", "_rendered"),  # equal arguments, equal release
     ("record/journal.py", "_failed"),  # what this process has complained of already
     ("messages.py", "_inventory"),  # one process works on one inventory

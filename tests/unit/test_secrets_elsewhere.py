@@ -17,7 +17,7 @@ from rackwright.loading.validate import validate
 from rackwright.masks import MASK, keep_hidden, tell_mistake, without_logins
 from rackwright.messages import RackwrightError, printable
 from rackwright.plan.jobstream import JobStream
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright.settings.secret import Secret, showable_data
 from tests.unit.test_settings_validate import MODEL

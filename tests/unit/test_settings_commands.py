@@ -18,8 +18,8 @@ from rackwright.loading.notes import notes
 from rackwright.messages import SettingsError
 from rackwright.record.record import TEARDOWN
 from rackwright.rollout.launch import begin
-from rackwright.settings.model import HostSettings
-from rackwright.settings.schema import json_text
+from rackwright.settings.host_settings import HostSettings
+from rackwright.settings.json_schema import json_text
 from tests import texts
 from tests.refused import refusal
 

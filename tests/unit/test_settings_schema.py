@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rackwright.settings.schema import json_schema, json_text, markdown
+from rackwright.settings.json_schema import json_schema, json_text, markdown
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 NEXT = (

@@ -12,8 +12,8 @@ from rackwright.cli.render import rendered_files
 from rackwright.inventory import build
 from rackwright.loading.merge import merge
 from rackwright.loading.validate import leaves
-from rackwright.settings.model import HostSettings
-from rackwright.settings.schema import json_schema
+from rackwright.settings.host_settings import HostSettings
+from rackwright.settings.json_schema import json_schema
 from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.test_engine_profiles import hosts_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from rackwright.loading.validate import masked, validate
 from rackwright.loading.wording import PATTERNS
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
 
 MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}}

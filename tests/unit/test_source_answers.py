@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import ModelSource, Registry
 from rackwright.sources import http, hub, registry

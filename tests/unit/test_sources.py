@@ -20,7 +20,7 @@ from rackwright.concerns.image import IMAGE, SeenImages, digest_of
 from rackwright.concerns.models import MODELS, SeenModels, commit_of
 from rackwright.concerns.registry import REGISTRY
 from rackwright.plan.concern import HostReading
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import Paths
 from rackwright.sources import opener
 from rackwright.sources.errors import SourceError, UnreachableError

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rackwright.concerns.endpoint.container import EndpointSpec, Resolved, endpoint_spec, render_engine_yaml
 from rackwright.concerns.endpoint.release.files import build_release
 from rackwright.plan.render import systemd_word
-from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
+from rackwright.settings.host_settings import NOWHERE, EndpointSettings, HostSettings
 from rackwright_engines.quick_yaml import load_yaml
 
 ENGINE: dict[str, Any] = load_yaml((Path(__file__).parents[1] / "fixtures/engine-yaml/s000_eagle.yaml").read_text())

@@ -38,7 +38,7 @@ from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.record.journal import append
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from tests import texts
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_plan import recorded, serving, settings

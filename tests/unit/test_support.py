@@ -30,7 +30,7 @@ def test_the_page_is_up_to_date(support: dict[str, Any]) -> None:
 
 
 def test_the_toolkit_is_that_of_preflight() -> None:
-    figures = load_yaml((ROOT / "rackwright" / "data" / "preflight.yaml").read_text())
+    figures = load_yaml((ROOT / "rackwright" / "data" / "preflight_figures.yaml").read_text())
     assert f"| {figures['toolkit']['version_minimum']} or newer | expected" in PAGE
     assert f"| older than {figures['toolkit']['version_minimum']} | `warn`" in PAGE
 

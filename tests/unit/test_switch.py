@@ -23,7 +23,7 @@ from rackwright.concerns.endpoint.proof.chat import chat, model_name, version
 from rackwright.concerns.endpoint.proof.container_rows import gpus_inside, release_runs
 from rackwright.concerns.endpoint.proof.gibberish import repeats_itself
 from rackwright.concerns.endpoint.proof.gpu_errors import gpu_errors
-from rackwright.concerns.endpoint.proof.question import (
+from rackwright.concerns.endpoint.proof.proof_row import (
     Answer,
     Question,
     Severity,

@@ -21,7 +21,7 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.proof.chat import chat, model_name, version
 from rackwright.concerns.endpoint.proof.container_rows import RELEASE, gpus_inside, release_runs
 from rackwright.concerns.endpoint.proof.gpu_errors import gpu_errors
-from rackwright.concerns.endpoint.proof.question import RULES, Answer, Question, is_refused, judge_safely, mark_of
+from rackwright.concerns.endpoint.proof.proof_row import RULES, Answer, Question, is_refused, judge_safely, mark_of
 from rackwright.concerns.endpoint.switch.balancer_hooks import ready_script
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import TAKEN as TAKEN_CAUSE
@@ -30,7 +30,7 @@ from rackwright.concerns.endpoint.switch.proving import JUDGE, Tried, prove_scri
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
 from rackwright.plan.jobstream import Event, Heard, JobStream, text_of
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from tests import texts
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
@@ -378,7 +378,7 @@ NO_CONTAINER = "Error: No such container: rackwright-llm"
 def test_that_the_unit_found_no_container_to_remove_is_not_told_as_an_error(journal: str, message: str) -> None:
     variables = {**os.environ, "journal": journal.rstrip("\n"), "unit": "u", "load_timeout": "9"}
     done = subprocess.run(
-        ["sh", "-c", LOADING + host_script("wait_ready")], env=variables, check=False, capture_output=True, text=True
+        ["sh", "-c", LOADING + host_script("await_start")], env=variables, check=False, capture_output=True, text=True
     )
     assert done.stdout.splitlines() == [message, "ready after 5 s"]
 
@@ -389,7 +389,7 @@ def test_a_load_names_who_shares_the_port_while_it_waits() -> None:
     taken = f"{holder}; next: end it"
     variables = {**os.environ, "journal": "GET /health 200", "unit": "u", "load_timeout": "9", "taken_by": taken}
     done = subprocess.run(
-        ["sh", "-c", LOADING + host_script("wait_ready")], env=variables, check=False, capture_output=True, text=True
+        ["sh", "-c", LOADING + host_script("await_start")], env=variables, check=False, capture_output=True, text=True
     )
     loading, ready = done.stdout.splitlines()
     assert holder in loading
@@ -422,10 +422,10 @@ DEAD = "the server died after 0 s; its last lines:"
 @pytest.mark.parametrize(
     ("parts", "main", "then", "ends"),
     [
-        (("start", "wait_ready"), BEFORE, "active", [SWITCHING, *RESTARTED, "ready after 0 s"]),
-        (("start", "wait_ready"), BEFORE, "failed", [SWITCHING, *RESTARTED, DEAD]),
-        (("start", "wait_ready"), AFTER, "active", [SWITCHING, DEAD]),
-        (("wait_ready",), BEFORE, "active", [DEAD]),
+        (("start", "await_start"), BEFORE, "active", [SWITCHING, *RESTARTED, "ready after 0 s"]),
+        (("start", "await_start"), BEFORE, "failed", [SWITCHING, *RESTARTED, DEAD]),
+        (("start", "await_start"), AFTER, "active", [SWITCHING, DEAD]),
+        (("await_start",), BEFORE, "active", [DEAD]),
     ],
 )
 def test_the_end_of_what_had_begun_before_it_was_asked_for_is_not_the_releases(
@@ -459,7 +459,7 @@ since='2026-11-26 12:00:00.123456'
 def test_a_clock_that_is_put_back_during_a_load_hides_no_line_of_it(tmp_path: Path, by: str, since: str) -> None:
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "by": by}
     words |= {name: str(tmp_path / name) for name in ("back", "calls", "reason", "cause")}
-    script = DYING + STEPPED + host_script("wait_ready")
+    script = DYING + STEPPED + host_script("await_start")
     done = subprocess.run(
         ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
     )
@@ -477,7 +477,7 @@ def test_a_stranger_on_the_port_is_why_a_start_failed_and_the_hosts_fault(tmp_pa
         "taken_by": "port 8000 is taken by python3, pid 7; next: X",
     }
     places = {name: str(tmp_path / name) for name in ("reason", "cause")}
-    script = DYING + host_script("wait_ready")
+    script = DYING + host_script("await_start")
     done = subprocess.run(
         ["sh", "-c", script], env={**os.environ, **words, **places}, check=False, capture_output=True, text=True
     )
@@ -512,7 +512,7 @@ def test_a_port_that_dockerd_kept_from_a_power_cut_is_told_with_the_way_out(
     stub = f"journalctl() {{ [ $1 = --sync ] || echo '{log}'; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "reason": str(tmp_path / "reason")}
     words["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
-    script = DYING + stub + host_script("wait_ready")
+    script = DYING + stub + host_script("await_start")
     done = subprocess.run(
         ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
     )
@@ -545,7 +545,7 @@ def test_a_switch_frees_a_port_that_dockerd_kept_where_nothing_else_runs(
     stub = f"{ANSWERS}journalctl() {{ [ $1 = --sync ] || echo '{HELD}'; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "then": then}
     words["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
-    script = f"{DYING}started_once=yes\n{stub}{host_script('free_port')}{host_script('wait_ready')}"
+    script = f"{DYING}started_once=yes\n{stub}{host_script('free_port')}{host_script('await_start')}"
     done = subprocess.run(
         ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
     )
@@ -602,7 +602,7 @@ def died(
     words |= {name: str(folder / name) for name in ("reason", "cause")}
     words["PATH"] = f"{folder}:{os.environ['PATH']}"
     dying = DYING.replace("echo SubState=running", 'echo SubState=running; echo "ExecMainStatus=$ended"')
-    script = f"{dying}started_once=yes\n{silent}{stub}{host_script('free_port')}{host_script('wait_ready')}"
+    script = f"{dying}started_once=yes\n{silent}{stub}{host_script('free_port')}{host_script('await_start')}"
     for name in ("reason", "cause"):
         (folder / name).write_text("")
     done = subprocess.run(
@@ -893,7 +893,7 @@ def test_every_part_of_the_switch_is_posix_sh(shell: str, tmp_path: Path) -> Non
         "point",
         "print_log",
         "start",
-        "wait_ready",
+        "await_start",
         "write_release",
         "commit",
         "keep_log",

@@ -11,7 +11,7 @@ import pytest
 
 from rackwright.concerns.endpoint.proof.full import GPU_COUNTERS
 from rackwright.concerns.endpoint.proof.gpu_errors import GPU_ERRORS
-from rackwright.concerns.endpoint.proof.question import Answer
+from rackwright.concerns.endpoint.proof.proof_row import Answer
 from rackwright.concerns.endpoint.switch.follow import (
     NotAdmittedError,
     NotCommittedError,
@@ -40,7 +40,7 @@ from rackwright.rollout.run_hosts import (
 )
 from rackwright.rollout.turn_queue import Bake, Outcome
 from rackwright.rollout.waves import FIRST, LAST
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 
 def settings(**keys: object) -> HostSettings:

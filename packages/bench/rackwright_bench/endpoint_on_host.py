@@ -17,7 +17,7 @@ from rackwright.concerns.encodings.concern import ENCODING_FILES
 from rackwright.concerns.endpoint.container import local_url, served_name
 from rackwright.concerns.endpoint.proof.asking import listener_script
 from rackwright.concerns.lease import parse_seen, read_script
-from rackwright.concerns.lease.lease import LeaseHeldError, refusal
+from rackwright.concerns.lease.take_lease import LeaseHeldError, refusal
 from rackwright.concerns.lease.this_process import is_gone
 from rackwright.messages import RackwrightError
 from rackwright.paths import ENCODINGS_MOUNT, container_name
@@ -26,7 +26,7 @@ from rackwright.plan.reach import client_port_of, in_url
 from rackwright.remote.commands import command_of, remote
 from rackwright.remote.errors import StepFailedError
 from rackwright.remote.local_probe import probe
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright_bench.aiperf.tokenizer import in_cache
 from rackwright_bench.figures.acceptance import SILENT, counts_of
 

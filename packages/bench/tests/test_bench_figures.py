@@ -19,7 +19,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from rackwright.messages import RackwrightError, SettingsError
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright_bench.aiperf.environment import LOCK
 from rackwright_bench.aiperf.results import measured
 from rackwright_bench.endpoint_on_host import GpuSample, parse_gpu_sample

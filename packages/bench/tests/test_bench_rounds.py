@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError
 from rackwright.record.journal import Event
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.figures.compare import compared, estimate
 from rackwright_bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
 from rackwright_bench.figures.rounds import Limits, in_pairs, over, pooled, round_numbers

@@ -18,7 +18,7 @@ from rackwright.loading.choice import EVERYBODY, Choice
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError
 from rackwright.record.states import ENDED_WELL, RunState
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Lock
 
 BEFORE_PYINFRA = State()

@@ -34,7 +34,7 @@ from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import overlaid, standalone
 from rackwright.loading.validate import Known
 from rackwright.messages import RackwrightError, SettingsError, coded
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.origin import Origin
 
 

@@ -23,7 +23,7 @@ from rackwright.loading.group import left_out
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load, standalone
 from rackwright.messages import RackwrightError, SettingsError
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.origin import Origin
 from rackwright.sources.lockfile import Lock, Locks, pinned
 

@@ -26,7 +26,7 @@ from pyinfra.connectors.sshuserclient.client import SSHClient
 from rackwright.adapter.patch import held, patch
 from rackwright.adapter.ssh.any_shell import for_any_shell
 from rackwright.adapter.ssh.bounded_commands import limit_commands
-from rackwright.adapter.ssh.trust import Trust
+from rackwright.adapter.ssh.hostkey_check import Trust
 from rackwright.messages import SettingsError
 from rackwright.settings.ssh.known_hosts import STRICT, HostKeyPlace, place_for, refuse_unfit
 from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion, ask, through_itself

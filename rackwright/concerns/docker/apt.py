@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rackwright.plan.reading import whole_number
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import Proxy
 
 PROXY_FILE = "/etc/apt/apt.conf.d/95rackwright-proxy"

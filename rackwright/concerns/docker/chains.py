@@ -13,7 +13,7 @@ from rackwright.hostside import host_script, host_text
 
 if TYPE_CHECKING:
     from rackwright.concerns.docker.seen import SeenDocker
-    from rackwright.settings.model import HostSettings
+    from rackwright.settings.host_settings import HostSettings
 
 INTERFACE = "interface "
 REJECTED = (

@@ -14,7 +14,7 @@ from rackwright.concerns.docker.wanted import WantedDocker, wanted
 from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Refuse
 from rackwright.plan.concern import Concern
-from rackwright.settings.model import ENDPOINTS, HostSettings
+from rackwright.settings.host_settings import ENDPOINTS, HostSettings
 
 
 def read(settings: HostSettings) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rackwright.messages import RackwrightError
-from rackwright.settings.model import deep_merge
+from rackwright.settings.host_settings import deep_merge
 
 DAEMON_JSON = "/etc/docker/daemon.json"
 RUNTIME = "nvidia-container-runtime"

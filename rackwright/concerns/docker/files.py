@@ -9,8 +9,8 @@ from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.image_reference import HUB, registry_of
-from rackwright.settings.model import HostSettings
 
 DROPIN = "/etc/systemd/system/docker.service.d/rackwright-proxy.conf"
 AUTHORITY = "/usr/local/share/ca-certificates/rackwright-site.crt"

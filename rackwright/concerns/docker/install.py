@@ -13,7 +13,7 @@ from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Job, Owned
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ def user_changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
 
 
 def _join(user: str) -> Change:
-    script = host_script("docker_user", user=user)
+    script = host_script("join_docker_group", user=user)
     owned = (Owned("group_member", f"docker:{user}"),)
     return Change(f"add {user} to the group docker", "docker.users names it", (Shell(script),), owns=owned)
 

@@ -9,7 +9,7 @@ from rackwright.messages import SettingsError
 from rackwright.plan.change import Owned
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 
 @dataclass(frozen=True)

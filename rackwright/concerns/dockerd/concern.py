@@ -28,7 +28,7 @@ from rackwright.paths import job_unit, unit_name
 from rackwright.plan.change import Change, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import pairs
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 
 @dataclass(frozen=True)

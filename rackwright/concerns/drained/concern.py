@@ -13,7 +13,7 @@ from rackwright.messages import printable
 from rackwright.paths import BOOT_UNIT, STATE, UNITS, WRITTEN
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import files, pairs
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 MARK = f"{STATE}/drained"
 NO_BOOT = f"{UNITS}/{BOOT_UNIT}.d/rackwright-drained.conf"

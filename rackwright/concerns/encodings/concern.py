@@ -14,7 +14,7 @@ from rackwright.paths import ENCODING_MARKS
 from rackwright.plan.change import Change, Job, Owned, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import lines_of
-from rackwright.settings.model import ENDPOINTS, HostSettings
+from rackwright.settings.host_settings import ENDPOINTS, HostSettings
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reach import client_port_of
 from rackwright.plan.render import render_own
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 CLOSED = "700:root"
 """Mode and owner of the folder in which a container writes: no user may run the files in it."""

@@ -28,7 +28,7 @@ from rackwright.paths import (
     release_dir,
 )
 from rackwright.plan.render import Expanded
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.settings.sections import Container
 
 FORMAT = 2

@@ -20,10 +20,10 @@ from rackwright.concerns.endpoint.proof.full import (
     no_tools,
     streams,
 )
-from rackwright.concerns.endpoint.proof.question import Question, Severity
+from rackwright.concerns.endpoint.proof.proof_row import Question, Severity
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright.concerns.endpoint.proof.speed import speed
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright_engines.fit.sizes import UNNAMED, plan_of
 
 TOOL_KEYS = {"vllm": ("enable-auto-tool-choice", "tool-call-parser"), "sglang": ("tool-call-parser",)}

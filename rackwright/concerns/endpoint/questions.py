@@ -13,13 +13,13 @@ from rackwright.concerns.endpoint.proof.chat import asks_for_key, chat, model_na
 from rackwright.concerns.endpoint.proof.container_rows import gpus_inside, release_runs, threads
 from rackwright.concerns.endpoint.proof.full import gpu_counters
 from rackwright.concerns.endpoint.proof.gpu_errors import gpu_errors
-from rackwright.concerns.endpoint.proof.question import Question
+from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.proof.transport import transport
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.proving import Tried
 from rackwright.paths import container_name, endpoint_dir, unit_name
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright_engines.version import bare
 
 

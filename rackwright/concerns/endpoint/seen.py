@@ -38,7 +38,7 @@ from rackwright.paths import (
 )
 from rackwright.plan.answers import Answers
 from rackwright.plan.reading import decode, files, pairs
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 FILES = ("started ", "unit ", "current_unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")
 """Begin lines of the reading that carry a whole file."""

@@ -11,7 +11,7 @@ from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.why_switch import Aim
 from rackwright.plan.change import Owned
 from rackwright.settings.group import Group
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.container_diff import reasons
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 
 @dataclass(frozen=True)

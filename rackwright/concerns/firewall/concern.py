@@ -16,7 +16,7 @@ from rackwright.concerns.firewall.wanted import WantedFirewall, for_listeners
 from rackwright.plan.change import Change, Owned
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.settings.model import ENDPOINTS, HostSettings
+from rackwright.settings.host_settings import ENDPOINTS, HostSettings
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:

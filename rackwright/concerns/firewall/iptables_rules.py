@@ -14,7 +14,7 @@ from typing import Any
 from rackwright.concerns.firewall.rule_table import TAG, Rule
 from rackwright.plan.reach import unreached_text
 from rackwright.settings.group import Group
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 FAMILIES = {"iptables": 4, "ip6tables": 6}
 """Command and IP version of both families."""

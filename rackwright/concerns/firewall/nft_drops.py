@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from rackwright.concerns.firewall.iptables_rules import EVERYBODY, Listeners, networks_of, single_address, speaks
 from rackwright.concerns.firewall.rule_table import TAG
 from rackwright.settings.group import Group
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 TABLE = "inet rackwright"
 NOTHING = f"table {TABLE} {{\n}}\ndelete table {TABLE}\n"

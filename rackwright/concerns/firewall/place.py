@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackwright.concerns.firewall.iptables_rules import Listeners
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from rackwright.plan.change import Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.settings.group import Group
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 Rules = Mapping[str, tuple[Rule, ...]]
 """Rules by the command that keeps them: iptables, ip6tables."""

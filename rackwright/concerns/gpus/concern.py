@@ -14,7 +14,7 @@ from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import decode, lines_of, whole_number
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright_engines.fit.gpu import capability_by_name
 
 ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has been deprecated"})

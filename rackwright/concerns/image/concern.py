@@ -18,8 +18,8 @@ from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Job, Owned, WriteFile
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import lines_of
+from rackwright.settings.host_settings import ENDPOINTS, EndpointSettings, HostSettings
 from rackwright.settings.image_reference import registry_of, repository_of, slug, tag_of
-from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 
 PINS = f"{STATE}/images"

@@ -15,7 +15,7 @@ from rackwright.messages import ReadingError
 from rackwright.paths import RUN, STATE
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import decode, lines_of, pairs, whole_number
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 LEASE = f"{RUN}/lease"
 LAST_NUMBER = f"{STATE}/fence"
@@ -25,7 +25,6 @@ BREAK = "rackwright lease break"
 """The purpose of a lease that ends another; on hosts."""
 BREAKS = (BREAK, "rackwright unlock")
 """The same, and the purpose that versions before 0.2.0 wrote."""
-"""The purpose in a lease that was taken away."""
 
 
 @dataclass(frozen=True)

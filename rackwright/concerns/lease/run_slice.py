@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rackwright.adapter.host import Host
 from rackwright.adapter.run_context import part_of
-from rackwright.concerns.lease.held import hold_of
+from rackwright.concerns.lease.own_leases import hold_of
 from rackwright.loading.files import site_root
 from rackwright.paths import SLICE
 from rackwright.plan.change import WriteFile

@@ -23,8 +23,8 @@ from rackwright.paths import MANIFESTS, job_container
 from rackwright.plan.change import Change, Job, Owned, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import decode, files, lines_of
+from rackwright.settings.host_settings import ENDPOINTS, HostSettings
 from rackwright.settings.image_reference import repository_of, slug
-from rackwright.settings.model import ENDPOINTS, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, FilePin, Mirrors, ModelSource
 

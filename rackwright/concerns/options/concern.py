@@ -37,7 +37,7 @@ from rackwright.paths import (
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import decode, lines_of
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright_engines.fit.draft_config import Misfit, misfits
 from rackwright_engines.fit.sizes import plan_of
 from rackwright_engines.options.commandline import parsed

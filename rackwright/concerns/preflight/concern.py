@@ -47,8 +47,8 @@ from rackwright.plan.change import Change, Job, Refuse, Step
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import files, lines_of, pairs, whole_number
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.image_reference import HUB, HUB_HOST, registry_of
-from rackwright.settings.model import HostSettings
 from rackwright.tables import shown_width
 
 FABRIC = "nvidia-fabricmanager.service"

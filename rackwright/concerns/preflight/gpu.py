@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from rackwright.concerns.gpus import Gpu, GpuProcess
 from rackwright.concerns.preflight.row import Case, Check, figures, gib, uses
 from rackwright.concerns.preflight.software import lost
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 Verdicts = Iterator[tuple[bool, str, str]]
 

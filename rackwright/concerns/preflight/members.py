@@ -9,7 +9,7 @@ from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.preflight.row import Case, Check, MemberSeen, SeenMachine
 from rackwright.engines.launch import launch_port
 from rackwright.hostside import host_script
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 Verdicts = Iterator[tuple[bool, str, str]]
 LAUNCHERS = ("ssh", "sshd", "ssh-keygen")

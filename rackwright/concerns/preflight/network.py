@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rackwright.concerns.preflight.row import Case, Check, Listener, Reach
-from rackwright.settings.sections import who
+from rackwright.settings.allow_from import who
 
 Verdicts = Iterator[tuple[bool, str, str]]
 CURL_TLS = {35, 51, 58, 60, 77, 83, 91}

@@ -13,7 +13,7 @@ from rackwright.concerns.docker import SeenDocker
 from rackwright.concerns.gpus import Gpu, SeenGpus
 from rackwright.plan.change import Owned
 from rackwright.plan.reading import whole_number
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright_engines.quick_yaml import load_yaml
 
 Severity = Literal["stop", "warn", "info"]
@@ -243,8 +243,8 @@ def uses(endpoint: EndpointSettings, gpu: Gpu) -> bool:
 
 @cache
 def figures() -> Mapping[str, Any]:
-    """Return the expected figures: data/preflight.yaml."""
-    found: Mapping[str, Any] = load_yaml((files("rackwright") / "data" / "preflight.yaml").read_text())
+    """Return the expected figures: data/preflight_figures.yaml."""
+    found: Mapping[str, Any] = load_yaml((files("rackwright") / "data" / "preflight_figures.yaml").read_text())
     return found
 
 

@@ -16,8 +16,8 @@ from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import pairs
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.image_reference import login_key
-from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry
 

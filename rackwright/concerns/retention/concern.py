@@ -21,8 +21,8 @@ from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import decode, lines_of
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.image_reference import repository_of, tag_of
-from rackwright.settings.model import HostSettings
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from rackwright.inspect.status.rows import StatusRow, rows_of, unknown_row, valu
 from rackwright.inspect.status.table import render
 from rackwright.messages import ReadingError, paragraph
 from rackwright.record.quarantine import load_quarantine
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.tables import shown_width
 from rackwright_engines.requests import ignored_parameters
 

@@ -28,7 +28,7 @@ from rackwright.messages import ReadingError, printable
 from rackwright.paths import BOOT_UNIT
 from rackwright.plan.reading import decode
 from rackwright.settings.group import Group
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.sections import ModelSource
 
 Located = tuple[str, str]

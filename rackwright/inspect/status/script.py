@@ -12,7 +12,7 @@ from rackwright.concerns.watch import repairs_file
 from rackwright.hostside import host_script, host_text
 from rackwright.paths import DOCKER_SOCKET, FIREWALL_GUARD, FIREWALL_LEFT, FIREWALL_SCRIPT, RUN, STATE, UNITS
 from rackwright.plan.directives import RUNNING
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 
 def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:

@@ -11,7 +11,7 @@ from rackwright.loading.merge import Layer
 from rackwright.loading.wording import section
 from rackwright.messages import counted
 from rackwright.settings import connection
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.ssh import args as ssh_args
 
 NEAR = 0.8

@@ -70,7 +70,7 @@ def not_followed(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     answers = {question: answer for question, answer in ask_all(questions).items() if answer.options}
     if not answers:
         return []
-    from rackwright.settings.ssh.shortfalls import not_taken  # noqa: PLC0415 - few machines configure ssh
+    from rackwright.settings.ssh.not_taken import not_taken  # noqa: PLC0415 - few machines configure ssh
 
     return not_taken(answers)
 
@@ -78,7 +78,7 @@ def not_followed(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
 def refuse_unfit(question: SshQuestion, answer: SshAnswer) -> None:
     """Raise SettingsError for what ssh would do, and cannot be left out here."""
     if answer.options:
-        from rackwright.settings.ssh.shortfalls import refuse_shortfalls  # noqa: PLC0415 - as above
+        from rackwright.settings.ssh.not_taken import refuse_shortfalls  # noqa: PLC0415 - as above
 
         refuse_shortfalls(question, answer)
 

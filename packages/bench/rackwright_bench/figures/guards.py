@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from rackwright.messages import counted
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright_engines.quick_yaml import load_yaml
 
 FORCED = "TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rackwright.concerns.lease import LEASED
-from rackwright.concerns.lease.lease import take
+from rackwright.concerns.lease.take_lease import take
 from rackwright.messages import counted
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.endpoint_on_host import Measuree
 from rackwright_bench.figures.rounds import Limits, round_numbers
 from rackwright_bench.figures.verdict import Share, shares, widest

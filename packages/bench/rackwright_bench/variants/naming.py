@@ -14,7 +14,7 @@ from rackwright.concerns.endpoint.full_gate import drafting_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import overlaid
 from rackwright.messages import SettingsError
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.origin import Origin
 from rackwright_bench.suites.suite import Suite
 from rackwright_engines.nearest import nearest

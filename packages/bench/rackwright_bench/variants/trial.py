@@ -35,7 +35,7 @@ from rackwright.plan.ownership import RECORD, OwnershipRecord
 from rackwright.remote.commands import run_simple
 from rackwright.remote.errors import NotStartedError, StepFailedError
 from rackwright.remote.jobs import follow_job
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.names import Names
 
 STAGED = (IMAGE, ENCODINGS, MODELS, RELEASE, OPTIONS)

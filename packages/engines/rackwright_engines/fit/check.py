@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from rackwright_engines.data import table
 from rackwright_engines.finding import Finding, Level
-from rackwright_engines.fit.drafts import check_draft
 from rackwright_engines.fit.gpu import capabilities
 from rackwright_engines.fit.known_bad import check_known_bad
+from rackwright_engines.fit.known_drafts import check_draft
 from rackwright_engines.fit.length import check_length
 from rackwright_engines.fit.memory import check_memory
 from rackwright_engines.fit.other_engine import image_facts

@@ -15,7 +15,7 @@ from rackwright.concerns.endpoint.wanted import WantedEndpoint
 from rackwright.paths import endpoint_job, unit_name
 from rackwright.plan.change import Change, Job, Owned, Shell
 from rackwright.settings.group import Group
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 FOLLOWING = 120
 """Seconds in which a member must run what its head has just proven: it is in line with it all the time."""

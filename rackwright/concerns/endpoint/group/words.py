@@ -11,7 +11,7 @@ from collections.abc import Callable
 from rackwright.engines.launch import is_launched, launch_ports
 from rackwright.paths import RELEASE_MOUNT
 from rackwright.plan.render import Expanded
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 HEADLESS = {"vllm": "--headless", "sglang": "--host=127.0.0.1"}
 """The word by which a member that is not the head answers no client.

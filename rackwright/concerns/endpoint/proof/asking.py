@@ -9,7 +9,7 @@ import base64
 import gzip
 from dataclasses import replace
 
-from rackwright.concerns.endpoint.proof.question import Question, login_script
+from rackwright.concerns.endpoint.proof.proof_row import Question, login_script
 from rackwright.hostside import host_script
 from rackwright.paths import endpoint_dir
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rackwright.concerns.endpoint.proof.final_answer import has_number, why_no_answer
 from rackwright.concerns.endpoint.proof.gibberish import loops, nonsense
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Severity, Verdict, answered, host_rule, http
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Severity, Verdict, answered, host_rule, http
 
 
 @host_rule

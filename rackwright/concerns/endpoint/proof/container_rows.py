@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Severity, Verdict, host_rule
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Severity, Verdict, host_rule
 
 THREADS = "threads in the container"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rackwright.concerns.endpoint.proof.acceptance import KEEPS, WEAK, Drafted, worse
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Verdict
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Verdict
 from rackwright.concerns.endpoint.proof.several import (
     TimedReply,
     counters,

@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 
-from rackwright.concerns.endpoint.proof.question import LOGIN, Answer, Question, Verdict
+from rackwright.concerns.endpoint.proof.proof_row import LOGIN, Answer, Question, Verdict
 from rackwright.concerns.endpoint.proof.several import counters, grown, post_several, replies, row_script
 
 SECONDS = 60

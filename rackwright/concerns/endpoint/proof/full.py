@@ -13,7 +13,7 @@ from typing import Any
 from rackwright.concerns.endpoint.proof.container_rows import GPUS_INSIDE
 from rackwright.concerns.endpoint.proof.gibberish import loops, nonsense
 from rackwright.concerns.endpoint.proof.gpu_errors import GPU_ERRORS
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Severity, Verdict, answered, http, is_refused
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Severity, Verdict, answered, http, is_refused
 
 TOOLS, HARMONY = "tools", "harmony"
 CHANNEL_MARKS = re.compile(r"<\|(?:channel|start|message|end|call|return)\|>|\bassistant(?:final|analysis)")

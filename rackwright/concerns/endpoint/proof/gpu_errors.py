@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Verdict, host_rule
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Verdict, host_rule
 
 GPU_ERRORS = "GPU errors since the switch"
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import median_low
 
 from rackwright.concerns.endpoint.proof.drafts import BEGUN, NO_TEXTS, PROMPT, PROSE, TOKENS
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Verdict
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Verdict
 from rackwright.concerns.endpoint.proof.several import TimedReply, post_each, replies, row_script
 
 SECONDS = 40

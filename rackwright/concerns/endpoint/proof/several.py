@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.concerns.endpoint.proof.question import LOGIN, Answer
+from rackwright.concerns.endpoint.proof.proof_row import LOGIN, Answer
 
 COUNTER = re.compile(r"^(before|after) ([\w:]+?)(?:_total)?(?:\{.*\})? ([\d.e+]+)$", re.MULTILINE)
 

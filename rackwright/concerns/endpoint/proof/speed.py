@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Severity, Verdict
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Severity, Verdict
 from rackwright.concerns.endpoint.proof.several import post_several, replies, row_script
 
 BUDGET = 1.75

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rackwright.concerns.endpoint.proof.question import Answer, Question, Verdict, host_rule
+from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Verdict, host_rule
 
 TRANSPORT = "network between the hosts"
 

@@ -23,7 +23,7 @@ from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import decode, lines_of
 from rackwright.settings.group import Group
-from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
+from rackwright.settings.host_settings import ENDPOINTS, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Hardware, ModelSource
 

@@ -29,7 +29,7 @@ from rackwright.paths import (
 )
 from rackwright.plan.render import render, systemd_command
 from rackwright.settings.group import DAEMON_PORTS
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 SUMS = "SHA256SUMS"
 NEEDS = "needs"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rackwright.hostside import host_script
 from rackwright.paths import endpoint_dir
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 
 def drain_hook_script(endpoint: str, settings: EndpointSettings, release: str) -> str:

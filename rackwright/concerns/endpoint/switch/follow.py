@@ -13,7 +13,7 @@ from rackwright.adapter.concurrency import sleep
 from rackwright.adapter.host import Host, say
 from rackwright.concerns.endpoint.proof.codes import code_of, row_of
 from rackwright.concerns.endpoint.proof.full import HOST_ROWS, compared, refuses
-from rackwright.concerns.endpoint.proof.question import (
+from rackwright.concerns.endpoint.proof.proof_row import (
     Answer,
     Question,
     Verdict,

@@ -111,7 +111,7 @@ def join_script(endpoint: str, load_timeout: int) -> str:
 def wait_script(endpoint: str, load_timeout: int) -> str:
     """Wait until an endpoint that loads or runs already is ready; a little longer than its unit does itself."""
     missing = f"{group_dir(endpoint)}/missing"
-    waiting = job_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30, missing=missing)
+    waiting = job_script("await_start", unit=unit_name(endpoint), load_timeout=load_timeout + 30, missing=missing)
     return port_holder_script(endpoint) + waiting
 
 

@@ -10,7 +10,7 @@ from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.steps import Proved
 from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, switch_job
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 
 def window(name: str, endpoint: EndpointSettings, reading: SeenEndpoint) -> Proved:

@@ -11,7 +11,7 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.proof.asking import port_holder_script
 from rackwright.concerns.endpoint.proof.full import COUNTERS
 from rackwright.concerns.endpoint.proof.gpu_errors import HARDWARE
-from rackwright.concerns.endpoint.proof.question import Question
+from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.switch.job import ROOM
 from rackwright.hostside import helper_script, host_script
 from rackwright.hostside.packed import packed
@@ -19,7 +19,7 @@ from rackwright.paths import helper_container
 
 JUDGE = tuple(
     f"concerns/endpoint/proof/{name}"
-    for name in ("judge", "question", "chat", "container_rows", "gpu_errors", "transport", "final_answer", "gibberish")
+    for name in ("judge", "proof_row", "chat", "container_rows", "gpu_errors", "transport", "final_answer", "gibberish")
 )
 """The program that judges, and the modules that it imports."""
 JUDGING = 120

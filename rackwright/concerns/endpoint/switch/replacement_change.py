@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rackwright.concerns.endpoint.proof.question import Question
+from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.release.concern import Unresolved
 from rackwright.concerns.endpoint.release.files import Release
@@ -18,7 +18,7 @@ from rackwright.concerns.endpoint.why_switch import why_switch
 from rackwright.paths import unit_name
 from rackwright.plan.change import Change, Owned
 from rackwright.plan.reach import client_port_of
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 
 def groups_among(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Exchange]:

@@ -13,7 +13,7 @@ from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.container import url_of
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
 from rackwright.concerns.endpoint.group.members import follow_change
-from rackwright.concerns.endpoint.proof.question import Question
+from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script, ready_script
@@ -26,7 +26,7 @@ from rackwright.paths import endpoint_dir, endpoint_job, job_unit, unit_name
 from rackwright.plan.change import Change, Job, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reach import client_port_of
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 UNKNOWN_DRAIN = 60
 """Seconds for the clients of an endpoint that the settings no longer have."""

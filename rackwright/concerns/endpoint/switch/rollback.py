@@ -20,7 +20,7 @@ from rackwright.hostside import durable_script, host_script
 from rackwright.paths import STATE, endpoint_dir, unit_name
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.reading import decode
-from rackwright.settings.model import HostSettings
+from rackwright.settings.host_settings import HostSettings
 
 LAST = "last"
 """Asks for the proven release before the present one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rackwright.concerns.endpoint.proof.question import Question
+from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.plan.change import Job, Step
 from rackwright.plan.reach import ClientPort
 

@@ -44,7 +44,7 @@ from rackwright.paths import (
     unit_name,
 )
 from rackwright.plan.change import Job
-from rackwright.settings.model import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings
 
 ALONE = "the host finishes the switch on its own, or rolls back; the next run joins it, or reads how it ended"
 STAYS = """\

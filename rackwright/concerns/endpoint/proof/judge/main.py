@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.concerns.endpoint.proof import chat, container_rows, gpu_errors, transport
-from rackwright.concerns.endpoint.proof.question import (
+from rackwright.concerns.endpoint.proof.proof_row import (
     RULES,
     Question,
     Verdict,

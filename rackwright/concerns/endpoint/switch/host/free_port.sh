@@ -1,5 +1,5 @@
 # What keeps a container from its port, and a restart of dockerd puts right: a port that dockerd keeps of a container that is gone
-# (wait_ready.sh), and Docker's chains that another tool has flushed. Once, and only where dockerd runs nothing that would go
+# (await_start.sh), and Docker's chains that another tool has flushed. Once, and only where dockerd runs nothing that would go
 # down with it. For a job that has started the unit itself. Parameters: unit.
 freed=
 free_port() {

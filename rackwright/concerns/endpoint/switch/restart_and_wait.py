@@ -12,11 +12,11 @@ from rackwright.adapter.concurrency import sleep
 from rackwright.adapter.connection import LOST, close, command, connect
 from rackwright.adapter.host import Host, say
 from rackwright.adapter.run_context import part_of
-from rackwright.concerns.endpoint.proof.question import Verdict
+from rackwright.concerns.endpoint.proof.proof_row import Verdict
 from rackwright.concerns.endpoint.switch.follow import NothingServesError, StoppedError, asked_before, switch_and_prove
 from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn
-from rackwright.concerns.lease.held import forget
-from rackwright.concerns.lease.lease import take_again
+from rackwright.concerns.lease.own_leases import forget
+from rackwright.concerns.lease.take_lease import take_again
 from rackwright.plan.change import Job
 from rackwright.plan.jobstream import Event, Heard, text_of
 from rackwright.record.cause import Cause, Reason

@@ -16,17 +16,16 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from rackwright.addresses import is_loopback
 from rackwright.paths import reserved
+from rackwright.settings.allow_from import PRIVATE, AllowFrom
 from rackwright.settings.group import Group
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import (
     IMAGE,
     MOST_GPUS,
     NAME,
-    PRIVATE,
     VARIABLE,
     YAML_FILE,
     Address,
-    AllowFrom,
     Container,
     Digest,
     Docker,

@@ -25,7 +25,7 @@ from rackwright.concerns.lease import (
     span,
     whose,
 )
-from rackwright.concerns.lease.held import Hold, keep_hold, lease_checked, twin_of, was_refused, why_lost
+from rackwright.concerns.lease.own_leases import Hold, keep_hold, lease_checked, twin_of, was_refused, why_lost
 from rackwright.concerns.lease.run_slice import keep_slice
 from rackwright.concerns.lease.this_process import is_gone, run_word, this_holder
 from rackwright.hostside import host_script

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from rackwright.settings.connection import Connection
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.sections import NAME, Frozen
 
 Json = dict[str, Any]
