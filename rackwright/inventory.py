@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,17 @@ from rackwright.adapter.run.inventories import (
     settings_of,
     tell,
 )
+from rackwright.adapter.run.options import Options
 from rackwright.adapter.ssh.client import use_patient_client
 from rackwright.adapter.ssh.open_files import allow_open_files
 from rackwright.adapter.terminal import say_when_nobody_answers, tame_output
+from rackwright.concerns.deploy_steps import Declared
 from rackwright.garbage import collect_seldom
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.loading.choice import Choice
 from rackwright.loading.files import is_python, site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.loading.load import Listing, load
+from rackwright.loading.load import Listing, Loaded, load
 from rackwright.messages import SettingsError, coded, shortest
 from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
 from rackwright.settings.secret import showable_data
@@ -139,59 +141,132 @@ def refuse_other_formats() -> None:
     )
 
 
-def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
-    """Load, guard against options that do harm, and hand the groups to pyinfra."""
-    options = pyinfra_options.current()
-    chosen = options.chosen(list(listing.hosts), _members(listing, inventory_file)) if options else set()
-    choice = Choice(names=chosen) if options else choice_of_run()
-    if options and options.connects:
-        pyinfra_options.name_in_commands(shortest(str(inventory_file.absolute())))
-    loaded = load(listing, pyinfra_options.data_given(), choice)
-    tell(loaded.remarks(str(listing.path)))
-    hosts, skipped = loaded.hosts, loaded.foreign.skipped
-    reached = {host.name: host.data for host in hosts if host.name in chosen} if options and options.connects else {}
-    tell(not_followed(reached.items()))
-    unknown = {name: data for name, data in reached.items() if is_unknown(name, data)}
-    if options and options.connects:
-        pyinfra_options.keep_flags()
-        fail_on_interrupt()
-        die_with_rollout()
-        say_when_nobody_answers()
-        tame_output()
-        use_patient_client()
-        allow_open_files(len(chosen))
-    if unknown:
-        logger.warning(coded("RW1406", advice(unknown)))
-    if options and options.connects and options.deploy:
-        refuse_half_groups(hosts, chosen)
-    if options and options.connects and options.deploy and not options.dry:
-        addresses = {host.name: host.address for host in hosts if host.name in chosen}
-        root = listing.root or site_root(listing.path)
-        import_module(RECORD).keep_record(inventory_file, root, addresses, Path(options.deploy), options.data)
-    root = listing.root or site_root(listing.path)
-    refused = {name: one.groups for name, one in loaded.refused.items()}
-    publish(inventory_file, hosts, refused)
-    import_from(root)
-    pin([host for host in hosts if choice.takes(host.name, host.groups)], root)
-    if options and options.deploy:
-        (forgo_broken_locks if Path(options.deploy).resolve() == TEARDOWN else refuse_broken_locks)()
-        deploy = Path(options.deploy)
-        declared = check_steps(deploy, [host for host in hosts if host.name in chosen])
-        remember(declared)
-        hosts = overlay_all(hosts, declared, deploy)
-        # Imported late: who only looks at hosts loads inventories too, and renders nothing.
-        from rackwright.concerns.catalog import refuse_broken_templates  # noqa: PLC0415
+@dataclass(frozen=True)
+class _Command:
+    """The command that loads an inventory: one of pyinfra's, or any other, which has no options of it."""
 
-        for host in hosts:
-            if host.name in declared:
-                refuse_broken_templates(declared[host.name].steps, host.settings)
-        publish(inventory_file, hosts, refused)
-    shown = options is not None and not options.connects  # pyinfra prints all data then
+    options: Options | None
+    chosen: set[str]
+    """The hosts that pyinfra is going to touch."""
+    choice: Choice
+    """The hosts whose settings must be valid."""
+
+    @property
+    def connects(self) -> bool:
+        return self.options is not None and self.options.connects
+
+    @property
+    def deploy(self) -> Path | None:
+        return Path(self.options.deploy) if self.options and self.options.deploy else None
+
+    def touched(self, hosts: Iterable[InventoryHost]) -> list[InventoryHost]:
+        return [host for host in hosts if host.name in self.chosen]
+
+
+def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
+    """Load, guard against options that do harm, and hand the groups to pyinfra.
+
+    The order is safety, each step before the one that it protects:
+    1. options that do harm are refused before a file of settings is read;
+    2. ssh's own refusals come before pyinfra is changed; its client, output and Ctrl-C are ours before any connection;
+    3. a run of half a group is refused before it has a record, and the record stands before any connection;
+    4. hosts and locks are published before deploy.py is asked what it declares, since it reads both;
+    5. broken locks, steps and templates are refused before pyinfra gets a single host.
+    """
+    command = _command(listing, inventory_file)
+    loaded = load(listing, pyinfra_options.data_given(), command.choice)
+    tell(loaded.remarks(str(listing.path)))
+    if command.connects:
+        _prepare_pyinfra(command, loaded)
+    _begin_run(command, loaded, listing, inventory_file)
+    _make_available(command, loaded, listing, inventory_file)
+    hosts = _with_declared(command, loaded, inventory_file)
+    return {**_members(listing, inventory_file, loaded.foreign.skipped), ALL: _all(command, hosts, loaded, listing)}
+
+
+def _command(listing: Listing, inventory_file: Path) -> _Command:
+    """Return the command that runs, with errors and advice naming its inventory. Refuses options that do harm."""
+    options = pyinfra_options.current()
+    if options is None:
+        return _Command(None, set(), choice_of_run())
+    chosen = options.chosen(list(listing.hosts), _members(listing, inventory_file))
+    if options.connects:
+        pyinfra_options.name_in_commands(shortest(str(inventory_file.absolute())))
+    return _Command(options, chosen, Choice(names=chosen))
+
+
+def _prepare_pyinfra(command: _Command, loaded: Loaded) -> None:
+    """Change what pyinfra does from now on, and warn of what ssh would do differently."""
+    reached = {host.name: host.data for host in command.touched(loaded.hosts)}
+    tell(not_followed(reached.items()))
+    pyinfra_options.keep_flags()
+    fail_on_interrupt()
+    die_with_rollout()
+    say_when_nobody_answers()
+    tame_output()
+    use_patient_client()
+    allow_open_files(len(command.chosen))
+    if unknown := {name: data for name, data in reached.items() if is_unknown(name, data)}:
+        logger.warning(coded("RW1406", advice(unknown)))
+
+
+def _begin_run(command: _Command, loaded: Loaded, listing: Listing, inventory_file: Path) -> None:
+    """Refuse a deploy of half a group; begin the record of one that changes hosts."""
+    options = command.options
+    if options is None or not options.connects or command.deploy is None:
+        return
+    refuse_half_groups(loaded.hosts, command.chosen)
+    if not options.dry:
+        addresses = {host.name: host.address for host in command.touched(loaded.hosts)}
+        import_module(RECORD).keep_record(inventory_file, _root(listing), addresses, command.deploy, options.data)
+
+
+def _make_available(command: _Command, loaded: Loaded, listing: Listing, inventory_file: Path) -> None:
+    """Let the site's modules, deploy.py and its tasks see the hosts with their locks."""
+    root = _root(listing)
+    publish(inventory_file, loaded.hosts, _refused(loaded))
+    import_from(root)
+    pin([host for host in loaded.hosts if command.choice.takes(host.name, host.groups)], root)
+
+
+def _with_declared(command: _Command, loaded: Loaded, inventory_file: Path) -> list[InventoryHost]:
+    """Return the hosts with what deploy.py says as arguments, and publish them in place of those without."""
+    deploy = command.deploy
+    if deploy is None:
+        return loaded.hosts
+    (forgo_broken_locks if deploy.resolve() == TEARDOWN else refuse_broken_locks)()
+    declared = check_steps(deploy, command.touched(loaded.hosts))
+    remember(declared)
+    hosts = overlay_all(loaded.hosts, declared, deploy)
+    _refuse_broken_templates(hosts, declared)
+    publish(inventory_file, hosts, _refused(loaded))
+    return hosts
+
+
+def _refuse_broken_templates(hosts: Iterable[InventoryHost], declared: Mapping[str, Declared]) -> None:
+    # Imported late: who only looks at hosts loads inventories too, and renders nothing.
+    from rackwright.concerns.catalog import refuse_broken_templates  # noqa: PLC0415
+
+    for host in hosts:
+        if host.name in declared:
+            refuse_broken_templates(declared[host.name].steps, host.settings)
+
+
+def _all(command: _Command, hosts: Iterable[InventoryHost], loaded: Loaded, listing: Listing) -> list[Any]:
+    """Return all hosts with their data, in the inventory's order; without secrets where pyinfra prints the data."""
+    printed = command.options is not None and not command.connects
     of_others = {name: dict(one.values) for name, one in loaded.refused.items()}
     data = {host.name: host.data for host in hosts} | of_others
-    named = [name for name in listing.hosts if name in data]
-    everyone: PyinfraGroups = {ALL: [(name, showable_data(data[name]) if shown else data[name]) for name in named]}
-    return {**_members(listing, inventory_file, skipped), **everyone}
+    names = [name for name in listing.hosts if name in data]
+    return [(name, showable_data(data[name]) if printed else data[name]) for name in names]
+
+
+def _refused(loaded: Loaded) -> dict[str, tuple[str, ...]]:
+    return {name: one.groups for name, one in loaded.refused.items()}
+
+
+def _root(listing: Listing) -> Path:
+    return listing.root or site_root(listing.path)
 
 
 def _members(listing: Listing, inventory_file: Path, skipped: Collection[str] = ()) -> PyinfraGroups:
