@@ -1,0 +1,28 @@
+# Functions that note an event of this host, for those whom the settings' `notify` names (rackwright-notify.service sends it).
+# The caller never fails by them: a full disk costs the message and nothing else. The text must not hold a secret.
+# KIND is hang, dead, restart, would-restart, sick, gpu, firewall-repair, drift or quarantine. KEY is the kind and the endpoint,
+# as hang-llm: the same on each host that has the same event, so that one of them sends for all.
+tell() { event_note firing "$@"; } # KIND KEY TEXT
+tell_resolved() { event_note resolved "$@"; } # KIND KEY TEXT
+event_word() { printf "%s" "$1" | tr -c "A-Za-z0-9._-" "-" | cut -c 1-120; }
+event_line() { # one printable line: UTF-8, or ASCII where the host has no iconv
+  printf "%s" "$1" | tr "\n\t" "; " | tr -d "\000-\037\177" | cut -b 1-1000 |
+    if command -v iconv >/dev/null; then iconv -c -f UTF-8 -t UTF-8; else tr -cd "\040-\176"; fi
+}
+event_note() ( # STATE KIND KEY TEXT
+  export LC_ALL=C
+  umask 077
+  exec 2>/dev/null
+  mkdir -p /var/lib/rackwright/events && cd /var/lib/rackwright/events || exit 0
+  new=$(mktemp .new.XXXXXX) || exit 0
+  time=$(date +%s) number=1
+  printf "kind=%s\nkey=%s\nstate=%s\ntime=%s\ntext=%s\n" \
+    "$(event_word "$2")" "$(event_word "$3")" "$1" "$time" "$(event_line "$4")" >"$new" || { rm -f "$new"; exit 0; }
+  # Two of one second have a name each, whoever writes the other.
+  until ln "$new" "$time.$$.$number" || [ "$number" -ge 50 ]; do number=$((number + 1)); done
+  rm -f "$new"
+  # Where nothing sends them, the newest 100 stay.
+  find . -maxdepth 1 -name "[0-9]*" | sort -t / -k 2n | head -n -100 | xargs -r rm -f
+  find . -maxdepth 1 -name ".new.*" -mmin +5 -delete
+  exit 0
+)
