@@ -1,4 +1,4 @@
-"""Events of a host as files (hostside/tell.sh): what is written, how much of it stays, and what it may cost its caller."""
+"""Events of a host as files (hostside/tell.sh): their content, how many stay, and their cost to the caller."""
 
 import subprocess
 from pathlib import Path
@@ -11,7 +11,7 @@ FOLDER = "/var/lib/rackwright/events"
 
 def run(events: Path, lines: str) -> subprocess.CompletedProcess[str]:
     script = f"set -eu\n{host_text('tell.sh').replace(FOLDER, str(events))}\n{lines}"
-    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    return subprocess.run(["sh", "-c", script], check=False, capture_output=True, text=True, timeout=60)
 
 
 def events_in(folder: Path) -> list[dict[str, str]]:
