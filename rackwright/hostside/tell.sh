@@ -18,7 +18,7 @@ event_note() ( # STATE KIND KEY TEXT
   time=$(date +%s) number=1
   printf "kind=%s\nkey=%s\nstate=%s\ntime=%s\ntext=%s\n" \
     "$(event_word "$2")" "$(event_word "$3")" "$1" "$time" "$(event_line "$4")" >"$new" || { rm -f "$new"; exit 0; }
-  # Two of one second have a name each, whoever writes the other.
+  # Two events of one second get a name each, also from two writers.
   until ln "$new" "$time.$$.$number" || [ "$number" -ge 50 ]; do number=$((number + 1)); done
   rm -f "$new"
   # Where nothing sends them, the newest 100 stay.
