@@ -49,8 +49,8 @@ rackwright VERB [INVENTORY] [--limit HOST|GROUP]... [OPTIONS]
   (`runs`, `report`, `resume`), a code or key (`explain`), a folder (`init`), a shell (`completion`).
 - **Hosts** are chosen by `--limit`, by name, pattern or group, as often as needed; `--only failed@last` takes those of
   an earlier run. Without either, a verb takes all hosts. `drain`, `undrain`, `reboot`, `rebuild`, `teardown`,
-  `quarantine --add`, `quarantine --release`, `firewall pause` and `firewall resume` refuse that: there, all hosts are
-  `--all`.
+  `quarantine --add`, `quarantine --release`, `firewall pause`, `firewall resume`, `watch pause` and `watch resume`
+  refuse that: there, all hosts are `--all`.
 - A command or a question of your own stands behind `--`: `rackwright exec -- uptime`.
 - These mean the same wherever they are: `--yes` does not ask, `--json` prints for programs, `--reason TEXT` is kept
   with what was done, `--timeout SECONDS` is the longest time on a host, `--data KEY=VALUE` is stronger than any file.
@@ -89,7 +89,6 @@ Planned verbs are not in this version; their names and forms are settled here fi
 """
 PLANNED = {
     "top": ("show live what each host serves and does", "rackwright top [INVENTORY]"),
-    "watch": ("pause what restarts hung engines between deploys", "rackwright watch pause --limit HOST --for 1h"),
     "notify": ("send a test message to where notifications go", "rackwright notify --test"),
     "targets": ("write the hosts as targets of Prometheus", "rackwright targets [INVENTORY] --out FILE"),
     "keys": (
@@ -125,7 +124,7 @@ def _overview(top: Parser) -> Iterator[str]:
 
 
 def _row(verb: str, text: str, example: str) -> str:
-    below = "-show" if verb in ("firewall", "lease") else ""
+    below = "-show" if verb in ("firewall", "lease", "watch") else ""
     return f"| [{verb}](#rackwright-{verb}{below}) | {text} | `{example}` |"
 
 

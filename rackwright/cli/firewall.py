@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import re
 
 from rackwright.cli.inventories import add_choice, add_limit, add_shared, refuse_unchosen
+from rackwright.cli.lengths import seconds_of
 from rackwright.concerns.firewall.kept import GUARD, SCRIPT
 from rackwright.concerns.watch import PAUSED, WATCH_TIMER, repairs_file
 from rackwright.hostside import host_script
 from rackwright.inspect.reachability import reach_of_all
 from rackwright.inspect.run_script import show, spread
-from rackwright.messages import RackwrightError
 from rackwright.plan.change import Shell
-
-UNITS = {"s": 1, "m": 60, "h": 3600}
-LONGEST = 24 * 3600
-"""Seconds: who needs longer takes firewall() out of deploy.py."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,12 +49,3 @@ def _script(verb: str, seconds: int = 0) -> Shell:
     """Return the script that does it on a host."""
     paths = {"rules": SCRIPT, "paused": PAUSED, "timer": WATCH_TIMER, "repairs": repairs_file(GUARD)}
     return Shell(host_script("firewall_verbs", verb=verb, seconds=seconds, **paths), timeout=60)
-
-
-def seconds_of(text: str) -> int:
-    """Return the seconds of a length as `1h` or `30m`. Raises RackwrightError for anything else."""
-    found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text)
-    seconds = int(found[1]) * UNITS[found[2]] if found else 0
-    if not 0 < seconds <= LONGEST:
-        raise RackwrightError(f"--for must be a length of at most 24h, as 90s, 30m or 1h, not {text!r}", code="RW1004")
-    return seconds

@@ -29,6 +29,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "rebuild": "rackwright rebuild inventory/b200.py --limit b200-01",
         "quarantine": 'rackwright quarantine inventory/b200.py --add --limit b200-01 --reason "RMA 4711"',
         "firewall": "rackwright firewall pause inventory/b200.py --limit b200-01 --for 1h",
+        "watch": 'rackwright watch pause inventory/b200.py --limit b200-01 --for 1h --reason "new driver"',
         "lease": "rackwright lease show inventory/b200.py",
     },
     "Look at hosts and runs": {
@@ -50,6 +51,9 @@ BELOW = {
     "firewall show": "rackwright firewall show inventory/b200.py --limit b200-01",
     "firewall pause": EXAMPLES["firewall"],
     "firewall resume": "rackwright firewall resume inventory/b200.py --limit b200-01",
+    "watch show": "rackwright watch show inventory/b200.py",
+    "watch pause": EXAMPLES["watch"],
+    "watch resume": "rackwright watch resume inventory/b200.py --limit b200-01",
     "lease show": EXAMPLES["lease"],
     "lease break": "rackwright lease break inventory/b200.py --limit b200-01",
 }

@@ -135,7 +135,16 @@ def test_the_text_of_an_old_form_says_the_new_one(site: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize(
     "words",
-    ["drain --reason x", "undrain", "reboot", "rebuild", "teardown", "quarantine --add", "firewall pause --for 1h"],
+    [
+        "drain --reason x",
+        "undrain",
+        "reboot",
+        "rebuild",
+        "teardown",
+        "quarantine --add",
+        "firewall pause --for 1h",
+        "watch pause --for 1h",
+    ],
 )
 def test_what_takes_hosts_out_of_service_is_told_which(
     words: str, site: Path, capsys: pytest.CaptureFixture[str]

@@ -540,6 +540,13 @@ def test_a_quarantined_host_is_marked_with_its_reason_text() -> None:
     assert "h: in quarantine: Xid 79 on GPU 3" in text
 
 
+def test_a_host_whose_watch_is_paused_is_marked_with_who_and_why() -> None:
+    pause = "watch paused for another 55 min by ops@deploy1: new driver"
+    text = render([replace(row(), paused=pause)])
+    assert "serving (watch paused)" in text
+    assert f"h: {pause}" in text
+
+
 def test_the_newest_record_of_a_host_counts(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()

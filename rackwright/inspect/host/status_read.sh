@@ -2,7 +2,7 @@
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
 # wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), rules (the script that
 # puts the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
-# several hosts) runs (directives that count in a drop-in for all services). Prints "KEY VALUE" lines, those of an
+# several hosts) runs (directives that count in a drop-in for all services) paused (file). Prints "KEY VALUE" lines, those of an
 # endpoint after "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 # systemd opens a unit's drop-ins to say whether it is enabled, and waits for a pipe's writer without a limit.
@@ -12,6 +12,7 @@ read -r uptime _ </proc/uptime
 printf '%s\n' "uptime ${uptime%%.*}"
 [ -f "$lease" ] && while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "lease $line"; done <"$lease"
 [ ! -f "$drained" ] || { echo 'drained mark=1'; head -c 4096 "$drained" | sed 's/^/drained /'; echo; }
+[ ! -f "$paused" ] || head -c 2048 "$paused" | sed 's/^/paused /'
 for pin in "$images"/*; do line=; [ ! -f "$pin" ] || read -r line <"$pin"; [ -z "$line" ] || printf '%s\n' "pin $line"; done
 sed -n 's/^Model:[[:space:]]*/model /p; s/^GPU UUID:[[:space:]]*/uuid /p' /proc/driver/nvidia/gpus/*/information 2>/dev/null
 

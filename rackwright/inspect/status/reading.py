@@ -22,6 +22,7 @@ from rackwright.concerns.endpoint.seen import SeenEndpoint, binding_in, last_swi
 from rackwright.concerns.endpoint.why_switch import Aim, serves_the_same
 from rackwright.concerns.lease import SeenLease, parse_lease
 from rackwright.concerns.models import host_path
+from rackwright.concerns.watch.pause import Pause, parse_pause
 from rackwright.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.inspect.status.script import status_script
 from rackwright.messages import ReadingError, printable
@@ -70,6 +71,8 @@ class HostStatus:
     """True if the rules that close the ports are in the kernel as they were put; None where none were."""
     drained: Drained | None = None
     """Why an operator has drained it, if it is drained."""
+    paused: Pause | None = None
+    """The pause of the watch of its engines, if there is one."""
     repairs: str = ""
     """How often the host has put its rules back within the last hour, and which the last time."""
     boots: bool = True
@@ -133,6 +136,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         endpoints,
         closed=values["closed"] == ["yes"] if "closed" in values else None,
         drained=parse_mark("\n".join(values["drained"]) if "drained" in values else None),
+        paused=parse_pause("\n".join(values.get("paused", ())), uptime),
         repairs=values.get("repairs", [""])[0],
         boots=values.get("boot") != ["no"],
         lacks=tuple(values.get("lacks", ())),

@@ -55,6 +55,8 @@ class StatusRow:
     """The end of a switch that was cut, or the host's own repairs."""
     drained: str = ""
     """Since when, by whom and why its host is drained."""
+    paused: str = ""
+    """How long the watch of its host's engines is still paused, by whom and why."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
     head: str = ""
@@ -103,6 +105,7 @@ def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str
         moved=tuple(drift_of(endpoint, host_status, wanted.settings.releases.drop_ins)) if release else None,
         lock=lock,
         drained=str(host_status.drained or ""),
+        paused=str(host_status.paused or ""),
         note=_note(observed) or _died(endpoint) or _repaired(host_status),
         head=group.head.host if (group := wanted.settings.group) and group.endpoint == name else "",
     )

@@ -28,7 +28,8 @@ def render(rows: Sequence[StatusRow], width: int | None = None, names: Sequence[
 def _cells(row: StatusRow) -> tuple[str, ...]:
     gpus = UNKNOWN if row.gpus is None else f"{row.gpus} {row.gpu_model}".strip()
     clients = "-" if row.connections is None else str(row.connections)
-    words = [mark for mark, held in (("drained", row.drained), ("quarantined", row.quarantine)) if held]
+    held = (("drained", row.drained), ("quarantined", row.quarantine), ("watch paused", row.paused))
+    words = [mark for mark, why in held if why]
     marks = ", ".join(mark for mark in words if mark != row.health)
     state = BELOW if len(row.health) > LONGEST else row.health
     health = f"{state} ({marks})" if marks else state
@@ -59,6 +60,11 @@ def notes(rows: Sequence[StatusRow]) -> list[str]:
         f"{row.host}: {row.drained}; next: rackwright undrain INVENTORY --limit {row.host}"
         for row in rows
         if row.drained
+    )
+    found += dict.fromkeys(
+        f"{row.host}: {row.paused}; next: rackwright watch resume INVENTORY --limit {row.host}"
+        for row in rows
+        if row.paused
     )
     return found + [f"{row.host}: in quarantine: {row.quarantine}" for row in rows if row.quarantine]
 

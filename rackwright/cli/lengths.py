@@ -1,0 +1,20 @@
+"""Lengths of time as they are typed: `90s`, `30m`, `1h`."""
+
+from __future__ import annotations
+
+import re
+
+from rackwright.messages import RackwrightError
+
+UNITS = {"s": 1, "m": 60, "h": 3600}
+LONGEST = 24 * 3600
+"""Seconds that a host's own repairs and looks may be paused; more is a setting."""
+
+
+def seconds_of(text: str) -> int:
+    """Return the seconds of a length as `1h` or `30m`. Raises RackwrightError for anything else."""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text)
+    seconds = int(found[1]) * UNITS[found[2]] if found else 0
+    if not 0 < seconds <= LONGEST:
+        raise RackwrightError(f"--for must be a length of at most 24h, as 90s, 30m or 1h, not {text!r}", code="RW1004")
+    return seconds
