@@ -1,0 +1,73 @@
+"""Reads the names of an engine's Prometheus metrics out of its source, by version. Nothing of it runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rackwright_engines.version import parse_version
+from scripts.engine_data.source import sources
+
+FILES = {
+    "vllm": ("vllm/v1/metrics/loggers.py", "vllm/v1/spec_decode/metrics.py"),
+    "sglang": ("sglang/srt/metrics/collector.py", "sglang/srt/observability/metrics_collector.py"),
+}
+"""The collectors: those of features that a dashboard does not show (offloading, encoders, RL) are not among them."""
+KINDS = ("counter", "gauge", "histogram", "summary")
+HEADS = {
+    "vllm": "path: /metrics\nunless: disable-log-stats\n",
+    "sglang": "path: /metrics\nneeds: enable-metrics\n",
+}
+"""Where they are read: vllm/entrypoints/serve/instrumentator/metrics.py, sglang/srt/entrypoints/http_server.py."""
+
+
+def as_file(engine: str, versions: Sequence[str], cache: Path) -> str:
+    """Return the text of an engine's `metrics.yaml`. Raises SettingsError for a version that cannot be had."""
+    newest = max(versions, key=lambda one: parse_version(one) or ())
+    rows = (
+        f"  {name}: {{{', '.join(f'{key}: {value}' for key, value in facts.items())}}}\n"
+        for name, facts in sorted(names(engine, versions, cache).items())
+    )
+    return (
+        f"# Made by scripts/engine-metrics from {len(versions)} versions up to {newest}: `in` says the files.\n"
+        "# `since`: the first of them that has the name; `until`: the first that lacks it. A counter's series ends with"
+        " _total.\n"
+        f"{HEADS[engine]}in: [{', '.join(FILES[engine])}]\nnames:\n{''.join(rows)}"
+    )
+
+
+def names(engine: str, versions: Sequence[str], cache: Path) -> dict[str, dict[str, str]]:
+    """Return each metric with its kind, the first version that has it, and the first later one that does not."""
+    found: dict[str, dict[str, str]] = {}
+    for version in sorted(versions, key=lambda one: parse_version(one) or ()):
+        here = dict(_of_version(engine, sources(engine, version, cache)))
+        for name, kind in sorted(here.items()):
+            found.setdefault(name, {"kind": kind, "since": version}).pop("until", None)
+        for name in found.keys() - here.keys():
+            found[name].setdefault("until", version)
+    return found
+
+
+def _of_version(engine: str, folder: Path) -> Iterator[tuple[str, str]]:
+    for name in FILES[engine]:
+        if (file := folder / name).is_file():
+            yield from _of_file(ast.parse(file.read_text(encoding="utf-8")), f"{engine}:")
+
+
+def _of_file(tree: ast.AST, prefix: str, kind: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the names below a node, with the kind of the nearest call around them."""
+    for node in ast.iter_child_nodes(tree):
+        inner = _kind(node) or kind
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if re.fullmatch(rf"{prefix}\w+", node.value):
+                yield node.value, inner or ("gauge" if node.value.endswith("_info") else "counter")
+        else:
+            yield from _of_file(node, prefix, inner)
+
+
+def _kind(node: ast.AST) -> str:
+    """Return the kind of metric that a call makes: `Counter(...)`, `self._gauge_cls(...)`; empty for other nodes."""
+    called = ast.unparse(node.func).lower() if isinstance(node, ast.Call) else ""
+    return next((kind for kind in KINDS if kind in called.rpartition(".")[2]), "")
