@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rackwright.cli.inventories import add_hosts, add_inventory, hosts_of
 from rackwright.exit_codes import ExitCode
-from rackwright.inspect.targets import NODE_EXPORTER, Targets, sentences, targets_of
-from rackwright.messages import writing
+from rackwright.inspect.targets import NODE_EXPORTER, Targets, targets_of
+from rackwright.messages import coded, writing
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,8 +25,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Print or write the targets, and say which endpoints have none. Raises RackwrightError."""
     found = targets_of(hosts_of(arguments), arguments.node_port)
-    for sentence in sentences(found.without):
-        print(sentence, file=sys.stderr)
+    for endpoint in found.without:
+        print(f"rackwright: {coded('RW1045', str(endpoint))}", file=sys.stderr)
     if arguments.out:
         _write(found, arguments.out)
     else:

@@ -6,7 +6,7 @@ https://prometheus.io/docs/prometheus/latest/configuration/configuration/#file_s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,9 @@ class Unscraped:
     host: str
     endpoint: str
     why: str
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.endpoint}: not scraped: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -53,18 +56,12 @@ def targets_of(hosts: Sequence[InventoryHost], node_port: int = NODE_EXPORTER) -
 
 
 def _endpoints(host: InventoryHost) -> Iterator[dict[str, Any] | Unscraped]:
+    if host.settings.follows:
+        return  # the head of its group answers
     for name, endpoint in host.settings.all_endpoints.items():
         where = scrape(endpoint)
-        why = _unreachable(host, name, endpoint) or where.why
+        why = f"it listens on {endpoint.address} alone" if endpoint.is_local else where.why
         yield Unscraped(host.name, name, why) if why else _target(host, name, endpoint, where.path)
-
-
-def _unreachable(host: InventoryHost, name: str, endpoint: EndpointSettings) -> str:
-    """Return why another machine reads no metrics of an endpoint; empty when it may."""
-    group = host.settings.group
-    if group is not None and group.endpoint == name and not group.is_head:
-        return f"{group.head.host} answers for it"
-    return f"it listens on {endpoint.address} alone" if endpoint.is_local else ""
 
 
 def _target(host: InventoryHost, name: str, endpoint: EndpointSettings, path: str) -> dict[str, Any]:
@@ -96,8 +93,3 @@ def _address(host: InventoryHost, endpoint: EndpointSettings | None = None) -> s
 def _group(address: str, port: int, labels: dict[str, str]) -> dict[str, Any]:
     bracketed = f"[{address}]" if ":" in address and not address.startswith("[") else address
     return {"targets": [f"{bracketed}:{port}"], "labels": labels}
-
-
-def sentences(without: Iterable[Unscraped]) -> Iterator[str]:
-    """Yield a line for each endpoint without a target."""
-    yield from (f"{row.host} {row.endpoint}: not scraped: {row.why}" for row in without)

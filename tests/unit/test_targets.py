@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rackwright.cli.main import main
-from tests.refused import refusal
+from tests.refused import codes, refusal
 
 INVENTORY = """from rackwright.inventory import build
 east = [("gpu01", {"ssh_hostname": "192.0.2.11"}), "gpu02"]
@@ -97,7 +97,7 @@ def test_an_endpoint_without_metrics_is_left_out_and_named(
     assert write_targets(site, settings) == 0
     shown = capsys.readouterr()
     assert bool(endpoints(json.loads(shown.out))) is scraped
-    assert ("gpu01 llm: not scraped: " in shown.err) is not scraped
+    assert [code for code in codes(shown.err)] == ([] if scraped else ["RW1045"] * 2)
 
 
 def test_a_key_is_named_and_never_shown(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
