@@ -5,7 +5,7 @@ neither planned nor changed on any host.
 """
 
 from tasks import converged, docker, dockerd, encodings, endpoint, firewall, image, models
-from tasks import options, preflight, registry, release, retention
+from tasks import options, preflight, registry, release, retention, watch
 
 preflight()  # is this host able to run its endpoint? a stop ends it before anything is written
 
@@ -22,5 +22,6 @@ options()  # the image itself accepts its options
 dockerd()  # a restart of dockerd, where one is due, takes the host's turn too
 endpoint()  # switch in the host's turn, ask, and roll back when the answer is wrong
 
+watch()  # between two deploys: hung and dead engines are found, and reported or restarted
 retention()  # images and models that no kept release names
 converged()  # read once more: nothing is left to change

@@ -72,7 +72,12 @@ ACTS = f"{STATE}/watch"
 MARKS = f"{STATE}/marks"
 """Folder with the marks that take endpoints out of service, a file for each that has set one."""
 WATCH_UNITS = (f"{_OWN}watch.service", f"{_OWN}watch.timer")
-OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS)
+WORD_UNITS = (f"{_OWN}word.socket", f"{_OWN}word@.service")
+"""Units that answer whether the host's endpoints may be used."""
+ACT_UNIT = f"{_OWN}act@.service"
+"""The unit that restarts a hung endpoint; its instance is the endpoint."""
+NOTIFY_UNIT = f"{_OWN}notify.service"
+OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS, *WORD_UNITS, ACT_UNIT, NOTIFY_UNIT)
 """Units that belong to the host rather than to one endpoint."""
 OWN_DROP_INS = ("rackwright-firewall.conf", "rackwright-held.conf")
 """Names of the drop-ins that Rackwright writes for its units."""

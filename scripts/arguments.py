@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 '''
-SECTIONS = ("docker", "firewall", "registry", "encodings", "models")
+SECTIONS = ("docker", "firewall", "registry", "encodings", "models", "watch")
 """Sections that an operation has to itself."""
 ENDPOINT = ("endpoint_name", "endpoints", *EndpointSettings.model_fields)
 """Keys of `endpoint()`."""

@@ -13,6 +13,7 @@ from tasks.preflight import preflight
 from tasks.registry import registry
 from tasks.release import release
 from tasks.retention import retention
+from tasks.watch import watch
 
 __all__ = [
     "converged",
@@ -28,4 +29,5 @@ __all__ = [
     "registry",
     "release",
     "retention",
+    "watch",
 ]

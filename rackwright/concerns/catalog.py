@@ -20,6 +20,7 @@ from rackwright.concerns.options import OPTIONS
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.registry import REGISTRY
 from rackwright.concerns.retention import RETENTION
+from rackwright.concerns.watch.concern import WATCH
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import Concern
 from rackwright.plan.ownership import RECORD
@@ -41,11 +42,12 @@ ALL: tuple[Concern[Any, Any], ...] = (
     OPTIONS,
     DOCKERD,
     ENDPOINT,
+    WATCH,
     RETENTION,
 )
 
 
-OWN_USE = (FIREWALL, ENCODINGS, OPTIONS, DOCKERD, RETENTION)
+OWN_USE = (FIREWALL, ENCODINGS, OPTIONS, DOCKERD, WATCH, RETENTION)
 """Concerns whose reading no other concern depends on."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from rackwright.paths import ETC, STATE
+from rackwright.paths import ACT_UNIT, ETC, FIREWALL_UNIT, NOTIFY_UNIT, STATE, WATCH_UNITS, WORD_UNITS
 from rackwright.plan.change import Owned
 from rackwright.settings.host_settings import HostSettings
 
@@ -35,14 +35,23 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "options": ("release",),
     "dockerd": ("docker", "release", "options"),
     "endpoint": ("firewall", "release", "options", "dockerd"),
+    "watch": ("endpoint",),
     "retention": ("endpoint",),
-    "converged": ("docker", "firewall", "registry", "image", "models", "release", "endpoint", "retention"),
+    "converged": ("docker", "firewall", "registry", "image", "models", "release", "endpoint", "watch", "retention"),
 }
 """Steps that must come before a step where both are called."""
 
 _FIREWALL_FILES = (("file", f"{ETC}/*"), ("file", "*/rackwright-firewall.conf"))
+_RUNNER = tuple(("unit", name) for name in WATCH_UNITS)
+"""The timer that runs the checks of a host: a part of two steps."""
+_SHARED = ("firewall", "watch")
+_WATCH = (
+    *(("file", f"{ETC}/{name}") for name in ("watch*", "word*", "act*", "notify*")),
+    *(("unit", name) for name in (*WORD_UNITS, ACT_UNIT, NOTIFY_UNIT)),
+)
 MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "firewall": (("rule", "*"), ("unit", "rackwright-firewall*"), ("unit", "rackwright-watch*"), *_FIREWALL_FILES),
+    "watch": (*_WATCH, *_RUNNER),
+    "firewall": (("rule", "*"), ("unit", FIREWALL_UNIT), *_RUNNER, *_FIREWALL_FILES),
     "registry": (("login", "*"),),
     "image": (("image", "*"),),
     "encodings": (("file", "*.tiktoken"),),
@@ -50,7 +59,7 @@ MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
     "docker": tuple((kind, "*") for kind in ("package", "hold", "group_member", "daemon_key", "apt_source", "file")),
     "endpoint": (("unit", "*"), ("directory", f"{STATE}/endpoints/*")),
 }
-"""Which entries of the ownership record a step makes: kind, and name as a pattern; the first match counts."""
+"""Which entries of the ownership record a step makes: kind, and name as a pattern."""
 
 
 @dataclass(frozen=True)
@@ -139,23 +148,23 @@ def _unserved(declared: Declared, settings: HostSettings) -> Iterator[StepProble
         yield StepProblem("RW2008", text)
 
 
-def maker_of(one: Owned) -> str | None:
-    """Return the step that makes an entry of the ownership record; None where it is not a single one."""
-    matching = (
+def makers_of(one: Owned) -> list[str]:
+    """Return the steps that make an entry of the ownership record: the first one, and others that share the entry."""
+    matching = [
         step
         for step, patterns in MADE_BY.items()
         if any(one.kind == kind and fnmatchcase(one.name, pattern) for kind, pattern in patterns)
-    )
-    return next(matching, None)
+    ]
+    return [*_SHARED] if (one.kind, one.name) in _RUNNER else matching[:1]
 
 
 def left_of(declared: Declared, record: Iterable[Owned]) -> dict[str, list[Owned]]:
     """Return the entries that earlier runs made for steps that are no longer called, by step."""
     found: dict[str, list[Owned]] = {}
     for one in sorted(record):
-        step = maker_of(one)
-        if step is not None and step not in declared:
-            found.setdefault(step, []).append(one)
+        makers = makers_of(one)
+        if makers and not any(step in declared for step in makers):
+            found.setdefault(makers[0], []).append(one)
     return found
 
 

@@ -27,6 +27,7 @@ from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.options import OPTIONS
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.retention import RETENTION
+from rackwright.concerns.watch.concern import WATCH, as_left
 from rackwright.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.messages import RackwrightError
 from rackwright.paths import BOOT_UNIT, unit_name
@@ -102,6 +103,8 @@ def _around(settings: HostSettings, reading: HostReading, declared: Declared) ->
                 verdict = _verdict(concern.name, change, owned)
                 if concern.name == FIREWALL.name and is_ours(reading):
                     verdict = "asked" if are_as_left(reading[FIREWALL], owned) else "moved"
+                if concern.name == WATCH.name and owned.issuperset(change.owns):
+                    verdict = "asked" if as_left(reading[WATCH]) else "moved"
                 yield Drift(concern.name, verdict, _sentence(change))
 
 

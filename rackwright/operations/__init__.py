@@ -13,6 +13,7 @@ from rackwright.operations.concerns import (
     release,
     retention,
     site,
+    watch,
 )
 from rackwright.operations.steps import converge, hash_models, refuse_alone, remove_left_behind, tear_down, try_keys
 
@@ -39,4 +40,5 @@ __all__ = [
     "site",
     "tear_down",
     "try_keys",
+    "watch",
 ]

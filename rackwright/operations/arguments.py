@@ -67,6 +67,13 @@ class ModelsArguments(TypedDict, total=False):
     verify_deep: bool
 
 
+class WatchArguments(TypedDict, total=False):
+    """The section `watch`."""
+
+    act: Literal["tell", "restart", "off"]
+    after: int
+
+
 class EndpointArguments(TypedDict, total=False):
     """The keys of an endpoint."""
 

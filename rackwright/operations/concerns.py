@@ -20,6 +20,7 @@ from rackwright.operations.arguments import (
     ModelsArguments,
     RegistryArguments,
     SiteArguments,
+    WatchArguments,
 )
 from rackwright.operations.endpoints import switch_endpoints
 from rackwright.operations.steps import apply_concern, collect, hash_models, try_keys
@@ -111,6 +112,15 @@ def options() -> None:
 def retention() -> None:
     """Remove Rackwright's images and models that no kept release names."""
     apply_concern("retention", name="Images and models that no kept release names are gone")
+
+
+def watch(**arguments: Unpack[WatchArguments]) -> None:
+    """Let the host look at its endpoints between two deploys: a hung or dead engine is reported, or restarted.
+
+    arguments: keys of the section `watch`.
+    """
+    _say("watch", arguments)
+    apply_concern("watch", name="The host looks at its endpoints between two deploys")
 
 
 def endpoint(**arguments: Unpack[EndpointArguments]) -> None:

@@ -50,6 +50,7 @@ from rackwright.settings.sections import (
     Releases,
     Rollout,
     Seconds,
+    Watch,
 )
 
 SITE = "site"
@@ -235,6 +236,7 @@ class HostSettings(EndpointSettings):
     mirrors: Mirrors = Mirrors.model_construct()
     releases: Releases = Releases.model_construct()
     rollout: Rollout = Rollout.model_construct()
+    watch: Watch = Watch.model_construct()
     fabric_address: FabricAddress | None = None
     """Address of this host towards the others of its endpoint; default: the one that SSH reaches it by."""
     _site: Path = PrivateAttr(default=NOWHERE)

@@ -81,6 +81,7 @@ SECTIONS = (
     "mirrors",
     "releases",
     "rollout",
+    "watch",
     "gate",
 )
 """Keys whose values are merged key by key when several files name them."""
@@ -535,6 +536,21 @@ class Rollout(Frozen):
     """Restart also for what differs in the unit or its scripts alone, for one run: `rackwright rollout --adopt`."""
     hooks: Hooks = Hooks.model_construct()
     """Commands of the site around a run; hosts that share one run it once."""
+
+
+class Watch(Frozen):
+    """How a host watches its endpoints between two deploys, where deploy.py calls `watch()`."""
+
+    act: Literal["tell", "restart", "off"] = "tell"
+    """How the host acts on an endpoint that hangs or has died.
+
+    `tell` reports it and changes nothing; `restart` restarts it once, with proof; `off` does not look.
+    """
+    after: Seconds | None = None
+    """Seconds without an engine step, and without an answer to a probe, after which an endpoint counts as hung.
+
+    Default: by engine, 120 for vLLM, 330 for SGLang and TensorRT-LLM, which have a detector of their own.
+    """
 
 
 class Releases(Frozen):

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "deploy.py"
 ALL_STEPS = (
     "preflight", "docker", "firewall", "registry", "image", "encodings", "models", "release", "options", "dockerd",
-    "endpoint", "retention", "converged",
+    "endpoint", "watch", "retention", "converged",
 )  # fmt: skip
 
 
@@ -171,6 +171,6 @@ def test_what_an_earlier_run_left_is_named_when_its_step_is_gone() -> None:
 
 
 def test_what_the_firewall_left_is_its_file_and_unit_too() -> None:
-    declared = Declared(tuple(step for step in ALL_STEPS if step != "firewall"))
+    declared = Declared(tuple(step for step in ALL_STEPS if step not in ("firewall", "watch")))
     record = [*OWNS, Owned("unit", "rackwright-llm.service"), Owned("file", "/etc/docker/certs.d/x/ca.crt")]
     assert left_of(declared, record) == {"firewall": sorted(OWNS)}

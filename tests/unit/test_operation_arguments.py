@@ -30,6 +30,7 @@ SECTIONS: dict[str, Any] = {
     "registry": arguments.RegistryArguments,
     "encodings": arguments.EncodingsArguments,
     "models": arguments.ModelsArguments,
+    "watch": arguments.WatchArguments,
 }
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 STEPS = "preflight(); {docker}; firewall(); registry(); image(); encodings(); models(); release(); {endpoint}"

@@ -24,7 +24,7 @@ from rackwright.concerns.firewall.nft_drops import NOTHING, count
 from rackwright.concerns.firewall.rule_table import TAG, Rule, Table, in_place, why_pending
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.firewall.wanted import Rules, WantedFirewall
-from rackwright.concerns.watch import KEPT_PORT, WATCH_FILES, WATCH_TIMER
+from rackwright.concerns.watch import KEPT_PORT, WATCH_FILES, WATCH_TIMER, WATCHED
 from rackwright.hostside import host_script
 from rackwright.paths import UNITS, WATCH_UNITS
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell, Step, WriteFile
@@ -206,6 +206,7 @@ def repairs_text(reading: SeenFirewall) -> list[str]:
 
 def remove_script() -> str:
     """Return shell lines that remove only Rackwright's rules, their files and their units, for teardown."""
-    files = " ".join((SCRIPT, f"{UNITS}/{UNIT}", CHECK, *WATCH_FILES))
+    files = " ".join((SCRIPT, f"{UNITS}/{UNIT}", CHECK))
     watch = " ".join(reversed(WATCH_UNITS))
-    return host_script("firewall_remove", tag=TAG, unit=UNIT, units=UNITS, watch=watch, files=files)
+    runner = {"watch": watch, "runner": " ".join(WATCH_FILES), "watched": WATCHED}
+    return host_script("firewall_remove", tag=TAG, unit=UNIT, units=UNITS, files=files, **runner)

@@ -13,6 +13,7 @@ from rackwright.concerns.drained import MARK
 from rackwright.concerns.lease import LAST_NUMBER, LEASED, SeenLease
 from rackwright.concerns.teardown.marks import Marks
 from rackwright.concerns.teardown.removal_order import removals, unknown_kinds
+from rackwright.concerns.watch.files import STATE_FOLDERS
 from rackwright.paths import ENCODING_MARKS, ETC, OWNED, RUN, SLICE, STATE
 from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import HostReading
@@ -92,8 +93,8 @@ def _last(here: bool, remaining: bool, lease: SeenLease) -> list[Change]:
     if not here and not lease.last_number:
         return []
     spare = "" if remaining else f"rm -rf {STATE} || exit 1\n"
-    state = f"{STATE}/endpoints {STATE}/guards {ENCODING_MARKS} {DOCKERD_HOME} {LAST_NUMBER} {SLICE} {MARK}"
-    script = f"rm -rf {state} {RUN} {ETC} || exit 1\n{spare}"
+    state = (f"{STATE}/endpoints", f"{STATE}/guards", ENCODING_MARKS, DOCKERD_HOME, LAST_NUMBER, SLICE, MARK)
+    script = f"rm -rf {' '.join((*state, *STATE_FOLDERS))} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 
 

@@ -13,6 +13,8 @@ from rackwright.plan.render import render_own
 WATCH_SERVICE, WATCH_TIMER = WATCH_UNITS
 RUNNER = f"{ETC}/watch"
 CHECKS = f"{ETC}/watch.d"
+WATCHED = f"{ETC}/watched"
+"""Folder of the endpoints that the host looks at, a file each."""
 PAUSED = f"{RUN}/watch-paused"
 """File with the second of the host's uptime until which no check runs."""
 TRACE = f"{RUN}/watch-trace"

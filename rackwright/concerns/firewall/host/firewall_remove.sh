@@ -1,5 +1,7 @@
 # Take away our firewall rules in every table that may have them, and what puts them back.
-# Parameters: tag unit units, watch (the timer and its service), files.
+# Parameters: tag unit units files, watch (the timer and its service), runner (its files), watched (a folder).
+# The timer also looks at the endpoints in that folder.
+[ -z "$(ls -A "$watched" 2>/dev/null)" ] || watch='' runner=''
 # shellcheck disable=SC2086 - a list of units
 systemctl disable --quiet --now --no-reload "$unit" $watch rackwright-watch.trace.service 2>/dev/null
 ! command -v nft >/dev/null || ! nft list table inet rackwright >/dev/null 2>&1 || nft delete table inet rackwright || exit 1
@@ -20,7 +22,7 @@ for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft 
   esac
 done
 # shellcheck disable=SC2086 - a list of paths
-rm -f $files "$units"/rackwright-*.service.d/rackwright-firewall.conf || exit 1
+rm -f $files $runner "$units"/rackwright-*.service.d/rackwright-firewall.conf || exit 1
 rmdir --ignore-fail-on-non-empty "$units"/rackwright-*.service.d /etc/rackwright/watch.d 2>/dev/null
 rmdir --ignore-fail-on-non-empty /etc/rackwright 2>/dev/null
 systemctl daemon-reload

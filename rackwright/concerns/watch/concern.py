@@ -1,0 +1,185 @@
+"""The watch of a host's endpoints between two deploys: its files and its units, as wanted and as seen. Pure.
+
+A site whose deploy.py does not call watch() is not managed here, and its hosts work as before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
+from rackwright.concerns.watch.units import CHECKS, RUNNER, WATCHED
+from rackwright.hostside import host_script
+from rackwright.paths import ETC, UNITS, WATCH_UNITS, WORD_UNITS
+from rackwright.plan.answers import Answers
+from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.reading import files, lines_of
+from rackwright.settings.host_settings import ENDPOINTS, HostSettings
+from rackwright.settings.secret import Secret
+
+READ_UNITS = (*WATCH_UNITS, *WORD_UNITS[:1])
+"""Units whose state is read."""
+OWN_FOLDERS = (WATCHED,)
+"""Folders in which nothing but the wanted files stays."""
+
+
+@dataclass(frozen=True)
+class SeenFile:
+    """A file on the host: its SHA-256, its mode and its owner."""
+
+    sha256: str
+    mode: str
+
+
+@dataclass(frozen=True)
+class SeenWatch:
+    """The watch's files on the host by path, and the units that are enabled and active."""
+
+    files: Mapping[str, SeenFile] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 by path, as the last deploy wrote the files."""
+    running: frozenset[str] = frozenset()
+
+    @property
+    def edited(self) -> list[str]:
+        """Paths that are not as the last deploy left them."""
+        return [path for path, sha256 in self.left.items() if self._sha256(path) != sha256]
+
+    @property
+    def stopped(self) -> list[str]:
+        """Units that the last deploy enabled, and that are no longer enabled and active."""
+        return [unit for unit in enabled_units(self.left) if unit not in self.running]
+
+    def _sha256(self, path: str) -> str:
+        return self.files[path].sha256 if path in self.files else ""
+
+
+def read(_: HostSettings) -> str:
+    """Print SHA-256, mode and path of each file, and what the last deploy left."""
+    return host_script("watch_files_read", etc=ETC, units=UNITS, left=LEFT)
+
+
+def joined(output: str, answers: Answers) -> str:
+    """Return the lines with the units that are enabled and active."""
+    up = [unit for unit in READ_UNITS if answers.is_active(unit) and answers.unit(unit, "UnitFileState") == "enabled"]
+    return "\n".join([output, *(f"running {unit}" for unit in up)])
+
+
+def parse(output: str) -> SeenWatch:
+    """Parse the lines."""
+    rows = [row.split(" ") for row in lines_of(output)]
+    left = [row.split(" ", 1) for row in (files(output).get(LEFT) or "").splitlines()]
+    return SeenWatch(
+        {row[3]: SeenFile(row[1], row[2]) for row in rows if row[0] == "watched"},
+        {row[1]: row[0] for row in left if len(row) > 1},
+        frozenset(row[1] for row in rows if row[0] == "running"),
+    )
+
+
+@dataclass(frozen=True)
+class WantedWatch:
+    """The wanted files by path."""
+
+    files: Mapping[str, str | Secret]
+
+    @property
+    def sums(self) -> dict[str, str]:
+        """SHA-256 of each file."""
+        return {path: hashlib.sha256(_plain(text).encode()).hexdigest() for path, text in self.files.items()}
+
+    @property
+    def left(self) -> str:
+        """The list that stays on the host."""
+        return "".join(f"{sha256} {path}\n" for path, sha256 in sorted(self.sums.items()))
+
+
+def _plain(text: str | Secret) -> str:
+    return text.unmask() if isinstance(text, Secret) else text
+
+
+def _mode(text: str | Secret) -> str:
+    return "0600" if isinstance(text, Secret) else "0644"
+
+
+def wanted(settings: HostSettings, _: HostReading) -> WantedWatch:
+    """Return the wanted files."""
+    return WantedWatch(all_files(settings))
+
+
+def changes(wanted: WantedWatch, reading: SeenWatch) -> list[Change]:
+    """Write what differs, remove what is not wanted, and let timers and sockets run."""
+    differing = [path for path, sha256 in wanted.sums.items() if not _is_there(path, sha256, wanted, reading)]
+    surplus = sorted(_surplus(wanted, reading))
+    idle = [unit for unit in enabled_units(wanted.files) if unit not in reading.running]
+    if not (differing or surplus or idle or reading.left != wanted.sums):
+        return []
+    steps: list[Step] = [Shell(host_script("watch_unit_remove", path=path, units=UNITS)) for path in surplus]
+    steps += [WriteFile(path, wanted.files[path], _mode(wanted.files[path])) for path in differing]
+    steps.append(WriteFile(LEFT, wanted.left))
+    restarted = [path.removeprefix(f"{UNITS}/") for path in differing if path.endswith((".timer", ".socket"))]
+    starts = {"enabled": " ".join(enabled_units(wanted.files)), "restarted": " ".join(restarted)}
+    steps.append(Shell(host_script("watch_start", **starts)))
+    return [
+        Change(
+            "let the host look at its endpoints between two deploys",
+            _why(differing, surplus, idle),
+            tuple(steps),
+            owns=tuple(_entry(path) for path in wanted.files if path not in _FOREIGN),
+            disowns=tuple(_entry(path) for path in surplus),
+            by_itself=bool(reading.edited or reading.stopped),
+        )
+    ]
+
+
+_FOREIGN = (RUNNER, f"{CHECKS}/kept-port")
+"""Files that the firewall has as well, and that go with the folder."""
+
+
+def _entry(path: str) -> Owned:
+    name = path.removeprefix(f"{UNITS}/")
+    return Owned("file", path) if name == path or "/" in name else Owned("unit", name)
+
+
+def _is_there(path: str, sha256: str, wanted: WantedWatch, reading: SeenWatch) -> bool:
+    mode = f"{int(_mode(wanted.files[path]), 8):o}:root"
+    return reading.files.get(path) == SeenFile(sha256, mode)
+
+
+def _surplus(wanted: WantedWatch, reading: SeenWatch) -> Iterator[str]:
+    """Yield what an earlier deploy wrote and is no longer wanted, and what else is in a folder of the watch's own."""
+    for path in reading.files:
+        ours = path in reading.left or path.startswith(tuple(f"{folder}/" for folder in OWN_FOLDERS))
+        if ours and path not in wanted.files:
+            yield path
+
+
+def _why(differing: list[str], surplus: list[str], idle: list[str]) -> str:
+    if differing:
+        return f"{', '.join(differing)} differ or are missing"
+    if surplus:
+        return f"{', '.join(surplus)} belong to nothing that is looked at now"
+    return f"{', '.join(idle)} is not enabled and active" if idle else "the list of its files is not as it was left"
+
+
+def as_left(reading: SeenWatch) -> bool:
+    """Return True if files and units are as the last deploy left them."""
+    return not (reading.edited or reading.stopped)
+
+
+TAKES = frozenset({ENDPOINTS, "watch", "rollout"})
+"""Sections of the settings that it is handed."""
+WATCH: Concern[WantedWatch, SeenWatch] = Concern(
+    "watch",
+    read,
+    parse,
+    wanted,
+    changes,
+    files=lambda settings: {path: str(text) for path, text in all_files(settings).items()},
+    alone=True,
+    takes=TAKES,
+    units=READ_UNITS,
+    joined=joined,
+)

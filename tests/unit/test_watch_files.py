@@ -1,0 +1,109 @@
+"""The watch's files on a host: what is written, enabled, removed, and what counts as moved."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from rackwright.concerns.deploy_steps import Declared, left_of
+from rackwright.concerns.watch.concern import SeenFile, SeenWatch, WantedWatch, as_left, changes, parse, wanted
+from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
+from rackwright.paths import ETC, UNITS, WATCH_UNITS
+from rackwright.plan.change import Change, Owned, Shell, WriteFile
+from rackwright.plan.concern import HostReading
+from rackwright.settings.host_settings import HostSettings
+from rackwright.settings.secret import Secret
+from tests.unit.machines import settings
+
+SERVICE, TIMER = WATCH_UNITS
+SETTINGS: HostSettings = settings()
+WANTED = wanted(SETTINGS, HostReading({}))
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def settled(wanted: WantedWatch) -> SeenWatch:
+    """Return a host as a deploy leaves it."""
+    files = {path: SeenFile(sum_, "644:root") for path, sum_ in wanted.sums.items()}
+    return SeenWatch(files, wanted.sums, frozenset(enabled_units(wanted.files)))
+
+
+def only(found: list[Change]) -> Change:
+    (change,) = found
+    return change
+
+
+def written(change: Change) -> set[str]:
+    return {step.path for step in change.steps if isinstance(step, WriteFile)}
+
+
+def test_a_bare_host_gets_every_file_and_the_timer() -> None:
+    change = only(changes(WANTED, SeenWatch()))
+    assert written(change) == {*all_files(SETTINGS), LEFT}
+    assert Owned("unit", TIMER) in change.owns
+    start = change.steps[-1]
+    assert isinstance(start, Shell)
+    assert TIMER in start.script
+
+
+def test_a_second_run_changes_nothing() -> None:
+    assert changes(WANTED, settled(WANTED)) == []
+
+
+def test_an_edit_by_hand_and_a_disabled_timer_have_moved_on_their_own() -> None:
+    path = f"{UNITS}/{TIMER}"
+    seen = settled(WANTED)
+    edited = replace(seen, files={**seen.files, path: SeenFile(sha256("x"), "644:root")})
+    removed = replace(seen, files={name: one for name, one in seen.files.items() if name != path})
+    for moved in (edited, removed, replace(seen, running=frozenset())):
+        assert only(changes(WANTED, moved)).by_itself
+        assert not as_left(moved)
+
+
+def test_an_open_mode_is_closed_again() -> None:
+    path = f"{ETC}/watch"
+    seen = settled(WANTED)
+    assert path in written(
+        only(changes(WANTED, replace(seen, files={**seen.files, path: SeenFile(seen.files[path].sha256, "666:root")})))
+    )
+
+
+def test_new_settings_have_not_moved_on_their_own() -> None:
+    seen = settled(WANTED)
+    later = WantedWatch({**WANTED.files, f"{ETC}/watched/other": "port=1\n"})
+    change = only(changes(later, seen))
+    assert (change.by_itself, as_left(seen)) == (False, True)
+    assert f"{ETC}/watched/other" in written(change)
+
+
+def test_what_is_no_longer_wanted_is_removed_and_a_foreign_file_stays() -> None:
+    gone = {f"{ETC}/watched/old": "x", f"{UNITS}/rackwright-word.socket": "y"}
+    before = settled(WantedWatch({**WANTED.files, **gone}))
+    foreign = f"{ETC}/watch.d/firewall"
+    change = only(changes(WANTED, replace(before, files={**before.files, foreign: SeenFile("a" * 64, "644:root")})))
+    assert set(change.disowns) == {Owned("file", f"{ETC}/watched/old"), Owned("unit", "rackwright-word.socket")}
+    scripts = "".join(step.script for step in change.steps if isinstance(step, Shell))
+    assert all(path in scripts for path in gone)
+    assert foreign not in scripts
+
+
+def test_a_secret_file_is_roots_alone_and_known_by_its_sum() -> None:
+    path = f"{ETC}/notify-secret"
+    change = only(changes(WantedWatch({path: Secret("abcdefgh")}), SeenWatch()))
+    (step,) = (one for one in change.steps if isinstance(one, WriteFile) and one.path == path)
+    assert step.mode == "0600"
+    assert "abcdefgh" not in repr(change)
+
+
+def test_a_reading_is_parsed() -> None:
+    seen = parse(f"watched {'a' * 64} 644:root {ETC}/watch\nrunning {TIMER}")
+    assert seen == SeenWatch({f"{ETC}/watch": SeenFile("a" * 64, "644:root")}, {}, frozenset({TIMER}))
+
+
+def test_the_timer_stays_as_long_as_one_of_its_two_steps_is_called() -> None:
+    record = [Owned("unit", unit) for unit in WATCH_UNITS] + [Owned("file", f"{ETC}/watched/llm")]
+    assert left_of(Declared(("firewall", "endpoint")), record) == {"watch": record[-1:]}
+    assert left_of(Declared(("watch", "endpoint")), record) == {}
+    assert left_of(Declared(("endpoint",)), record).keys() == {"firewall", "watch"}
