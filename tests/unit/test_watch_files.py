@@ -54,27 +54,32 @@ def test_a_second_run_changes_nothing() -> None:
 
 def test_an_edit_by_hand_and_a_disabled_timer_have_moved_on_their_own() -> None:
     path = f"{UNITS}/{TIMER}"
-    seen = settled(WANTED)
-    edited = replace(seen, files={**seen.files, path: SeenFile(sha256("x"), "644:root")})
-    removed = replace(seen, files={name: one for name, one in seen.files.items() if name != path})
-    for moved in (edited, removed, replace(seen, running=frozenset())):
+    reading = settled(WANTED)
+    edited = replace(reading, files={**reading.files, path: SeenFile(sha256("x"), "644:root")})
+    removed = replace(reading, files={name: one for name, one in reading.files.items() if name != path})
+    for moved in (edited, removed, replace(reading, running=frozenset())):
         assert only(changes(WANTED, moved)).by_itself
         assert not as_left(moved)
 
 
 def test_an_open_mode_is_closed_again() -> None:
     path = f"{ETC}/watch"
-    seen = settled(WANTED)
+    reading = settled(WANTED)
     assert path in written(
-        only(changes(WANTED, replace(seen, files={**seen.files, path: SeenFile(seen.files[path].sha256, "666:root")})))
+        only(
+            changes(
+                WANTED,
+                replace(reading, files={**reading.files, path: SeenFile(reading.files[path].sha256, "666:root")}),
+            )
+        )
     )
 
 
 def test_new_settings_have_not_moved_on_their_own() -> None:
-    seen = settled(WANTED)
+    reading = settled(WANTED)
     later = WantedWatch({**WANTED.files, f"{ETC}/watched/other": "port=1\n"})
-    change = only(changes(later, seen))
-    assert (change.by_itself, as_left(seen)) == (False, True)
+    change = only(changes(later, reading))
+    assert (change.by_itself, as_left(reading)) == (False, True)
     assert f"{ETC}/watched/other" in written(change)
 
 
@@ -98,8 +103,8 @@ def test_a_secret_file_is_roots_alone_and_known_by_its_sum() -> None:
 
 
 def test_a_reading_is_parsed() -> None:
-    seen = parse(f"watched {'a' * 64} 644:root {ETC}/watch\nrunning {TIMER}")
-    assert seen == SeenWatch({f"{ETC}/watch": SeenFile("a" * 64, "644:root")}, {}, frozenset({TIMER}))
+    reading = parse(f"watched {'a' * 64} 644:root {ETC}/watch\nrunning {TIMER}")
+    assert reading == SeenWatch({f"{ETC}/watch": SeenFile("a" * 64, "644:root")}, {}, frozenset({TIMER}))
 
 
 def test_the_timer_stays_as_long_as_one_of_its_two_steps_is_called() -> None:

@@ -39,19 +39,19 @@ class SeenWatch:
     """The watch's files on the host by path, and the units that are enabled and active."""
 
     files: Mapping[str, SeenFile] = field(default_factory=dict)
-    left: Mapping[str, str] = field(default_factory=dict)
+    last_sums: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 by path, as the last deploy wrote the files."""
     running: frozenset[str] = frozenset()
 
     @property
     def edited(self) -> list[str]:
         """Paths that are not as the last deploy left them."""
-        return [path for path, sha256 in self.left.items() if self._sha256(path) != sha256]
+        return [path for path, sha256 in self.last_sums.items() if self._sha256(path) != sha256]
 
     @property
     def stopped(self) -> list[str]:
         """Units that the last deploy enabled, and that are no longer enabled and active."""
-        return [unit for unit in enabled_units(self.left) if unit not in self.running]
+        return [unit for unit in enabled_units(self.last_sums) if unit not in self.running]
 
     def _sha256(self, path: str) -> str:
         return self.files[path].sha256 if path in self.files else ""
@@ -71,10 +71,10 @@ def joined(output: str, answers: Answers) -> str:
 def parse(output: str) -> SeenWatch:
     """Parse the lines."""
     rows = [row.split(" ") for row in lines_of(output)]
-    left = [row.split(" ", 1) for row in (files(output).get(LEFT) or "").splitlines()]
+    listed = [row.split(" ", 1) for row in (files(output).get(LEFT) or "").splitlines()]
     return SeenWatch(
         {row[3]: SeenFile(row[1], row[2]) for row in rows if row[0] == "watched"},
-        {row[1]: row[0] for row in left if len(row) > 1},
+        {row[1]: row[0] for row in listed if len(row) > 1},
         frozenset(row[1] for row in rows if row[0] == "running"),
     )
 
@@ -91,7 +91,7 @@ class WantedWatch:
         return {path: hashlib.sha256(_plain(text).encode()).hexdigest() for path, text in self.files.items()}
 
     @property
-    def left(self) -> str:
+    def sums_list(self) -> str:
         """The list that stays on the host."""
         return "".join(f"{sha256} {path}\n" for path, sha256 in sorted(self.sums.items()))
 
@@ -114,11 +114,11 @@ def changes(wanted: WantedWatch, reading: SeenWatch) -> list[Change]:
     differing = [path for path, sha256 in wanted.sums.items() if not _is_there(path, sha256, wanted, reading)]
     surplus = sorted(_surplus(wanted, reading))
     idle = [unit for unit in enabled_units(wanted.files) if unit not in reading.running]
-    if not (differing or surplus or idle or reading.left != wanted.sums):
+    if not (differing or surplus or idle or reading.last_sums != wanted.sums):
         return []
     steps: list[Step] = [Shell(host_script("watch_unit_remove", path=path, units=UNITS)) for path in surplus]
     steps += [WriteFile(path, wanted.files[path], _mode(wanted.files[path])) for path in differing]
-    steps.append(WriteFile(LEFT, wanted.left))
+    steps.append(WriteFile(LEFT, wanted.sums_list))
     restarted = [path.removeprefix(f"{UNITS}/") for path in differing if path.endswith((".timer", ".socket"))]
     starts = {"enabled": " ".join(enabled_units(wanted.files)), "restarted": " ".join(restarted)}
     steps.append(Shell(host_script("watch_start", **starts)))
@@ -151,7 +151,7 @@ def _is_there(path: str, sha256: str, wanted: WantedWatch, reading: SeenWatch) -
 def _surplus(wanted: WantedWatch, reading: SeenWatch) -> Iterator[str]:
     """Yield what an earlier deploy wrote and is no longer wanted, and what else is in a folder of the watch's own."""
     for path in reading.files:
-        ours = path in reading.left or path.startswith(tuple(f"{folder}/" for folder in OWN_FOLDERS))
+        ours = path in reading.last_sums or path.startswith(tuple(f"{folder}/" for folder in OWN_FOLDERS))
         if ours and path not in wanted.files:
             yield path
 
