@@ -76,6 +76,10 @@ WORD_UNITS = (f"{_OWN}word.socket", f"{_OWN}word@.service")
 """Units that answer whether the host's endpoints may be used."""
 ACT_UNIT = f"{_OWN}act@.service"
 """The unit that restarts a hung endpoint; its instance is the endpoint."""
+SWITCH_LOCK = f"{RUN}/switch.lock"
+"""Held by the watch while it restarts an endpoint."""
+ACT_UNTIL = f"{RUN}/act-until"
+"""Second of the host's uptime until which that may take, and the endpoint."""
 NOTIFY_UNIT = f"{_OWN}notify.service"
 OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS, *WORD_UNITS, ACT_UNIT, NOTIFY_UNIT)
 """Units that belong to the host rather than to one endpoint."""
@@ -130,6 +134,16 @@ def follow_unit(endpoint: str) -> str:
     return f"{_OWN}job-follow-{endpoint}.service"
 
 
+def questions_file(endpoint: str, spec_hash: str) -> str:
+    """Return the script that asks a proven release again, as its last switch did; root's alone."""
+    return f"{endpoint_dir(endpoint)}/proofs/{spec_hash}"
+
+
+def act_unit(endpoint: str) -> str:
+    """Return the name of the unit that restarts an endpoint when it hangs."""
+    return ACT_UNIT.replace("@", f"@{endpoint}")
+
+
 def failed_dir(home: str) -> str:
     """Return the folder with the logs of failed tries, below an endpoint's folder or dockerd's; root's alone."""
     return f"{home}/failed"
@@ -153,7 +167,7 @@ def unit_name(endpoint: str) -> str:
 def endpoint_of(unit: str) -> str | None:
     """Return the endpoint whose unit this is; None for units of the host and for foreign ones."""
     name = unit.removeprefix(_OWN).removesuffix(".service")
-    return name if unit == unit_name(name) and reserved(name) is None else None
+    return name if unit == unit_name(name) and "@" not in name and reserved(name) is None else None
 
 
 def container_name(endpoint: str) -> str:

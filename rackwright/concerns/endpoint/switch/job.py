@@ -8,8 +8,10 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.proof.asking import port_holder_script
 from rackwright.hostside import durable_script, host_script, host_text, job_script
 from rackwright.paths import (
+    ACT_UNTIL,
     ENDPOINT_LABEL,
     STATE,
+    SWITCH_LOCK,
     UNITS,
     container_name,
     endpoint_dir,
@@ -83,6 +85,11 @@ def tidy_script(endpoint: str) -> str:
     """Put the endpoint's caches right, in a shell of its own: releases of earlier versions do not."""
     script = host_script("tidy_scratch", caches=f"{endpoint_dir(endpoint)}/caches")
     return f"(\n{script})\n"
+
+
+def await_act_script(seconds: int) -> str:
+    """Wait for a restart by the host's watch that is under way, for so long."""
+    return job_script("await_act", lock=SWITCH_LOCK, until=ACT_UNTIL, seconds=seconds)
 
 
 def drain_script(endpoint: str, port: int, drain_timeout: int, hook: str) -> str:

@@ -48,22 +48,37 @@ def faults_script(home: str, asks: bool = True) -> str:
     return host_script("host_faults", home=home, room=ROOM, **words)
 
 
+KEPT = "RACKWRIGHT_QUESTIONS"
+"""Ends the script in the job."""
+
+
 def prove_script(endpoint: str, tried: Tried) -> str:
-    """Ask the basic questions on the host, and judge the answers there."""
+    """Ask the basic questions on the host, and judge the answers there; the commit keeps the script for the watch."""
     if not tried.questions:
         return ""
+    file = f'"$JOB/proof-{endpoint}"'
+    return f"cat >{file} <<'{KEPT}'\n{kept_questions(endpoint, tried)}{KEPT}\n. {file}\n"
+
+
+def kept_questions(endpoint: str, tried: Tried) -> str:
+    """Return the script that asks, as it stays on the host beside its release."""
     commands = [
         shlex.join(["ask", str(number), str(row.timeout), _asking(row), row.stdin or ""])
         for number, row in enumerate(tried.questions)
     ]
-    return port_holder_script(endpoint) + helper_script(
-        "prove",
-        helper_container(endpoint, "judge"),
-        questions="\n".join(commands),
-        rows=json.dumps([{**row, "endpoint": endpoint} for row in rows_of(tried.questions)]),
-        program=packed(*JUDGE),
-        image=tried.image,
-        seconds=JUDGING,
+    limit = f"# seconds={proving_time(tried.questions)}\n"
+    return (
+        limit
+        + port_holder_script(endpoint)
+        + helper_script(
+            "prove",
+            helper_container(endpoint, "judge"),
+            questions="\n".join(commands),
+            rows=json.dumps([{**row, "endpoint": endpoint} for row in rows_of(tried.questions)]),
+            program=packed(*JUDGE),
+            image=tried.image,
+            seconds=JUDGING,
+        )
     )
 
 

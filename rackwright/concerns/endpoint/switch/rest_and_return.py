@@ -17,9 +17,9 @@ from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script, ready_script
-from rackwright.concerns.endpoint.switch.job import drain_script, in_turn
+from rackwright.concerns.endpoint.switch.job import await_act_script, drain_script, in_turn
 from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn, Proved
-from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, start_time, switch_job
+from rackwright.concerns.endpoint.switch.transaction import Part, act_time, endpoints_switch, start_time, switch_job
 from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.messages import coded
 from rackwright.paths import endpoint_dir, endpoint_job, job_unit, unit_name
@@ -90,17 +90,18 @@ def rest_script(name: str, endpoint: EndpointSettings | None, now: SeenEndpoint)
     """Take an endpoint's clients away, then stop it. When they cannot be, they are let in again and it serves on."""
     ready = "yes" if endpoint and endpoint.ready_hook else "no"
     waiting = host_script("wait_for_switch", job=job_unit(endpoint_job("switch", name)), seconds=_seconds(endpoint))
+    act = await_act_script(act_time(endpoint) if endpoint else UNKNOWN_DRAIN)
     hook = drain_hook_script(name, endpoint, now.current or "") if endpoint else ""
     port = now.spec.get("port", endpoint.port if endpoint else 0)
     drain = drain_script(name, port, endpoint.drain_timeout if endpoint else UNKNOWN_DRAIN, hook)
     stop = job_script("rest", unit=unit_name(name), home=endpoint_dir(name), ready=ready)
     back = ready_script(name, endpoint, now.current or "") if endpoint else ""
-    return f"(\n{in_turn([waiting, drain, stop])}\n)\n[ $? = 0 ] && exit 0\n{in_turn([back])}exit 1\n"
+    return f"(\n{in_turn([waiting, act, drain, stop])}\n)\n[ $? = 0 ] && exit 0\n{in_turn([back])}exit 1\n"
 
 
 def _seconds(endpoint: EndpointSettings | None) -> int:
     return (
-        endpoint.hook_timeout * 2 + endpoint.drain_timeout + start_time(endpoint) + STOPPING
+        endpoint.hook_timeout * 2 + endpoint.drain_timeout + start_time(endpoint) + act_time(endpoint) + STOPPING
         if endpoint
         else UNKNOWN_DRAIN + STOPPING
     )

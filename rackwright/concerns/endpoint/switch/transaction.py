@@ -13,6 +13,7 @@ from typing import Literal
 
 from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script, not_admitted_mark, ready_script
 from rackwright.concerns.endpoint.switch.job import (
+    await_act_script,
     can_start_script,
     commit_script,
     drain_script,
@@ -225,6 +226,10 @@ def _is_proven(switch: Switch) -> bool:
 
 
 def _prepare(switch: Switch) -> str:
+    return in_turn([await_act_script(_act_seconds(switch)), _prepare_parts(switch)])
+
+
+def _prepare_parts(switch: Switch) -> str:
     marks = [f": >{shlex.quote(not_admitted_mark(part.name))}" for part in switch.parts if part.settings.ready_hook]
     prepared = _each(switch, ((part, part.prepare) for part in switch.parts))
     drains = _each(switch, ((part, _drain(part)) for part in switch.parts))
@@ -381,6 +386,19 @@ def _admit(part: Part, release: str) -> str:
     return f"(\n{ready_script(part.name, part.settings, release)}\n) && rm -f {mark} || failed=1\n"
 
 
+ACTING = 900
+"""Seconds of a restart by the watch beside the stop and the start, with its evidence and its proof."""
+
+
+def act_time(endpoint: EndpointSettings) -> int:
+    """Return the seconds that a restart by the host's watch may take."""
+    return start_time(endpoint) + ACTING
+
+
+def _act_seconds(switch: Switch) -> int:
+    return max(act_time(part.settings) for part in switch.parts)
+
+
 def start_time(endpoint: EndpointSettings) -> int:
     """Return the seconds that a stop and a start may take together."""
     return endpoint.stop_timeout + endpoint.load_timeout + 300
@@ -389,7 +407,7 @@ def start_time(endpoint: EndpointSettings) -> int:
 def _seconds(switch: Switch) -> int:
     """Return the longest time of the job: what each part takes, forward and back, and the wait for an approval."""
     step = switch.step.seconds if switch.step else 0
-    return MEASURING + step + switch.gate[1] + sum(map(_part_seconds, switch.parts))
+    return MEASURING + step + switch.gate[1] + _act_seconds(switch) + sum(map(_part_seconds, switch.parts))
 
 
 def _part_seconds(part: Part) -> int:

@@ -20,7 +20,7 @@ find "$units" -mindepth 2 -type l \( -name 'rackwright.target' -o -name 'rackwri
   # The others belong to units that are there, and go with them.
   plain "$path" && [ ! -e "$path" ] && printf '%s\n' "link $path"
 done
-systemctl list-units --all --plain --no-legend 'rackwright-job-*' 'rackwright-guard-*' | while read -r unit _; do
+systemctl list-units --all --plain --no-legend 'rackwright-job-*' 'rackwright-guard-*' 'rackwright-act@*' | while read -r unit _; do
   plain "$unit" && printf '%s\n' "job $unit"
 done
 

@@ -12,9 +12,21 @@ done
 [ -n "$named" ] || rm -rf "$home/keys" "$home/keyed"
 durably_gone "$home/replaced-by"
 durable_link "$home/proven" "releases/$release_hash"
+# The questions that it was just asked, for restarts by the host's watch; without them the watch restarts nothing.
+if [ -f "${JOB:-}/proof-${home##*/}" ]; then
+  mkdir -p -m 0700 proofs && durable_file "proofs/$release_hash" 0600 <"$JOB/proof-${home##*/}" || :
+fi
 for release in releases/*; do
   tail -n "$keep" history | grep -qx "${release##*/}" || rm -rf "$release"
 done
+for proof in proofs/*; do
+  [ -d "releases/${proof##*/}" ] || rm -f "$proof"
+done
+# What the watch had given up is proven again.
+own_state=${home%/endpoints/*}
+rm -f "$own_state/marks/sick-${home##*/}" "$own_state/marks/watch-${home##*/}"
+acts=$own_state/watch/acts-${home##*/}
+if [ -f "$acts" ]; then { tail -n 199 "$acts"; printf '%s\n' "$(date +%s) clear - release $release_hash was proven by a run"; } | durable_file "$acts" || :; fi
 # Caches of an image that no kept release names.
 for caches in caches/*; do
   cat releases/*/needs 2>/dev/null | grep -q "^image .*@sha256:${caches##*/}" || rm -rf "$caches"
