@@ -1,4 +1,5 @@
 # How a trial ends that was not committed. Expects restore and restart, and `$owner` and `$held` (paths); $0 is the trial itself.
+# trial_marks: the marks of the job, if any.
 # `boot`: nothing of the job is left, and nothing has started yet. No Docker, no network, no reload: the caller does that.
 # `cut REASON`: the job was ended; what was proven is started again, unless the host goes down.
 case $1 in
@@ -9,6 +10,8 @@ case $1 in
       mkdir -p "${file%/*}" && printf '[Unit]\nConditionPathExists=!%s\n' "$file" >"$file" || exit 1
     done
     restore "the host went down before it was proven" && durably_gone "$0" || exit 1
+    # What starts now is what was proven last, as after any boot.
+    for file in ${trial_marks:-}; do durably_gone "$file"; done
     for file in $held; do
       rm -f "$file" && rmdir --ignore-fail-on-non-empty "${file%/*}"
     done

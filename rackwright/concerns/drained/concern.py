@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rackwright.concerns.marks import AT_WORK, MARKS, TRIAL, Mark, parse_mark_file
+from rackwright.concerns.marks import read_script as read_marks
 from rackwright.messages import printable
 from rackwright.paths import BOOT_UNIT, STATE, UNITS, WRITTEN
 from rackwright.plan.concern import Concern
@@ -54,11 +56,23 @@ class SeenDrained:
     drained: Drained | None = None
     boot: str = ""
     """Equal until the host is restarted."""
+    marks: tuple[Mark, ...] = ()
+    """Marks of all other writers."""
+    at_work: frozenset[str] = frozenset()
+    """Jobs behind them that still run."""
+
+    def left_by_ended(self, lease: str) -> list[Mark]:
+        """Return the marks of runs that have ended. lease: id of the lease that a run has now; empty without one."""
+        return [
+            mark
+            for mark in self.marks
+            if mark.kind == TRIAL and mark.job not in self.at_work and not (lease and mark.lease == lease)
+        ]
 
 
 def read_script() -> str:
     """Return the script that prints the mark, if any, as `show` does, and the boot; it changes nothing."""
-    return f'show {MARK}\nread -r boot </proc/sys/kernel/random/boot_id\nprintf "boot=%s\\n" "$boot"'
+    return f'show {MARK}\n{read_marks()}\nread -r boot </proc/sys/kernel/random/boot_id\nprintf "boot=%s\\n" "$boot"'
 
 
 def parse_mark(text: str | None) -> Drained | None:
@@ -77,7 +91,14 @@ def _read(_: HostSettings) -> str:
 
 
 def _parse(output: str) -> SeenDrained:
-    return SeenDrained(parse_mark(files(output).get(MARK)), pairs(output).get("boot", ""))
+    found, values = files(output), pairs(output)
+    marks = tuple(
+        parse_mark_file(path.rpartition("/")[2], text)
+        for path, text in found.items()
+        if path.startswith(f"{MARKS}/") and text is not None
+    )
+    at_work = frozenset(key.removeprefix(AT_WORK) for key in values if key.startswith(AT_WORK))
+    return SeenDrained(parse_mark(found.get(MARK)), values.get("boot", ""), marks, at_work)
 
 
 DRAINED: Concern[None, SeenDrained] = Concern(

@@ -41,6 +41,8 @@ from rackwright.concerns.endpoint.why_switch import (
     why_switch,
 )
 from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.lease import LEASED
+from rackwright.concerns.marks import Mark, clear_script
 from rackwright.hostside import host_script
 from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
 from rackwright.plan.change import Change, Job, Owned, Refuse, Shell, WriteFile
@@ -67,6 +69,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
         drained=reading[DRAINED].drained is not None,
         sets_apart=settings.releases.foreign_units == "aside",
         drop_ins=settings.releases.drop_ins,
+        left_marks=tuple(reading[DRAINED].left_by_ended(live.id if (live := reading[LEASED].live) else "")),
     )
 
 
@@ -116,7 +119,17 @@ def changes(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
             found.append(_close_caches(name, now))
         if name not in together:
             found += _endpoint_changes(name, endpoint, now)
-    return [*found, *(change for group in groups for change in _together(group, wanted, reading))]
+    found += [change for group in groups for change in _together(group, wanted, reading)]
+    return [*found, *_clear_marks(wanted.left_marks, {change.endpoint for change in found} | together)]
+
+
+def _clear_marks(left: Sequence[Mark], busy: Container[str]) -> list[Change]:
+    """Remove what ended runs have left on endpoints that have nothing to change; a switch removes its own mark."""
+    marks = [mark for mark in left if mark.endpoint not in busy]
+    if not marks:
+        return []
+    step = Shell(clear_script(mark.name for mark in marks))
+    return [Change("clear the marks of runs that have ended", "; ".join(map(str, marks)), (step,), by_itself=True)]
 
 
 def _on_other_hosts(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:

@@ -9,6 +9,7 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.release.concern import Unresolved
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.why_switch import Aim
+from rackwright.concerns.marks import Mark
 from rackwright.plan.change import Owned
 from rackwright.settings.group import Group
 from rackwright.settings.host_settings import EndpointSettings
@@ -47,3 +48,5 @@ class WantedEndpoints:
     """Drop-ins of our units that the owner means, by name or path."""
     drained: bool = False
     """True if an operator has drained the host: its endpoints are left as they are."""
+    left_marks: tuple[Mark, ...] = ()
+    """Marks of runs that have ended."""

@@ -1,6 +1,6 @@
 # Read a host's endpoints at little more than the price of a login: files, one systemctl, one curl, no docker.
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
-# wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), rules (the script that
+# wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), marks (folder), rules (the script that
 # puts the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
 # several hosts) runs (directives that count in a drop-in for all services) paused (file). Prints "KEY VALUE" lines, those of an
 # endpoint after "endpoint NAME", and "end".
@@ -13,6 +13,12 @@ printf '%s\n' "uptime ${uptime%%.*}"
 [ -f "$lease" ] && while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "lease $line"; done <"$lease"
 [ ! -f "$drained" ] || { echo 'drained mark=1'; head -c 4096 "$drained" | sed 's/^/drained /'; echo; }
 [ ! -f "$paused" ] || head -c 2048 "$paused" | sed 's/^/paused /'
+for mark in "$marks"/*; do
+  [ -f "$mark" ] || continue
+  printf '%s\n' "mark_name ${mark##*/}" "mark_text $(head -c 4096 "$mark" | base64 -w0)"
+  job=$(sed -n 's/^job=//p' "$mark" | head -n 1 | tr -cd 'A-Za-z0-9._-')
+  [ -z "$job" ] || ! systemctl is-active --quiet "rackwright-job-$job.service" || printf '%s\n' "at_work $job"
+done
 for pin in "$images"/*; do line=; [ ! -f "$pin" ] || read -r line <"$pin"; [ -z "$line" ] || printf '%s\n' "pin $line"; done
 sed -n 's/^Model:[[:space:]]*/model /p; s/^GPU UUID:[[:space:]]*/uuid /p' /proc/driver/nvidia/gpus/*/information 2>/dev/null
 

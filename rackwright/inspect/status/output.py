@@ -31,7 +31,7 @@ def all_rows(
     runs = last_runs(root, settings.keys(), now)
     quarantined = {host: f"since {entry.since}, {entry.why}" for host, entry in load_quarantine(root).items()}
     return [
-        replace(row, last_run=runs.get(host, ""), quarantine=quarantined.get(host, ""))
+        replace(row, last_run=runs.get(host, ""), quarantine=row.quarantine or quarantined.get(host, ""))
         for host, one in settings.items()
         for row in rows_on(host, made[id(one)], replies[host], now)
     ]

@@ -11,7 +11,7 @@ from typing import Any
 from rackwright.addresses import is_loopback
 from rackwright.concerns.docker.chains import REJECTED
 from rackwright.concerns.docker.chains import gone as gone_chains
-from rackwright.concerns.drained import Drained, parse_mark
+from rackwright.concerns.drained import Drained, SeenDrained, parse_mark
 from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.container import Resolved
 from rackwright.concerns.endpoint.edits import command_edits, exec_words, foreign_drop_ins, is_named
@@ -21,6 +21,7 @@ from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint, binding_in, last_switch, running_of
 from rackwright.concerns.endpoint.why_switch import Aim, serves_the_same
 from rackwright.concerns.lease import SeenLease, parse_lease
+from rackwright.concerns.marks import Mark, parse_mark_file
 from rackwright.concerns.models import host_path
 from rackwright.concerns.watch.pause import Pause, parse_pause
 from rackwright.inspect.endpoint_drift import damaged_files, gone, out_of_place
@@ -73,6 +74,10 @@ class HostStatus:
     """Why an operator has drained it, if it is drained."""
     paused: Pause | None = None
     """The pause of the watch of its engines, if there is one."""
+    marks: tuple[Mark, ...] = ()
+    """Marks of its other writers."""
+    left_marks: tuple[Mark, ...] = ()
+    """Those of runs that have ended, which the next run clears."""
     repairs: str = ""
     """How often the host has put its rules back within the last hour, and which the last time."""
     boots: bool = True
@@ -125,6 +130,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         lease = SeenLease(0, uptime, parse_lease("\n".join(values.get("lease", ()))))
         pins = dict(pin.split(" ", 1) for pin in values.get("pin", ()))
         endpoints = {name: _endpoint(_values(body)) for (_, name), *body in blocks}
+        at_work = frozenset(values.get("at_work", ()))
     except (KeyError, ValueError, IndexError) as error:
         raise ReadingError(f"the host printed something unexpected: {error!r}", code="RW0802") from error
     return HostStatus(
@@ -137,12 +143,19 @@ def parse(lines: Iterable[str]) -> HostStatus:
         closed=values["closed"] == ["yes"] if "closed" in values else None,
         drained=parse_mark("\n".join(values["drained"]) if "drained" in values else None),
         paused=parse_pause("\n".join(values.get("paused", ())), uptime),
+        marks=(marks := _marks(values)),
+        left_marks=() if lease.live else tuple(SeenDrained(None, "", marks, at_work).left_by_ended("")),
         repairs=values.get("repairs", [""])[0],
         boots=values.get("boot") != ["no"],
         lacks=tuple(values.get("lacks", ())),
         waits=tuple(values.get("waits", ())),
         rejects="rejects" in values,
     )
+
+
+def _marks(values: Mapping[str, list[str]]) -> tuple[Mark, ...]:
+    named = zip(values.get("mark_name", ()), values.get("mark_text", ()), strict=False)
+    return tuple(parse_mark_file(printable(name), decode(text)) for name, text in named)
 
 
 Row = tuple[str, str]

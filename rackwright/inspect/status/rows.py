@@ -11,6 +11,7 @@ from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.events import CUT
 from rackwright.concerns.endpoint.why_switch import is_deferred
 from rackwright.concerns.lease import span, whose
+from rackwright.concerns.marks import QUARANTINE
 from rackwright.inspect.status.reading import (
     Asked,
     EndpointStatus,
@@ -57,6 +58,10 @@ class StatusRow:
     """Since when, by whom and why its host is drained."""
     paused: str = ""
     """How long the watch of its host's engines is still paused, by whom and why."""
+    marks: tuple[str, ...] = ()
+    """Marks that take it out of service, each with its word, its writer, since when and why."""
+    left_marks: tuple[str, ...] = ()
+    """Those of runs that have ended."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
     head: str = ""
@@ -106,6 +111,11 @@ def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str
         lock=lock,
         drained=str(host_status.drained or ""),
         paused=str(host_status.paused or ""),
+        marks=tuple(str(mark) for mark in host_status.marks if mark.endpoint == name),
+        left_marks=tuple(str(mark) for mark in host_status.left_marks if mark.endpoint == name),
+        quarantine=next(
+            (f"since {m.since} UTC by {m.who}, {m.reason}" for m in host_status.marks if m.name == QUARANTINE), ""
+        ),
         note=_note(observed) or _died(endpoint) or _repaired(host_status),
         head=group.head.host if (group := wanted.settings.group) and group.endpoint == name else "",
     )

@@ -8,6 +8,7 @@ from rackwright.concerns.drained import MARK
 from rackwright.concerns.endpoint.container import local_url
 from rackwright.concerns.image import PINS
 from rackwright.concerns.lease import LEASE
+from rackwright.concerns.marks import MARKS
 from rackwright.concerns.watch import repairs_file
 from rackwright.hostside import host_script, host_text
 from rackwright.paths import (
@@ -29,7 +30,8 @@ def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:
     rows = [f"{name} {one.port:04X} {local_url(one)}/health" for name, one in endpoints.items()]
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}
-    places |= {"drained": MARK, "groups": f"{RUN}/groups", "runs": RUNNING, "paused": ENGINES_PAUSED}
+    places |= {"drained": MARK, "marks": MARKS, "groups": f"{RUN}/groups"}
+    places |= {"runs": RUNNING, "paused": ENGINES_PAUSED}
     helpers = host_script("holders") + host_script("listener", listener_home="")
     functions = host_text("docker_lacks.sh") + host_text("docker_start.sh")
     return functions + helpers + host_script("status_read", endpoints="\n".join(rows), **places)

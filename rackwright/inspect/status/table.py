@@ -13,6 +13,8 @@ from rackwright.tables import drawn, name_of, only
 LONGEST, BELOW = 32, "see below"
 """Letters of a host's health in its row, and the text in place of a longer one: it would widen all rows."""
 
+LEFT = "; its run has ended, and the next run clears it; next: pyinfra INVENTORY deploy.py"
+
 
 def render(rows: Sequence[StatusRow], width: int | None = None, names: Sequence[str] = ()) -> str:
     """Return the table, what moved, and a line of sums. Columns that say nothing of any host are left out.
@@ -30,6 +32,7 @@ def _cells(row: StatusRow) -> tuple[str, ...]:
     clients = "-" if row.connections is None else str(row.connections)
     held = (("drained", row.drained), ("quarantined", row.quarantine), ("watch paused", row.paused))
     words = [mark for mark, why in held if why]
+    words += [mark.partition("-")[0] for mark in row.marks]
     marks = ", ".join(mark for mark in words if mark != row.health)
     state = BELOW if len(row.health) > LONGEST else row.health
     health = f"{state} ({marks})" if marks else state
@@ -56,6 +59,11 @@ def notes(rows: Sequence[StatusRow]) -> list[str]:
     """Return what moved, how a cut switch ended, and why a host is in quarantine, a line each."""
     found = [f"{row.host}: {row.health}" for row in rows if len(row.health) > LONGEST]
     found += [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
+    found += [
+        f"{row.host} {row.endpoint}: mark {mark}{LEFT if mark in row.left_marks else ''}"
+        for row in rows
+        for mark in row.marks
+    ]
     found += dict.fromkeys(
         f"{row.host}: {row.drained}; next: rackwright undrain INVENTORY --limit {row.host}"
         for row in rows

@@ -16,4 +16,5 @@ if command -v docker >/dev/null && systemctl is-active --quiet docker.service; t
 fi
 rm -f "$units/$unit" && systemctl daemon-reload || fail "$units/$unit stays"
 systemctl reset-failed "$unit" 2>/dev/null
+rm -f "/var/lib/rackwright/marks/trial-$endpoint" "/var/lib/rackwright/marks/watch-$endpoint" "/var/lib/rackwright/marks/sick-$endpoint"
 rm -rf "$home" "$group" || fail "$home stays"

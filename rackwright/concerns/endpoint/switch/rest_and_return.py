@@ -18,6 +18,7 @@ from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script, ready_script
 from rackwright.concerns.endpoint.switch.job import await_act_script, drain_script, in_turn
+from rackwright.concerns.endpoint.switch.marking import mark_script, unmark_script
 from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn, Proved
 from rackwright.concerns.endpoint.switch.transaction import Part, act_time, endpoints_switch, start_time, switch_job
 from rackwright.hostside import durable_script, host_script, job_script
@@ -35,6 +36,7 @@ STOPPING = 120
 UP = ("active", "activating", "reloading")
 """States of a unit that is not at rest."""
 RESTART_JOB = "restart-host"
+RESTARTS = "the host is restarted"
 ALONE = "the host drains, restarts and starts its endpoints on its own"
 
 
@@ -86,8 +88,11 @@ def _resting(settings: HostSettings, reading: HostReading) -> Iterator[Change]:
         yield Change(f"drain and stop endpoint {name}", "the host is being drained", (job,), endpoint=name)
 
 
-def rest_script(name: str, endpoint: EndpointSettings | None, now: SeenEndpoint) -> str:
-    """Take an endpoint's clients away, then stop it. When they cannot be, they are let in again and it serves on."""
+def rest_script(name: str, endpoint: EndpointSettings | None, now: SeenEndpoint, marks: str = "") -> str:
+    """Take an endpoint's clients away, then stop it. When they cannot be, they are let in again and it serves on.
+
+    marks: why the job marks it; empty where the host has an operator's mark already.
+    """
     ready = "yes" if endpoint and endpoint.ready_hook else "no"
     waiting = host_script("wait_for_switch", job=job_unit(endpoint_job("switch", name)), seconds=_seconds(endpoint))
     act = await_act_script(act_time(endpoint) if endpoint else UNKNOWN_DRAIN)
@@ -96,7 +101,11 @@ def rest_script(name: str, endpoint: EndpointSettings | None, now: SeenEndpoint)
     drain = drain_script(name, port, endpoint.drain_timeout if endpoint else UNKNOWN_DRAIN, hook)
     stop = job_script("rest", unit=unit_name(name), home=endpoint_dir(name), ready=ready)
     back = ready_script(name, endpoint, now.current or "") if endpoint else ""
-    return f"(\n{in_turn([waiting, act, drain, stop])}\n)\n[ $? = 0 ] && exit 0\n{in_turn([back])}exit 1\n"
+    leaving = mark_script([name], "drain", marks) if marks else ""
+    down = mark_script([name], "down", marks) if marks else ""
+    again = unmark_script([name], undone=True) if marks else ""
+    steps = in_turn([waiting, act, leaving, drain, down, stop])
+    return f"(\n{steps}\n)\n[ $? = 0 ] && exit 0\n{in_turn([again, back])}exit 1\n"
 
 
 def _seconds(endpoint: EndpointSettings | None) -> int:
@@ -229,7 +238,7 @@ def reboot_changes(settings: HostSettings, reading: HostReading, seconds: int, b
 
 def _restart(settings: HostSettings, reading: HostReading) -> Job:
     rests = [
-        _stop(name) if settings.follows else rest_script(name, settings.all_endpoints.get(name), now)
+        _stop(name) if settings.follows else rest_script(name, settings.all_endpoints.get(name), now, RESTARTS)
         for name, now in _up(reading)
     ]
     longest = sum(_seconds(settings.all_endpoints.get(name)) for name in reading[ENDPOINT].endpoints) + STOPPING

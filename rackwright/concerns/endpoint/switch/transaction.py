@@ -28,6 +28,7 @@ from rackwright.concerns.endpoint.switch.job import (
     started_script,
     wait_script,
 )
+from rackwright.concerns.endpoint.switch.marking import mark_files, mark_script, unmark_script
 from rackwright.concerns.endpoint.switch.proving import MEASURING, Tried, faults_script, prove_script, proving_time
 from rackwright.hostside import durable_script, host_script, job_script, trial_of_several
 from rackwright.paths import (
@@ -206,7 +207,10 @@ def switch_job(switch: Switch) -> Job:
         ready=_ready((part, new.release) for part, new in switch.coming),
         ready_back=_ready((part, part.serves_again.release) for part in switch.parts),
         trial=trial,
-        trying=switch.step.trial if switch.step else _trial(switch),
+        trying=_trial_marks(switch) + (switch.step.trial if switch.step else _trial(switch)),
+        marking=_marking(switch),
+        unmark=unmark_script(_names(switch)),
+        undone=unmark_script(_names(switch), undone=True),
         after=in_turn(_retire(part) for part in switch.leaving),
     )
     return Job(switch.name, switch.title, script, _seconds(switch), aim=switch.aim, alone=ALONE, trial=trial)
@@ -232,7 +236,8 @@ def _prepare(switch: Switch) -> str:
 def _prepare_parts(switch: Switch) -> str:
     marks = [f": >{shlex.quote(not_admitted_mark(part.name))}" for part in switch.parts if part.settings.ready_hook]
     prepared = _each(switch, ((part, part.prepare) for part in switch.parts))
-    drains = _each(switch, ((part, _drain(part)) for part in switch.parts))
+    drained = mark_script(_names(switch), "drain", _why(switch))
+    drains = in_turn([drained, _each(switch, ((part, _drain(part)) for part in switch.parts))])
     match switch.kind:
         case "start":
             return in_turn(marks)
@@ -247,6 +252,25 @@ def _prepare_parts(switch: Switch) -> str:
             # Chains are what a restart of dockerd makes; all else must be there before anything is stopped.
             again = switch.step.again if switch.step else _able(switch, again=True)
             return in_turn([*valid, *unchanged, _able(switch), *marks, prepared, drains, again])
+
+
+def _names(switch: Switch) -> list[str]:
+    return [part.name for part in switch.parts]
+
+
+def _why(switch: Switch) -> str:
+    return switch.title if switch.kind == "window" or switch.step else f"on trial: {switch.aim}"
+
+
+def _marking(switch: Switch) -> str:
+    """Mark the endpoints as down from before anything moves; what serves as proven without clients stays drained."""
+    if switch.kind == "window" or (switch.kind == "prove" and _is_proven(switch)):
+        return ""
+    return mark_script(_names(switch), "down", _why(switch))
+
+
+def _trial_marks(switch: Switch) -> str:
+    return f"trial_marks={shlex.quote(mark_files(_names(switch)))}\n"
 
 
 def _pointed_at(switch: Switch) -> str:

@@ -5,6 +5,8 @@
 # It tells the control machine how it goes by events; what it prints is for people.
 # trial: a file that exists from before anything moves until this is decided, with `trying`, a script that rolls back:
 # the host runs it when this is cut. after: a script that follows the commit; what it does not get done, the next run does.
+# marking: a script that marks the endpoints as down before anything moves; unmark and undone: scripts that remove the marks once
+# what serves is proven, and put those from before it back where nothing was begun. A job that is cut leaves its marks.
 # Ends 0 committed, 3 rolled back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
 # A part that fails says why in $reason, and in $cause what kind of failure it is, where it knows: check, start, hook.
 export reason="$JOB/reason" cause="$JOB/cause"
@@ -26,6 +28,7 @@ finish() { # outcome, exit status
   printf '%s\n' "release=$release" "outcome=$1" "time=$(date '+%F %T')" "reason=$failure" | durable_file "$home/last-switch"
   # What an earlier switch has left unproven stays on trial when this one has not begun.
   case $1 in not-committed | not-switched) ;; *) durably_gone "$trial" ;; esac
+  case $1 in committed | rolled-back) run "$unmark" ;; not-switched) run "$undone" ;; esac
   event end "$1 $failure"
   exit "$2"
 }
@@ -80,7 +83,7 @@ failure=
 : >"$reason"
 : >"$cause"
 moment=before run "$faults"
-if ! run "$prepare"; then
+if ! { run "$prepare" && run "$marking"; }; then
   failure=$(why)
   blame
   admit "$ready_back"

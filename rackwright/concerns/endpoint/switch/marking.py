@@ -1,0 +1,27 @@
+"""Marks of the endpoints that a job drains, tries and proves. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rackwright.concerns.marks import MARKS, Word, trial_mark
+from rackwright.hostside import durable_script, host_text
+
+
+def mark_script(endpoints: Iterable[str], word: Word, why: str) -> str:
+    """Return the script of a job that marks its endpoints; it fails where a mark cannot be written."""
+    return _with_functions("mark_trials", marked=" ".join(endpoints), word=word, why=why)
+
+
+def unmark_script(endpoints: Iterable[str], undone: bool = False) -> str:
+    """Return the script of a job that removes its marks. undone: restore the marks from before the job instead."""
+    return _with_functions("unmark_trials", marked=" ".join(endpoints), undone="yes" if undone else "no")
+
+
+def mark_files(endpoints: Iterable[str]) -> str:
+    """Return the paths of the marks that a job has for its endpoints."""
+    return " ".join(f"{MARKS}/{trial_mark(name)}" for name in endpoints)
+
+
+def _with_functions(name: str, **values: str) -> str:
+    return host_text("mark.sh") + durable_script(name, **values)
