@@ -41,13 +41,13 @@ def endpoint(host: Path, state: str = "active", proven: str = "a") -> None:
     (host / "is-active").write_text(f"{state}\n")
 
 
-def marked(host: Path, name: str, word: str) -> None:
+def marked(host: Path, name: str, state: str) -> None:
     assert (
-        run(host, host_text("durable.sh") + host_text("marks.sh") + f"mark {name} {word} me why 4.ab").returncode == 0
+        run(host, host_text("durable.sh") + host_text("marks.sh") + f"mark {name} {state} me why 4.ab").returncode == 0
     )
 
 
-def word(host: Path) -> str:
+def answer(host: Path) -> str:
     return run(host, host_text("marks.sh") + "word_of e").stdout
 
 
@@ -67,7 +67,7 @@ def test_the_word_is_the_worst_of_an_endpoints_marks(host: Path, marks: dict[str
     endpoint(host)
     for name, one in marks.items():
         marked(host, name, one)
-    assert word(host) == expected
+    assert answer(host) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,33 +79,33 @@ def test_the_word_is_the_worst_of_an_endpoints_marks(host: Path, marks: dict[str
 )  # fmt: skip
 def test_the_word_follows_the_unit(host: Path, state: str, expected: str) -> None:
     endpoint(host, state)
-    assert word(host) == expected
+    assert answer(host) == expected
 
 
 def test_an_operators_drain_an_unproven_release_and_a_damaged_mark(host: Path) -> None:
     endpoint(host, proven="b")
-    assert word(host) == "down #trial\n"
+    assert answer(host) == "down #trial\n"
     (host / "state/endpoints/e/proven").unlink()
-    assert word(host) == "down #trial\n"
+    assert answer(host) == "down #trial\n"
     (host / "state/endpoints/e/proven").symlink_to("releases/a")
     (host / "state/drained").write_text("")
-    assert word(host) == "drain\n"
+    assert answer(host) == "drain\n"
     (host / "state/marks").mkdir()
     (host / "state/marks/watch-e").write_text("word=")
-    assert word(host) == "down #watch\n"
+    assert answer(host) == "down #watch\n"
     (host / "units/invocation:rackwright-e.service").unlink()
     (host / "state/marks/watch-e").unlink()
-    assert word(host) == "down #stopped\n"
+    assert answer(host) == "down #stopped\n"
 
 
 def test_a_mark_has_who_when_and_why_and_no_line_of_its_own_making(host: Path) -> None:
     text = host_text("durable.sh") + host_text("marks.sh") + "mark sick-e down watch 'a\nword=up\033[1m' 4.ab\n"
     assert run(host, text).returncode == 0
     mark = parse_mark_file("sick-e", (host / "state/marks/sick-e").read_text())
-    assert (mark.word, mark.who, mark.lease, mark.kind, mark.endpoint) == ("down", "watch", "4.ab", "sick", "e")
+    assert (mark.state, mark.who, mark.lease, mark.kind, mark.endpoint) == ("down", "watch", "4.ab", "sick", "e")
     assert mark.reason == "aword=up[1m"
     assert mark.since.count(":") == 2
-    assert parse_mark_file("sick-e", "nonsense").word == "down"
+    assert parse_mark_file("sick-e", "nonsense").state == "down"
 
 
 def test_a_job_marks_with_its_runs_lease_and_puts_an_earlier_jobs_mark_back(host: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_job_marks_with_its_runs_lease_and_puts_an_earlier_jobs_mark_back(host
     (host / "lease").write_text("id=7.cd\nuser=ann\nmachine=desk\n")
     assert run(host, mark_script(["e", "f"], "drain", "a try")).returncode == 0
     mark = parse_mark_file("trial-e", (host / "state/marks/trial-e").read_text())
-    assert (mark.word, mark.who, mark.lease, mark.job, mark.reason) == ("drain", "ann@desk", "7.cd", "job", "a try")
+    assert (mark.state, mark.who, mark.lease, mark.job, mark.reason) == ("drain", "ann@desk", "7.cd", "job", "a try")
     run(host, mark_script(["e", "f"], "down", "a try"))
     run(host, unmark_script(["e", "f"], undone=True))
     assert (host / "state/marks/trial-e").read_text() == earlier
@@ -135,14 +135,14 @@ def test_quarantine_is_a_mark_that_leaves_the_word_and_other_marks_alone(host: P
     run(host, quarantine_script("bob@desk", "again"))
     assert (host / "state/marks/quarantine").read_text() == first
     marked(host, "trial-e", "drain")
-    assert word(host) == "drain\n"
+    assert answer(host) == "drain\n"
     run(host, release_script())
     assert [path.name for path in (host / "state/marks").iterdir()] == ["trial-e"]
 
 
 def test_only_runs_that_have_ended_leave_a_mark() -> None:
     marks = (Mark("trial-a", lease="1.x", job="switch-a"), Mark("trial-b", lease="2.x"), Mark("sick-c", lease="1.x"))
-    assert [mark.name for mark in SeenDrained(marks=marks).left_by_ended("")] == ["trial-a", "trial-b"]
-    assert [mark.name for mark in SeenDrained(marks=marks).left_by_ended("2.x")] == ["trial-a"]
+    assert [mark.name for mark in SeenDrained(marks=marks).of_ended_runs("")] == ["trial-a", "trial-b"]
+    assert [mark.name for mark in SeenDrained(marks=marks).of_ended_runs("2.x")] == ["trial-a"]
     at_work = SeenDrained(marks=marks, at_work=frozenset({"switch-a"}))
-    assert [mark.name for mark in at_work.left_by_ended("2.x")] == []
+    assert [mark.name for mark in at_work.of_ended_runs("2.x")] == []

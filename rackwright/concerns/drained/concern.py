@@ -61,7 +61,7 @@ class SeenDrained:
     at_work: frozenset[str] = frozenset()
     """Jobs behind them that still run."""
 
-    def left_by_ended(self, lease: str) -> list[Mark]:
+    def of_ended_runs(self, lease: str) -> list[Mark]:
         """Return the marks of runs that have ended. lease: id of the lease that a run has now; empty without one."""
         return [
             mark

@@ -69,7 +69,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
         drained=reading[DRAINED].drained is not None,
         sets_apart=settings.releases.foreign_units == "aside",
         drop_ins=settings.releases.drop_ins,
-        left_marks=tuple(reading[DRAINED].left_by_ended(live.id if (live := reading[LEASED].live) else "")),
+        ended_marks=tuple(reading[DRAINED].of_ended_runs(live.id if (live := reading[LEASED].live) else "")),
     )
 
 
@@ -120,12 +120,12 @@ def changes(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
         if name not in together:
             found += _endpoint_changes(name, endpoint, now)
     found += [change for group in groups for change in _together(group, wanted, reading)]
-    return [*found, *_clear_marks(wanted.left_marks, {change.endpoint for change in found} | together)]
+    return [*found, *_clear_marks(wanted.ended_marks, {change.endpoint for change in found} | together)]
 
 
-def _clear_marks(left: Sequence[Mark], busy: Container[str]) -> list[Change]:
+def _clear_marks(ended: Sequence[Mark], busy: Container[str]) -> list[Change]:
     """Remove what ended runs have left on endpoints that have nothing to change; a switch removes its own mark."""
-    marks = [mark for mark in left if mark.endpoint not in busy]
+    marks = [mark for mark in ended if mark.endpoint not in busy]
     if not marks:
         return []
     step = Shell(clear_script(mark.name for mark in marks))

@@ -48,5 +48,5 @@ class WantedEndpoints:
     """Drop-ins of our units that the owner means, by name or path."""
     drained: bool = False
     """True if an operator has drained the host: its endpoints are left as they are."""
-    left_marks: tuple[Mark, ...] = ()
+    ended_marks: tuple[Mark, ...] = ()
     """Marks of runs that have ended."""

@@ -19,7 +19,7 @@ AT_WORK = "at_work_"
 """Prefix of what a reading prints of each job behind a mark that still runs."""
 LONGEST = 300
 
-Word = Literal["up", "drain", "down"]
+MarkState = Literal["up", "drain", "down"]
 """Whether an endpoint may get requests: `down` is worse than `drain`, and `drain` worse than `up`."""
 
 
@@ -28,7 +28,7 @@ class Mark:
     """A mark of one writer. `lease`: the run's; `job`: the host's job that wrote it; empty without one."""
 
     name: str
-    word: Word = "down"
+    state: MarkState = "down"
     since: str = ""
     who: str = ""
     reason: str = ""
@@ -46,7 +46,7 @@ class Mark:
         return self.name.partition("-")[2]
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.word}) since {self.since} UTC by {self.who}: {self.reason}"
+        return f"{self.name} ({self.state}) since {self.since} UTC by {self.who}: {self.reason}"
 
 
 def trial_mark(endpoint: str) -> str:
@@ -57,10 +57,9 @@ def trial_mark(endpoint: str) -> str:
 def parse_mark_file(name: str, text: str) -> Mark:
     """Parse a mark's content. One that is invalid still takes its endpoint out of service."""
     values = {key: printable(value)[:LONGEST] for key, value in pairs(text).items()}
-    word = values.get("word", "")
     return Mark(
         name,
-        cast("Word", word) if word in get_args(Word) else "down",
+        cast("MarkState", state) if (state := values.get("word", "")) in get_args(MarkState) else "down",
         values.get("since") or "an unknown time",
         values.get("who") or "an unknown user",
         values.get("reason") or "no reason given",

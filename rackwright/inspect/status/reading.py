@@ -76,7 +76,7 @@ class HostStatus:
     """The pause of the watch of its engines, if there is one."""
     marks: tuple[Mark, ...] = ()
     """Marks of its other writers."""
-    left_marks: tuple[Mark, ...] = ()
+    ended_marks: tuple[Mark, ...] = ()
     """Those of runs that have ended, which the next run clears."""
     repairs: str = ""
     """How often the host has put its rules back within the last hour, and which the last time."""
@@ -144,7 +144,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         drained=parse_mark("\n".join(values["drained"]) if "drained" in values else None),
         paused=parse_pause("\n".join(values.get("paused", ())), uptime),
         marks=(marks := _marks(values)),
-        left_marks=() if lease.live else tuple(SeenDrained(None, "", marks, at_work).left_by_ended("")),
+        ended_marks=() if lease.live else tuple(SeenDrained(None, "", marks, at_work).of_ended_runs("")),
         repairs=values.get("repairs", [""])[0],
         boots=values.get("boot") != ["no"],
         lacks=tuple(values.get("lacks", ())),

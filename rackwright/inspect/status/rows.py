@@ -60,7 +60,7 @@ class StatusRow:
     """How long the watch of its host's engines is still paused, by whom and why."""
     marks: tuple[str, ...] = ()
     """Marks that take it out of service, each with its word, its writer, since when and why."""
-    left_marks: tuple[str, ...] = ()
+    ended_marks: tuple[str, ...] = ()
     """Those of runs that have ended."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
@@ -112,7 +112,7 @@ def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str
         drained=str(host_status.drained or ""),
         paused=str(host_status.paused or ""),
         marks=tuple(str(mark) for mark in host_status.marks if mark.endpoint == name),
-        left_marks=tuple(str(mark) for mark in host_status.left_marks if mark.endpoint == name),
+        ended_marks=tuple(str(mark) for mark in host_status.ended_marks if mark.endpoint == name),
         quarantine=next(
             (f"since {m.since} UTC by {m.who}, {m.reason}" for m in host_status.marks if m.name == QUARANTINE), ""
         ),

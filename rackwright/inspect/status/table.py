@@ -60,7 +60,7 @@ def notes(rows: Sequence[StatusRow]) -> list[str]:
     found = [f"{row.host}: {row.health}" for row in rows if len(row.health) > LONGEST]
     found += [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
     found += [
-        f"{row.host} {row.endpoint}: mark {mark}{LEFT if mark in row.left_marks else ''}"
+        f"{row.host} {row.endpoint}: mark {mark}{LEFT if mark in row.ended_marks else ''}"
         for row in rows
         for mark in row.marks
     ]

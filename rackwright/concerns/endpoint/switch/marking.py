@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rackwright.concerns.marks import MARKS, Word, trial_mark
+from rackwright.concerns.marks import MARKS, MarkState, trial_mark
 from rackwright.hostside import durable_script, host_text
 
 
-def mark_script(endpoints: Iterable[str], word: Word, why: str) -> str:
+def mark_script(endpoints: Iterable[str], state: MarkState, why: str) -> str:
     """Return the script of a job that marks its endpoints; it fails where a mark cannot be written."""
-    return _with_functions("mark_trials", marked=" ".join(endpoints), word=word, why=why)
+    return _with_functions("mark_trials", marked=" ".join(endpoints), word=state, why=why)
 
 
 def unmark_script(endpoints: Iterable[str], undone: bool = False) -> str:
