@@ -1,0 +1,81 @@
+# One restart with its evidence and its proof. What an engine says may hold its users' words: all of it is root's alone.
+event() { case $1 in kept) kept=$2; printf '%s\n' "$2" >"$JOB/kept" ;; esac; }
+keep_journal() (
+  label=watch part=all
+#include keep_log.sh
+)
+kernel_stacks() { # of every process of the container: where the kernel has each thread
+  pid=$(timeout 20 docker inspect --format '{{.State.Pid}}' "$container" 2>/dev/null) && [ "${pid:-0}" -gt 0 ] || return 0
+  group=/sys/fs/cgroup$(sed -n 's/^0:://p' "/proc/$pid/cgroup")
+  for pid in $(find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null | head -n 200); do
+    printf '\n== %s %s\n' "$pid" "$(cat "/proc/$pid/comm" 2>/dev/null)"
+    for task in $(ls "/proc/$pid/task" 2>/dev/null | head -n 50); do
+      task=/proc/$pid/task/$task
+      printf '%s %s %s\n' "${task##*/}" "$(cat "$task/comm" 2>/dev/null)" "$(sed -n 's/^State:\t//p' "$task/status" 2>/dev/null)"
+      head -n 12 "$task/stack" 2>/dev/null
+    done
+  done
+}
+# SGLang's images have py-spy. It has no more rights there than the engine: nothing of an image runs as the host's root.
+engine_stacks() {
+  timeout 40 docker exec "$container" sh -c 'command -v py-spy >/dev/null || exit 0
+for pid in $(ls /proc | grep "^[0-9]*$" | head -n 64); do grep -aq python "/proc/$pid/cmdline" 2>/dev/null && timeout 5 py-spy dump --pid "$pid"; done' 2>&1 </dev/null
+}
+keep_evidence() { # before anything is stopped
+  kept= ; rm -f "$JOB/kept"
+  keep_journal
+  kept=$(cat "$JOB/kept" 2>/dev/null) kept=${kept%.log}
+  [ -n "$kept" ] || return 0
+  { say "state of the look:"; cat "$look"; } >"$kept.look" 2>/dev/null
+  { kernel_stacks; engine_stacks; } >"$kept.stacks" 2>/dev/null
+  timeout 30 nvidia-smi -q >"$kept.nvidia-smi" 2>&1
+  journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null | tail -n 500 >"$kept.kernel"
+}
+# Gateways that ask go away by the mark: each has asked since then, or has not for three of its own intervals.
+wait_for_askers() { # at most 60 s
+  uptime
+  since=$up
+  while uptime && [ $((up - since)) -lt 60 ]; do
+    waits=no
+    for asker in "$run-word"/*; do
+      [ -f "$asker" ] || continue
+      last=$(number "$asker" last 0) before=$(number "$asker" previous 0)
+      interval=$((last - before))
+      # Who asks less often than that is not a balancer.
+      [ $interval -le 20 ] && [ "$before" -gt 0 ] || interval=20
+      [ $interval -ge 1 ] || interval=1
+      if [ "$last" -le "$since" ] && [ $((up - last)) -le $((3 * interval)) ]; then waits=yes; fi
+    done
+    [ $waits = yes ] || return 0
+    sleep 1
+  done
+}
+started() { # wait until the unit is active, which means that /health answers 200; fails with `why`
+  uptime
+  begins=$up
+  while uptime && [ $((up - begins)) -lt $((load + 30)) ]; do
+    look_at=$(systemctl show --property=ActiveState,SubState "$unit" | tr '\n' ' ')
+    case $look_at in
+      *ActiveState=active*SubState=running*) return 0 ;;
+      *SubState=auto-restart* | *ActiveState=failed*) why="the server died $((up - begins)) s after its start"; return 1 ;;
+    esac
+    sleep 1
+  done
+  why="not ready $((up - begins)) s after its start"
+  return 1
+}
+restart() { # fails with `why`
+  # A container that does not end leaves nothing to start: that is the driver's or the hardware's.
+  timeout -k 10 $((stop + 60)) systemctl stop "$unit" || { why="its unit could not be stopped"; return 1; }
+  systemctl reset-failed "$unit" 2>/dev/null
+  systemctl start --no-block "$unit" || { why="its unit could not be started"; return 1; }
+  started
+}
+prove() { # by the questions of the switch that has proven this release; fails with `why`
+  : >"$reason"
+  : >"$cause"
+  timeout -k 10 "$proof" sh "$questions" >>"$JOB/log" 2>&1 && return 0
+  why=$(tail -n 1 "$reason" | tr -c '[:print:]' ' ' | cut -c1-300)
+  why=${why:-it did not prove itself within $proof s}
+  return 1
+}

@@ -1,0 +1,423 @@
+"""The restart of a hung endpoint: the real script, peers that answer over sockets, and programs that note calls."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import socketserver
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from rackwright.concerns.watch.act import act_script
+
+PATHS = {"/var/lib/rackwright": "state", "/run/rackwright": "run", "/etc/rackwright": "etc"}
+PROGRAMS = {
+    "systemctl": """\
+case $1 in
+  show) cat "$UNIT_STATE" ;;
+  list-units) cat "$UNITS_UP" 2>/dev/null ;;
+  start) [ ! -f "$STARTS" ] || cp "$STARTS" "$UNIT_STATE" ;;
+  is-system-running) echo running ;;
+esac
+exit 0""",
+    "journalctl": "echo its journal",
+    "docker": "exit 1",
+    "nvidia-smi": "echo its GPUs",
+    "sleep": "/bin/sleep 0.02",
+    "date": 'case "$*" in +%s) [ -z "$NOW" ] && /bin/date +%s || echo "$NOW" ;; *) /bin/date "$@" ;; esac',
+}
+QUIET = ("date", "journalctl", "nvidia-smi", "docker")
+RUNNING = "ActiveState=active\nSubState=running\n"
+DIED = "ActiveState=activating\nSubState=auto-restart\n"
+
+
+class Word(socketserver.ThreadingTCPServer):
+    """A peer's word at a port of its own: it answers a line with the first of its words that is left."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, *words: str) -> None:
+        self.words, self.asked = list(words), list[str]()
+        super().__init__(("127.0.0.1", 0), Answering)
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server_address[1]}"
+
+
+class Answering(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        peer = self.server
+        assert isinstance(peer, Word)
+        peer.asked.append(self.rfile.readline().decode().strip())
+        reply = peer.words.pop(0) if len(peer.words) > 1 else peer.words[0]
+        self.wfile.write(f"{reply}\n".encode())
+
+
+@dataclass
+class Act:
+    """One run of the script, and what it left."""
+
+    status: int
+    output: str
+    calls: list[str]
+
+    @property
+    def changed(self) -> list[str]:
+        """The stops and starts."""
+        return [
+            " ".join(row.split()[1:]) for row in self.calls if row.startswith(("systemctl start", "systemctl stop"))
+        ]
+
+
+STOP, START = "stop rackwright-llm.service", "start --no-block rackwright-llm.service"
+
+
+@dataclass
+class Stage:
+    """A folder that stands for a host whose endpoint hangs."""
+
+    folder: Path
+    peers: list[Word] = field(default_factory=list)
+    settings: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("state/endpoints/llm/releases/new", "state/endpoints/llm/proofs", "state/watch", "run/watch",
+                     "etc/watched", "etc/act", "bin", "run-word"):  # fmt: skip
+            (self.folder / name).mkdir(parents=True)
+        for name, text in PROGRAMS.items():
+            program = self.folder / "bin" / name
+            note = "" if name in QUIET else 'echo "$(basename "$0") $*" >>"$CALLS"\n'
+            program.write_text(f"#!/bin/sh\n{note}{text}\n")
+            program.chmod(0o755)
+        home = self.home
+        (home / "current").symlink_to("releases/new")
+        (home / "proven").symlink_to("releases/new")
+        (home / "binding").write_text("GPUS=GPU-1\n")
+        (home / "proven-binding").write_text("GPUS=GPU-1\n")
+        self.questions("exit 0")
+        self.look("hung")
+        self.unit(RUNNING)
+        self.after_start(RUNNING)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "state/endpoints/llm"
+
+    @property
+    def marks(self) -> set[str]:
+        folder = self.folder / "state/marks"
+        return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+    @property
+    def rows(self) -> list[list[str]]:
+        file = self.folder / "state/watch/acts-llm"
+        return [row.split(" ", 3) for row in file.read_text().splitlines()] if file.exists() else []
+
+    @property
+    def results(self) -> list[str]:
+        return [" ".join(row[1:3]) for row in self.rows]
+
+    @property
+    def events(self) -> list[str]:
+        """Kind and state of each event."""
+        found = sorted((self.folder / "state/events").glob("[0-9]*"), key=lambda path: path.stat().st_mtime_ns)
+        texts = [dict(row.split("=", 1) for row in path.read_text().splitlines()) for path in found]
+        return [f"{text['kind']} {text['state']}" for text in texts]
+
+    def look(self, state: str, ago: int = 1) -> None:
+        uptime = int(float(Path("/proc/uptime").read_text().split()[0]))
+        text = f"looked={uptime - ago}\nstate={state}\nsigns=steps stand still for 130 s, and a probe is not answered\n"
+        (self.folder / "run/watch/llm").write_text(text)
+
+    def unit(self, text: str) -> None:
+        (self.folder / "unit").write_text(text)
+
+    def after_start(self, text: str) -> None:
+        (self.folder / "starts").write_text(text)
+
+    def questions(self, script: str) -> None:
+        (self.home / "proofs/new").write_text(f"# seconds=20\n{script}\n")
+
+    def acted(self, *ago: int, kind: str = "restart failed") -> None:
+        now = int(time.time())
+        (self.folder / "state/watch/acts-llm").write_text(
+            "".join(f"{now - one} {kind} x\n" for one in sorted(ago)[::-1])
+        )
+
+    def run(self, *words: str, now: int | None = None) -> Act:
+        values = {
+            "act": "restart", "hosts": len(self.peers) + 1, "index": 0, "max_unavailable": 1, "load": 2, "after": 120,
+            "peers": " ".join(f"h{number}={peer.address}" for number, peer in enumerate(self.peers)), **self.settings,
+        }  # fmt: skip
+        (self.folder / "etc/watched/llm").write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+        (self.folder / "etc/act-llm").write_text("stop=1\ndrain=10\n")
+        script = self.folder / "watch-act"
+        text = re.sub(
+            r"^PATH=.*$", f"PATH={self.folder / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin", act_script(), flags=re.M
+        )
+        for path, name in PATHS.items():
+            text = text.replace(path, str(self.folder / name))
+        script.write_text(text)
+        calls = self.folder / "calls"
+        calls.unlink(missing_ok=True)
+        environment = {
+            "CALLS": str(calls), "UNIT_STATE": str(self.folder / "unit"), "STARTS": str(self.folder / "starts"),
+            "UNITS_UP": str(self.folder / "units"), "NOW": "" if now is None else str(now),
+        }  # fmt: skip
+        run = subprocess.run(
+            ["sh", str(script), "llm", *words], env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert run.stderr == ""
+        return Act(run.returncode, run.stdout, calls.read_text().splitlines() if calls.exists() else [])
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    yield stage
+    for peer in stage.peers:
+        peer.shutdown()
+        peer.server_close()
+
+
+def test_alone_a_hung_endpoint_is_restarted_once_and_proven(stage: Stage) -> None:
+    act = stage.run()
+    assert (act.status, act.changed) == (0, [STOP, START]), act.output
+    assert stage.results == ["restart proven"]
+    assert stage.marks == set()
+    assert stage.events == ["hang firing", "hang resolved"]
+    dumps = {path.suffix for path in (stage.home / "failed").iterdir()}
+    assert dumps == {".log", ".look", ".stacks", ".nvidia-smi", ".kernel"}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (stage.home / "failed").iterdir())
+    stage.look("serving")
+    assert stage.run().changed == []
+
+
+def test_while_it_restarts_it_is_marked_and_holds_the_lease(stage: Stage) -> None:
+    stage.questions(f"cat {stage.folder}/state/marks/watch-llm {stage.folder}/run/lease >{stage.folder}/during")
+    assert stage.run().status == 0
+    during = (stage.folder / "during").read_text()
+    assert "word=down\n" in during
+    assert "user=watch\n" in during
+    assert not (stage.folder / "run/lease").exists()
+
+
+def test_a_lease_of_a_run_that_fetches_neither_stops_it_nor_goes(stage: Stage) -> None:
+    lease = stage.folder / "run/lease"
+    text = "id=7.abc\nuser=ann\npurpose=rackwright rollout site.py\ntaken=1\nexpires=999999999\n"
+    lease.write_text(text)
+    (stage.folder / "units").write_text("rackwright-job-model-qwen.service loaded active running x\n")
+    assert stage.run().status == 0
+    assert lease.read_text() == text
+
+
+@pytest.mark.parametrize("unit", ["rackwright-job-switch-llm", "rackwright-job-rest-llm", "rackwright-guard-firewall"])
+def test_a_host_in_a_switch_a_drain_or_a_guard_is_left_alone(stage: Stage, unit: str) -> None:
+    (stage.folder / "units").write_text(f"{unit}.service loaded active running x\n")
+    assert (stage.run().changed, stage.marks) == ([], set())
+
+
+@pytest.mark.parametrize("path", ["state/drained", "state/endpoints/other/trial", "state/dockerd/trial"])
+def test_a_drained_host_and_a_trial_are_left_alone(stage: Stage, path: str) -> None:
+    (stage.folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (stage.folder / path).write_text("")
+    assert (stage.run().changed, stage.marks) == ([], set())
+
+
+@pytest.mark.parametrize("verb", ["drain", "teardown", "reboot"])
+def test_a_run_that_takes_the_host_out_is_not_crossed(stage: Stage, verb: str) -> None:
+    (stage.folder / "run/lease").write_text(f"id=7.a\npurpose=rackwright {verb} site.py\ntaken=1\nexpires=999999999\n")
+    assert stage.run().changed == []
+
+
+def test_a_pause_holds_it_back(stage: Stage) -> None:
+    (stage.folder / "run/engines-paused").write_text("999999999\nwho=ann\n")
+    assert stage.run().changed == []
+    (stage.folder / "run/engines-paused").write_text("1\nwho=ann\n")
+    assert stage.run().changed == [STOP, START]
+
+
+def test_one_that_runs_what_is_not_proven_is_left_alone(stage: Stage) -> None:
+    (stage.home / "proven").unlink()
+    (stage.home / "proven").symlink_to("releases/old")
+    assert stage.run().changed == []
+
+
+def test_a_switch_that_holds_the_lock_is_not_crossed(stage: Stage) -> None:
+    with (stage.folder / "run/switch.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        assert stage.run().changed == []
+    assert stage.run().changed == [STOP, START]
+
+
+@pytest.mark.parametrize(
+    ("state", "ago"), [("serving", 1), ("busy", 1), ("stalled", 1), ("unmeasured", 1), ("hung", 600)]
+)
+def test_only_a_fresh_finding_is_acted_upon(stage: Stage, state: str, ago: int) -> None:
+    stage.look(state, ago)
+    assert (stage.run().changed, stage.rows) == ([], [])
+
+
+def test_peers_that_serve_let_it_restart(stage: Stage) -> None:
+    stage.peers = [Word("ready up"), Word("ready up")]
+    act = stage.run(now=0)
+    assert act.changed == [STOP, START], act.output
+    assert stage.peers[0].asked == ["llm", "llm"]
+
+
+@pytest.mark.parametrize("reply", ["drain", "down #trial", "down #watch", "down #stopped", ""])
+def test_below_its_limit_a_group_only_reports(stage: Stage, reply: str) -> None:
+    stage.peers = [Word("ready up"), Word(reply)]
+    assert stage.run(now=0).changed == []
+    assert stage.results == ["tell -"]
+    assert stage.events == ["hang firing"]
+    stage.run(now=10)
+    assert stage.results == ["tell -"]
+    stage.settings["max_unavailable"] = 2
+    assert stage.run(now=20).changed == [STOP, START]
+
+
+def test_a_silent_peer_does_not_serve(stage: Stage) -> None:
+    stage.peers = [Word("ready up")]
+    stage.settings = {"hosts": 3, "peers": f"h1={stage.peers[0].address} h2=127.0.0.1:1"}
+    assert stage.run(now=0).changed == []
+
+
+def test_of_two_that_mark_themselves_at_once_the_first_goes_on(stage: Stage) -> None:
+    stage.peers = [Word("ready up", "down #watch"), Word("ready up"), Word("ready up")]
+    stage.settings = {"index": 1, "max_unavailable": 2}
+    assert (stage.run(now=60).changed, stage.marks) == ([], set())
+    stage.peers[0].words = ["ready up", "down #watch"]
+    stage.settings = {"index": 0, "max_unavailable": 1}
+    assert stage.run(now=0).changed == [STOP, START]
+
+
+@pytest.mark.parametrize(
+    ("index", "hosts", "now", "waits"),
+    [(0, 2, 0, 0), (1, 2, 0, 60), (1, 2, 70, 0), (3, 40, 10, 170), (2, 3, 60, 60), (0, 2, 45, 75)],
+)
+def test_each_host_begins_in_a_minute_of_its_own(stage: Stage, index: int, hosts: int, now: int, waits: int) -> None:
+    stage.settings = {"index": index, "hosts": hosts, "peers": ""}
+    slept = [int(row.split()[1]) for row in stage.run(now=now).calls if row.startswith("sleep")]
+    assert sum(slept) == waits
+
+
+def test_a_restart_that_does_not_help_leaves_it_marked_and_is_reported(stage: Stage) -> None:
+    stage.after_start(DIED)
+    act = stage.run()
+    assert (act.status, stage.marks) == (3, {"watch-llm"})
+    assert stage.results == ["restart failed"]
+    assert stage.events == ["hang firing", "restart firing"]
+
+
+def test_a_refused_proof_counts_as_no_help(stage: Stage) -> None:
+    stage.questions('echo "17 + 25 is answered with 41" >"$reason"; exit 1')
+    assert (stage.run().status, stage.marks) == (3, {"watch-llm"})
+    assert "41" in stage.rows[-1][3]
+
+
+def test_what_an_act_has_left_marked_is_asked_again_and_not_restarted_for_it(stage: Stage) -> None:
+    (stage.folder / "state/marks").mkdir()
+    (stage.folder / "state/marks/watch-llm").write_text("word=down\n")
+    stage.look("idle")
+    assert stage.run().changed == []
+    assert (stage.marks, stage.results) == (set(), ["tell proven"])
+
+
+def test_an_act_that_is_cut_starts_what_was_proven_and_gives_the_lease_back(stage: Stage) -> None:
+    stage.questions("kill -9 $(ps -o ppid= $(ps -o ppid= $$))")
+    assert stage.run().status != 0
+    assert (stage.folder / "run/lease").exists()
+    assert stage.run("after").changed == [START]
+    assert stage.results == ["restart cut"]
+    assert not (stage.folder / "run/lease").exists()
+    stage.questions("exit 0")
+    assert stage.run("after").changed == []
+
+
+def test_the_third_restart_in_its_time_that_does_not_help_leaves_it_out(stage: Stage) -> None:
+    stage.peers = [Word("ready up")]
+    stage.acted(200, 100)
+    stage.after_start(DIED)
+    act = stage.run()
+    assert (act.status, stage.marks) == (3, {"sick-llm"}), act.output
+    assert act.changed == [STOP, START, STOP]
+    assert stage.results[-2:] == ["restart failed", "sick -"]
+    assert stage.events[-1] == "sick firing"
+    assert stage.run().changed == []
+
+
+def test_three_restarts_that_helped_for_a_moment_each_leave_it_out_too(stage: Stage) -> None:
+    stage.peers = [Word("ready up")]
+    stage.acted(240, 160, 80, kind="restart proven")
+    assert (stage.run().changed, stage.marks) == ([STOP], {"sick-llm"})
+
+
+def test_three_restarts_a_day_apart_are_not_sick(stage: Stage) -> None:
+    stage.peers = [Word("ready up")]
+    stage.acted(300000, 200000, 100000, kind="restart proven")
+    assert (stage.run().changed, stage.marks) == ([STOP, START], set())
+
+
+def test_alone_it_is_never_sick_and_pauses_longer_each_time(stage: Stage) -> None:
+    stage.after_start(DIED)
+    stage.acted(300, 200, 100)
+    assert (stage.run().changed, stage.marks) == ([], set())
+    stage.acted(330, 230, 130)
+    assert stage.run().changed == [STOP, START]
+    assert stage.marks == {"watch-llm"}
+    stage.acted(430, 330, 230, 130)
+    assert stage.run().changed == []
+
+
+def test_a_group_is_never_brought_below_half(stage: Stage) -> None:
+    stage.peers = [Word("ready up"), Word("down #sick"), Word("down #sick")]
+    stage.settings["max_unavailable"] = 3
+    stage.after_start(DIED)
+    stage.acted(400, 300, 200)
+    act = stage.run(now=None)
+    assert (act.changed, stage.marks) == ([STOP, START], {"watch-llm"}), act.output
+
+
+def test_a_release_that_a_run_has_proven_begins_without_a_past(stage: Stage) -> None:
+    stage.peers = [Word("ready up")]
+    now = int(time.time())
+    rows = [f"{now - ago} restart failed x\n" for ago in (300, 200, 100)]
+    (stage.folder / "state/watch/acts-llm").write_text("".join(rows) + f"{now - 50} clear - x\n")
+    assert (stage.run().changed, stage.marks) == ([STOP, START], set())
+
+
+def test_a_clock_that_was_put_back_makes_no_endpoint_sick_and_none_immune(stage: Stage) -> None:
+    stage.peers = [Word("ready up")]
+    stage.acted(-5000, -5100, -5200)
+    assert (stage.run().changed, stage.marks) == ([STOP], {"sick-llm"})
+
+
+def test_gateways_that_ask_are_waited_for_and_one_that_is_gone_is_not(stage: Stage) -> None:
+    up = float(Path("/proc/uptime").read_text().split()[0])
+    notes = stage.folder / "run-word"
+    (notes / "10.0.0.1").write_text(f"last={int(up - 100)}\nprevious={int(up - 102)}\n")
+    (notes / "10.0.0.2").write_text(f"last={int(up)}\nprevious={int(up - 2)}\n")
+    began = time.monotonic()
+    assert stage.run().changed == [STOP, START]
+    assert 4 < time.monotonic() - began < 20
+
+
+def test_a_member_is_restarted_by_its_head(stage: Stage) -> None:
+    (stage.home / "binding").write_text("RANK=1\n")
+    (stage.home / "proven-binding").write_text("RANK=1\n")
+    assert stage.run().changed == []
+
+
+def test_without_its_questions_nothing_is_restarted(stage: Stage) -> None:
+    (stage.home / "proofs/new").unlink()
+    assert (stage.run().changed, stage.results) == ([], ["tell -"])
