@@ -72,6 +72,7 @@ class WatchArguments(TypedDict, total=False):
 
     act: Literal["tell", "restart", "off"]
     after: int
+    textfile: str
 
 
 class EndpointArguments(TypedDict, total=False):

@@ -551,6 +551,11 @@ class Watch(Frozen):
 
     Default: by engine, 120 for vLLM, 330 for SGLang and TensorRT-LLM, which have a detector of their own.
     """
+    textfile: AbsolutePath | None = None
+    """Folder of node_exporter's textfile collector, where the host writes its state as metrics; it must exist.
+
+    Default: /var/lib/prometheus/node-exporter, the folder of Debian's package, on hosts that have it.
+    """
 
 
 class Releases(Frozen):

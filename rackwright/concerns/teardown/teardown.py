@@ -14,6 +14,8 @@ from rackwright.concerns.lease import LAST_NUMBER, LEASED, SeenLease
 from rackwright.concerns.teardown.marks import Marks
 from rackwright.concerns.teardown.removal_order import removals, unknown_kinds
 from rackwright.concerns.watch.files import STATE_FOLDERS
+from rackwright.concerns.watch.metrics import WRITTEN_FILE
+from rackwright.hostside import host_script
 from rackwright.paths import ENCODING_MARKS, ETC, OWNED, RUN, SLICE, STATE
 from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import HostReading
@@ -94,7 +96,8 @@ def _last(here: bool, remaining: bool, lease: SeenLease) -> list[Change]:
         return []
     spare = "" if remaining else f"rm -rf {STATE} || exit 1\n"
     state = (f"{STATE}/endpoints", f"{STATE}/guards", ENCODING_MARKS, DOCKERD_HOME, LAST_NUMBER, SLICE, MARK)
-    script = f"rm -rf {' '.join((*state, *STATE_FOLDERS))} {RUN} {ETC} || exit 1\n{spare}"
+    metrics = host_script("metrics_remove", place=WRITTEN_FILE)
+    script = f"{metrics}rm -rf {' '.join((*state, *STATE_FOLDERS))} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 
 
