@@ -31,6 +31,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "firewall": "rackwright firewall pause inventory/b200.py --limit b200-01 --for 1h",
         "watch": 'rackwright watch pause inventory/b200.py --limit b200-01 --for 1h --reason "new driver"',
         "lease": "rackwright lease show inventory/b200.py",
+        "notify": "rackwright notify --test inventory/b200.py",
     },
     "Look at hosts and runs": {
         "status": "rackwright status inventory/b200.py",

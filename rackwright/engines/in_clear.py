@@ -18,6 +18,7 @@ SHOWN = {
     "drain_hook": "in the host's `ps`",
     "ready_hook": "in the host's `ps`",
     "rollout": "in this machine's `ps`",
+    "notify": "in the `ps` of hosts and of this machine",
 }
 """Where the values of a section are seen."""
 CODE = "RW0324"
@@ -45,6 +46,7 @@ def check_hooks(settings: HostSettings) -> Iterator[Finding]:
     for event in type(hooks).model_fields:
         for index, hook in enumerate(getattr(hooks, event)):
             yield from _hook(hook.command, ("rollout", "hooks", event, index, "command"))
+    yield from _hook(settings.notify.command, ("notify", "command"))
 
 
 def showable(findings: Sequence[Finding]) -> list[Finding]:

@@ -19,7 +19,8 @@ from rackwright.loading.yaml_file import OddNumber
 from rackwright.masks import MASK
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
-from rackwright.settings.host_settings import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
+from rackwright.settings.host_settings import NOWHERE, SITE, EndpointSettings, HostSettings, overlay
+from rackwright.settings.misfit import MisfitError
 from rackwright.settings.origin import Origin, Origins, origin_of
 from rackwright.settings.problems import Problem
 from rackwright.settings.secret import Secret, tells_secret

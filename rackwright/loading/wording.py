@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
-from rackwright.settings.host_settings import MisfitError
+from rackwright.settings.misfit import MisfitError
 from rackwright.settings.secret import Secret, shown_value
 from rackwright.settings.sections import (
     ABSOLUTE,
@@ -43,6 +43,8 @@ from rackwright_engines.nearest import nearest
 SECRET_PATHS: tuple[KeyPath, ...] = (
     ("registry", "key"),
     ("models", "hub_token"),
+    ("notify", "url"),
+    ("notify", "header"),
     ("api_key",),
     ("endpoints", "NAME", "api_key"),
 )

@@ -22,6 +22,7 @@ class SiteArguments(TypedDict, total=False):
     mirrors: Mapping[str, Any]
     releases: Mapping[str, Any]
     rollout: Mapping[str, Any]
+    notify: Mapping[str, Any]
     fabric_address: str
 
 

@@ -20,6 +20,8 @@ from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import nested
 from rackwright.messages import RackwrightError, coded
+from rackwright.notify.message import message_of
+from rackwright.notify.targets import targets
 from rackwright.processes import ReportedInterrupt, module
 from rackwright.record.ending import Result, result
 from rackwright.record.handover import Handover
@@ -30,6 +32,7 @@ from rackwright.record.view.live_run import follow, is_terminal
 from rackwright.rollout.begin_event import beginning
 from rackwright.rollout.resuming import checked
 from rackwright.rollout.run_hooks import FINISH, PLAN, merged, run_hooks
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import Hooks
 
 FINISHING = "hosts finish what they have begun; next: rackwright resume"
@@ -61,6 +64,8 @@ class Run:
     """False: as a plain deploy, without waves and bakes."""
     view: bool = False
     """True: the terminal shows where each host stands, instead of what pyinfra prints."""
+    notified: tuple[HostSettings, ...] = ()
+    """One host's settings for each command or webhook to which a bad end is sent."""
 
     def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **fields: Any) -> int:
         """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing.
@@ -103,9 +108,10 @@ class Run:
         text = checked(replace(record, end={"status": status, "text": text}), text)
         self.note("end", status=status, text=text)
         self._hook(FINISH, status=status, text=text)
-        self._update_quarantine()
+        quarantine = self._update_quarantine()
         print(f"rackwright: {text}\nrackwright: the record of this run: {self.record}", flush=True)
         self._report()
+        self._notify(status, text, quarantine)
         return status
 
     def vetoed(self) -> str:
@@ -128,12 +134,27 @@ class Run:
         except RackwrightError as error:
             print(f"rackwright: {error}", file=sys.stderr, flush=True)
 
-    def _update_quarantine(self) -> None:
+    def _update_quarantine(self) -> list[str]:
         try:
-            for text in update_quarantine(self.root, record_of(self.record.stem, read_record(self.record))):
-                print(f"rackwright: {text}", flush=True)
+            texts = update_quarantine(self.root, record_of(self.record.stem, read_record(self.record)))
         except RackwrightError as error:
             print(f"rackwright: {error}", file=sys.stderr)
+            return []
+        for text in texts:
+            print(f"rackwright: {text}", flush=True)
+        return texts
+
+    def _notify(self, status: int, text: str, quarantine: Sequence[str]) -> None:
+        """Send how the run ended, where that is a message. A message that is lost has ended no run worse."""
+        if not self.notified:
+            return
+        from rackwright.notify.send import send  # noqa: PLC0415 - TLS and HTTP are for the end
+
+        message = message_of(record_of(self.record.stem, read_record(self.record)), status, text, quarantine)
+        for answer in send(message, self.notified) if message else ():
+            if not answer.ok:
+                lost = f"{answer.target} was not notified: {answer.text}; next: rackwright notify --test INVENTORY"
+                print(f"rackwright: {coded('RW0834', lost)}", file=sys.stderr, flush=True)
 
 
 def read_by_pyinfra(inventory: Path) -> str:
@@ -165,6 +186,7 @@ def begin(
         hooks,
         mates_of(hosts),
         view=view and is_terminal(),
+        notified=tuple(targets(host.settings for host in hosts)),
     )
     addresses = {host.name: host.address for host in hosts}
     run.note("begin", **beginning(path, root, names, purpose, {"addresses": addresses, **options}))

@@ -18,6 +18,8 @@ from rackwright.addresses import is_loopback
 from rackwright.paths import reserved
 from rackwright.settings.allow_from import PRIVATE, AllowFrom
 from rackwright.settings.group import Group
+from rackwright.settings.misfit import MisfitError
+from rackwright.settings.notify import Notify
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import (
     IMAGE,
@@ -60,15 +62,6 @@ NOWHERE = Path("/")
 
 
 API_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+/=-]{15,511}\Z")
-
-
-class MisfitError(ValueError):
-    """Settings that are right one by one and do not fit together, with the keys where that is fixed, and the code."""
-
-    def __init__(self, text: str, *path: str, code: str = "") -> None:
-        super().__init__(text)
-        self.path = path
-        self.code = code
 
 
 class EndpointSettings(Frozen):
@@ -237,6 +230,7 @@ class HostSettings(EndpointSettings):
     releases: Releases = Releases.model_construct()
     rollout: Rollout = Rollout.model_construct()
     watch: Watch = Watch.model_construct()
+    notify: Notify = Notify.model_construct()
     fabric_address: FabricAddress | None = None
     """Address of this host towards the others of its endpoint; default: the one that SSH reaches it by."""
     _site: Path = PrivateAttr(default=NOWHERE)

@@ -82,6 +82,7 @@ SECTIONS = (
     "releases",
     "rollout",
     "watch",
+    "notify",
     "gate",
 )
 """Keys whose values are merged key by key when several files name them."""
@@ -482,14 +483,15 @@ class Mirrors(Frozen):
     """The same for Docker's."""
 
 
-def _words(value: object) -> object:
+def words(value: object) -> object:
+    """Return a single word as a command of one word."""
     return (value,) if isinstance(value, str) else value
 
 
 class Hook(Frozen):
     """A command of the site that a rollout runs on the control machine, with the run as JSON on standard input."""
 
-    command: Annotated[tuple[Line, ...], BeforeValidator(_words), Field(min_length=1)]
+    command: Annotated[tuple[Line, ...], BeforeValidator(words), Field(min_length=1)]
     """Program and arguments, never through a shell; a path is relative to the site. Secrets belong into files."""
     timeout: Seconds = 30
     """Seconds after which it is ended."""

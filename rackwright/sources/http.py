@@ -85,6 +85,28 @@ class Client:
         except (OSError, ValueError) as error:
             raise UnreachableError(_unreachable(url, error), code="RW0903") from None
 
+    def post(self, url: Secret, header: Secret | None, body: bytes, seconds: float) -> HttpAnswer:
+        """Post JSON to an address that is itself a secret; it is in no message. A redirect is an answer as any other.
+
+        seconds: without a byte. Raises UnreachableError when the server does not answer at all.
+        """
+        request = urllib.request.Request(
+            url.unmask(), body, {"User-Agent": "rackwright", "Content-Type": "application/json"}, method="POST"
+        )
+        if header:
+            name, _, value = header.unmask().partition(":")
+            request.add_unredirected_header(name, value.strip())
+        try:
+            with self._opener(url.unmask(), redirects=False).open(request, timeout=seconds) as found:
+                return HttpAnswer(found.status, _lower(found.headers), found.read(1 << 16))
+        except urllib.error.HTTPError as error:
+            with error:
+                return HttpAnswer(error.code, _lower(error.headers), error.read(1 << 16))
+        except HTTPException as error:
+            raise UnreachableError(_no_http(url.unmask(), error), code="RW0950") from None
+        except (OSError, ValueError) as error:
+            raise UnreachableError(_unreachable(url.unmask(), error), code="RW0903") from None
+
     def _answer(self, url: str, headers: Mapping[str, str], login: Secret | None) -> HttpAnswer:
         request = urllib.request.Request(url, headers={"User-Agent": "rackwright", **headers})
         if login:
@@ -97,13 +119,12 @@ class Client:
         with found:
             return HttpAnswer(found.status, _lower(found.headers), _body(url, found, deadline))
 
-    def _opener(self, url: str) -> urllib.request.OpenerDirector:
+    def _opener(self, url: str, redirects: bool = True) -> urllib.request.OpenerDirector:
         if not self._proxies["http_proxy"]:
-            return opener(self._tls, None)
+            return opener(self._tls, None, redirects)
         direct = any(goes_direct(host_of(url), pattern) for pattern in self._direct)
-        return opener(
-            self._tls, {} if direct else {scheme: self._proxies[f"{scheme}_proxy"] for scheme in ("http", "https")}
-        )
+        proxies = {} if direct else {scheme: self._proxies[f"{scheme}_proxy"] for scheme in ("http", "https")}
+        return opener(self._tls, proxies, redirects)
 
 
 def _body(url: str, found: Any, deadline: float) -> bytes:

@@ -26,8 +26,13 @@ CONNECTING = 10.0
 """Seconds for all addresses of a server to take a connection."""
 
 
-def opener(tls: ssl.SSLContext, proxies: Mapping[str, str] | None) -> urllib.request.OpenerDirector:
-    """Return an opener for http and https. proxies: by scheme; None takes those of the environment."""
+def opener(
+    tls: ssl.SSLContext, proxies: Mapping[str, str] | None, redirects: bool = True
+) -> urllib.request.OpenerDirector:
+    """Return an opener for http and https. proxies: by scheme; None takes those of the environment.
+
+    redirects: follow them.
+    """
     made = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(None if proxies is None else dict(proxies)),
@@ -35,7 +40,7 @@ def opener(tls: ssl.SSLContext, proxies: Mapping[str, str] | None) -> urllib.req
         _Plain(),
         _Tls(tls),
         urllib.request.HTTPDefaultErrorHandler(),
-        _Redirects(),
+        *([_Redirects()] if redirects else []),
         urllib.request.HTTPErrorProcessor(),
     ):
         made.add_handler(handler)

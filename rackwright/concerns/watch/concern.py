@@ -169,7 +169,7 @@ def as_left(reading: SeenWatch) -> bool:
     return not (reading.edited or reading.stopped)
 
 
-TAKES = frozenset({ENDPOINTS, "watch", "rollout"})
+TAKES = frozenset({ENDPOINTS, "watch", "rollout", "notify", "proxy"})
 """Sections of the settings that it is handed."""
 WATCH: Concern[WantedWatch, SeenWatch] = Concern(
     "watch",

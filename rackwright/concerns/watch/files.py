@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rackwright.concerns.watch.act import act_files
 from rackwright.concerns.watch.look import look_files
 from rackwright.concerns.watch.metrics import metrics_files
-from rackwright.concerns.watch.notify import notify_files
+from rackwright.concerns.watch.notify import NOTIFY_FOLDERS, notify_files
 from rackwright.concerns.watch.units import watch_files
 from rackwright.concerns.watch.word import word_files
 from rackwright.paths import STATE, UNITS
@@ -17,7 +17,7 @@ from rackwright.settings.secret import Secret
 PIECES = (look_files, act_files, word_files, notify_files, metrics_files)
 LEFT = f"{STATE}/watch/files"
 """SHA-256 of each of these files as the last deploy wrote it: what differs from it was edited on the host."""
-STATE_FOLDERS = (f"{STATE}/watch", f"{STATE}/marks", f"{STATE}/events")
+STATE_FOLDERS = (f"{STATE}/watch", f"{STATE}/marks", *NOTIFY_FOLDERS)
 """Folders with what the watch has seen and done."""
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from rackwright.settings.host_settings import MisfitError
+from rackwright.settings.misfit import MisfitError
 from rackwright.settings.sections import FOLDER, Frozen
 
 Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
