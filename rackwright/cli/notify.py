@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import PurePath
 
 from rackwright.adapter.run.session import chosen_hosts
@@ -11,7 +10,7 @@ from rackwright.cli.inventories import add_limit
 from rackwright.concerns.watch.notify import SENDER
 from rackwright.exit_codes import done_if
 from rackwright.hostside import host_script
-from rackwright.inspect.run_script import show, spread
+from rackwright.inspect.run_script import HostOutput, show, spread
 from rackwright.messages import RackwrightError
 from rackwright.notify.message import Message
 from rackwright.notify.send import Answer, send
@@ -39,15 +38,14 @@ def run(args: argparse.Namespace) -> int:
             "notify.command into group_vars, then: rackwright notify --test INVENTORY",
             code="RW1034",
         )
-    text = "a test message of Rackwright from the control machine"
-    name = PurePath(args.inventory).stem
-    here = send(Message("test", "test", name, text), to)
-    for answer in here:
-        _print(answer)
+    message = Message("test", "test", PurePath(args.inventory).stem, "a test message of Rackwright")
+    here = [_output(answer) for answer in send(message, to)]
     script = Shell(host_script("notify_test", sender=SENDER), timeout=90)
-    on_hosts = show(spread(args.inventory, args.limit, lambda _: script, args.only))
-    return done_if(all(answer.ok for answer in here) and on_hosts == 0)
+    on_hosts = spread(args.inventory, args.limit, lambda _: script, args.only)
+    ended = [*(show({HERE: one}) for one in here), show(on_hosts)]
+    return done_if(not any(ended))
 
 
-def _print(answer: Answer) -> None:
-    print(f"{HERE}: {answer.target}: {answer.text}", file=sys.stdout if answer.ok else sys.stderr, flush=True)
+def _output(answer: Answer) -> HostOutput:
+    text = (f"{answer.target}: {answer.text}",)
+    return HostOutput(True, out=text) if answer.ok else HostOutput(False, err=text)

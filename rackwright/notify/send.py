@@ -31,7 +31,7 @@ SHOWN = 300
 
 @dataclass(frozen=True)
 class Answer:
-    """The other side's answer, or why there is none. target: whom the message was for, without a secret."""
+    """The other side's answer, or why it is missing. target: whom the message was for, without a secret."""
 
     target: str
     ok: bool

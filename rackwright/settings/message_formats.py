@@ -67,12 +67,11 @@ def problem_of(template: str) -> str:
     """Return why a site's own template makes no JSON message; empty where it does."""
     unknown = [name for name in PLACEHOLDER.findall(template) if name not in PLACEHOLDERS]
     if unknown:
-        known = ", ".join(f"<{name}>" for name in PLACEHOLDERS)
-        return f"has <{unknown[0]}>, which is not one of {known}"
+        return f"has <{unknown[0]}>; the placeholders are {', '.join(f'<{name}>' for name in PLACEHOLDERS)}"
     if not PLACEHOLDER.search(template):
         return "has no placeholder, so each message would be the same: write <title> and <text> into it"
     try:
         json.loads(filled(Template(template), dict.fromkeys(PLACEHOLDERS, 'a "word"')))
     except ValueError as error:
-        return f'is not JSON once its placeholders are filled: {error}; a placeholder stands in quotes, as "<text>"'
+        return f'is not JSON once its placeholders are filled: {error}; write a placeholder within quotes, as "<text>"'
     return ""

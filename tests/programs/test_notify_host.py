@@ -97,7 +97,7 @@ def test_an_event_is_posted_once_and_its_end_too(tmp_path: Path, hook: Receiver)
     assert keys(hook) == [("hang-llm", "firing")]
     host.tell("tell_resolved hang hang-llm serves")
     assert host.send() == (0, "")
-    host.tell("tell hang hang-llm anew")
+    host.tell("tell hang hang-llm again")
     host.send()
     assert keys(hook) == [("hang-llm", "firing"), ("hang-llm", "resolved"), ("hang-llm", "firing")]
     path, headers, _ = hook.requests[0]
@@ -167,7 +167,7 @@ def test_over_the_limit_the_others_wait_and_go_as_one_sum(tmp_path: Path, hook: 
     host.tell("tell restart restart-llm later")
     host.send()
     assert (len(hook.requests), host.waiting) == (3, 1)
-    (tmp_path / "run/sent").write_text("")  # an hour later
+    (tmp_path / "run/hour").write_text("")  # an hour later
     host.send()
     assert hook.bodies[-1]["text"].startswith("later")
 
@@ -272,11 +272,11 @@ def test_the_first_of_a_fleet_sends_for_all_and_names_the_hosts(tmp_path: Path, 
     host.tell("tell hang hang-llm x")
     host.send()
     assert (hook.requests, host.waiting) == ([], 1)  # within its first minute
-    assert (tmp_path / "run/told/hang-llm").read_text().startswith("pending ")
+    assert (tmp_path / "run/sent/hang-llm").read_text().startswith("pending ")
     host.older(70)
     host.send()
     assert [body["hosts"] for body in hook.bodies] == ["h0, h1"]
-    assert (tmp_path / "run/told/hang-llm").read_text().startswith("sent ")
+    assert (tmp_path / "run/sent/hang-llm").read_text().startswith("sent ")
 
 
 def test_a_later_one_of_a_fleet_waits_for_the_first_and_sends_when_it_does_not(tmp_path: Path, hook: Receiver) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class Receiver:
-    """Its address, and the requests so far: path, headers, body."""
+    """Its address, and the requests that it got: path, headers, body."""
 
     url: str
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)

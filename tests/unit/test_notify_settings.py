@@ -47,7 +47,7 @@ def test_what_makes_sense_is_taken(notify: dict[str, Any]) -> None:
         ({"url": URL, "format": "alertmanager"}, "RW0104", "notify.url"),
         ({"url": URL, "format": "slack", "template": '{"t": "<title>"}'}, "RW0104", "notify.template"),
         ({"url": URL, "template": '{"t": <title>}'}, "RW0104", "notify.template"),
-        ({"url": URL, "template": '{"t": "<titel>"}'}, "RW0104", "notify.template"),
+        ({"url": URL, "template": '{"t": "<heading>"}'}, "RW0104", "notify.template"),
         ({"url": URL, "template": '{"t": "always this"}'}, "RW0104", "notify.template"),
         ({"url": Secret("http://10.0.0.5/x"), "header": HEADER}, "RW0104", "notify.header"),
         ({"url": Secret("hooks.example.com/x")}, "RW0212", "notify.url"),
