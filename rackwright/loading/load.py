@@ -17,6 +17,7 @@ from rackwright.loading.files import Site, site_root
 from rackwright.loading.group import Unjudged, grouped, kept_in_group
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.merge import Layer, merge
+from rackwright.loading.peers import with_peers
 from rackwright.loading.validate import Known, leaves, validate
 from rackwright.loading.vault import NEXT, Plaintext, UndecryptableError, decrypt, opened
 from rackwright.loading.wording import is_secret
@@ -129,7 +130,7 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: C
         for name in wrong_hosts
         if name not in choice.without
     }
-    return Loaded(grouping.hosts, reader.foreign, reader.unused, skipped)
+    return Loaded(with_peers(grouping.hosts), reader.foreign, reader.unused, skipped)
 
 
 def _of_chosen(
@@ -227,7 +228,7 @@ def overlaid(
     settings, problems = validate(host.name, _hidden(final.values), dict(final.origins), checked or Known(host.root))
     if settings is None:
         raise InvalidSettingsError(problems, "the same command again")
-    settings = kept_in_group(host, settings, "the same command again")
+    settings = kept_in_group(host, settings, "the same command again").with_peers(host.settings.peers)
     return replace(host, settings=settings, origins=dict(final.origins))
 
 

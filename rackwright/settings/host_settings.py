@@ -7,7 +7,7 @@ host is (`HostSettings`, which takes the endpoint's keys at top level too, as th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -20,6 +20,7 @@ from rackwright.settings.allow_from import PRIVATE, AllowFrom
 from rackwright.settings.group import Group
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.notify import Notify
+from rackwright.settings.peer_host import PeerHost
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import (
     IMAGE,
@@ -53,6 +54,7 @@ from rackwright.settings.sections import (
     Rollout,
     Seconds,
     Watch,
+    Word,
 )
 
 SITE = "site"
@@ -231,10 +233,12 @@ class HostSettings(EndpointSettings):
     rollout: Rollout = Rollout.model_construct()
     watch: Watch = Watch.model_construct()
     notify: Notify = Notify.model_construct()
+    word: Word = Word.model_construct()
     fabric_address: FabricAddress | None = None
     """Address of this host towards the others of its endpoint; default: the one that SSH reaches it by."""
     _site: Path = PrivateAttr(default=NOWHERE)
     _group: Group | None = PrivateAttr(default=None)
+    _peers: Mapping[str, tuple[PeerHost, ...]] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any) -> None:
         """Keep the site's folder, which the loader hands over; it is not a key of the settings."""
@@ -262,6 +266,23 @@ class HostSettings(EndpointSettings):
             return self
         found = self.model_copy()
         found._group = group
+        vars(found)["judged"] = self.judged
+        return found
+
+    @property
+    def peers(self) -> Mapping[str, tuple[PeerHost, ...]]:
+        """By endpoint, all hosts of the inventory that serve its model, itself included, in the inventory's order.
+
+        An endpoint whose model no other host serves is missing.
+        """
+        return self._peers
+
+    def with_peers(self, peers: Mapping[str, tuple[PeerHost, ...]]) -> HostSettings:
+        """Return the same settings, for a host with these peers."""
+        if peers == self._peers:
+            return self
+        found = self.model_copy()
+        found._peers = peers
         vars(found)["judged"] = self.judged
         return found
 

@@ -21,6 +21,7 @@ from pydantic import (
 from rackwright.addresses import is_loopback
 from rackwright.masks import keep_hidden
 from rackwright.paths import IN_CONTAINER
+from rackwright.settings.allow_from import Cidr
 from rackwright.settings.secret import Secret, looks_secret
 
 LOCAL = "local"
@@ -83,6 +84,7 @@ SECTIONS = (
     "rollout",
     "watch",
     "notify",
+    "word",
     "gate",
 )
 """Keys whose values are merged key by key when several files name them."""
@@ -538,6 +540,15 @@ class Rollout(Frozen):
     """Restart also for what differs in the unit or its scripts alone, for one run: `rackwright rollout --adopt`."""
     hooks: Hooks = Hooks.model_construct()
     """Commands of the site around a run; hosts that share one run it once."""
+
+
+class Word(Frozen):
+    """The port at which a host says whether its endpoints may get requests, where deploy.py calls `watch()`."""
+
+    port: Port = 8010
+    """TCP port of the word."""
+    allow_from: tuple[Cidr, ...] = ()
+    """Networks that may ask, for example of the gateways; hosts that serve the same model may ask always."""
 
 
 class Watch(Frozen):

@@ -71,7 +71,7 @@ def new_addresses(reading: HostReading, places: Mapping[str, ListenAddress]) -> 
     return {name: address for name, address in places.items() if current.get(name) != address}
 
 
-TAKES = frozenset({ENDPOINTS, "firewall", "docker", "releases"})
+TAKES = frozenset({ENDPOINTS, "firewall", "docker", "releases", "word"})
 """Sections of the settings that it is handed."""
 FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern(
     "firewall", read, parse, wanted, changes, report, alone=True, takes=TAKES, units=READ_UNITS, joined=joined

@@ -34,6 +34,8 @@ from rackwright.concerns.firewall.place import meeting_places
 from rackwright.concerns.firewall.rule_table import TAG, Rule, Table
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.watch import watch_files
+from rackwright.concerns.watch.word import NAME, listener
+from rackwright.paths import WORD_UNITS
 from rackwright.plan.change import Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
@@ -68,9 +70,10 @@ def for_listeners(
     docker: SeenDocker = reading[DOCKER]
     unlisted = [name for name in (*firewall.current, *firewall.proven) if name not in settings.all_endpoints]
     bridge = str(_daemon_json(docker).get("bridge") or "docker0")
-    rules = _rules(endpoints, unlisted, firewall, bridge, settings.group, _proxied(firewall, docker))
-    closing = drops(endpoints, bridge, _drops_of(unlisted, firewall), settings.group)
     record: frozenset[Owned] = reading[RECORD]
+    ports = [*endpoints, *_word(settings, reading, record)]
+    rules = _rules(ports, unlisted, firewall, bridge, settings.group, _proxied(firewall, docker))
+    closing = drops(ports, bridge, _drops_of(unlisted, firewall), settings.group)
     foreign = tuple(foreigners(UNIT, firewall.files.get(UNIT_FILE), False, record))
     return WantedFirewall(
         {command: _possible(entries, firewall.table(command), docker) for command, entries in rules.items()},
@@ -82,6 +85,12 @@ def for_listeners(
         (*warnings(settings.all_endpoints), *_ports_kept_open(settings, endpoints)),
         foreign,
     )
+
+
+def _word(settings: HostSettings, reading: HostReading, record: frozenset[Owned]) -> Listeners:
+    """Return the port of the host's word, where deploy.py calls watch(), or an earlier deploy has put it there."""
+    comes = reading.managed is not None and "watch" in reading.managed
+    return [(NAME, listener(settings))] if comes or Owned("unit", WORD_UNITS[0]) in record else []
 
 
 def _proxied(firewall: SeenFirewall, docker: SeenDocker) -> Proxied:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
 from rackwright.concerns.watch.units import CHECKS, RUNNER, WATCHED
+from rackwright.concerns.watch.word import WORD_FILES
 from rackwright.hostside import host_script
 from rackwright.paths import ETC, UNITS, WATCH_UNITS, WORD_UNITS
 from rackwright.plan.answers import Answers
@@ -104,9 +105,11 @@ def _mode(text: str | Secret) -> str:
     return "0600" if isinstance(text, Secret) else "0644"
 
 
-def wanted(settings: HostSettings, _: HostReading) -> WantedWatch:
-    """Return the wanted files."""
-    return WantedWatch(all_files(settings))
+def wanted(settings: HostSettings, reading: HostReading) -> WantedWatch:
+    """Return the wanted files; without the firewall's rules everybody could ask for the word, so it is left out."""
+    closes = reading.managed is None or "firewall" in reading.managed
+    files = all_files(settings)
+    return WantedWatch(files if closes else {path: text for path, text in files.items() if path not in WORD_FILES})
 
 
 def changes(wanted: WantedWatch, reading: SeenWatch) -> list[Change]:
@@ -169,7 +172,7 @@ def as_left(reading: SeenWatch) -> bool:
     return not (reading.edited or reading.stopped)
 
 
-TAKES = frozenset({ENDPOINTS, "watch", "rollout", "notify", "proxy"})
+TAKES = frozenset({ENDPOINTS, "watch", "rollout", "notify", "proxy", "word"})
 """Sections of the settings that it is handed."""
 WATCH: Concern[WantedWatch, SeenWatch] = Concern(
     "watch",

@@ -1,10 +1,46 @@
-"""The host's word: its socket. Pure."""
+"""The host's word: a socket that says whether its endpoints may get requests, to those who may ask. Pure."""
 
 from __future__ import annotations
 
-from rackwright.settings.host_settings import HostSettings
+import ipaddress
+from collections.abc import Iterator
+
+from rackwright.hostside import host_text
+from rackwright.paths import ETC, UNITS, WORD_UNITS
+from rackwright.plan.render import render_own
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
+
+SCRIPT = f"{ETC}/word"
+NAME = "word"
+"""Its name among the listeners of a host; no endpoint may have it."""
+WORD_FILES = (SCRIPT, *(f"{UNITS}/{unit}" for unit in WORD_UNITS))
+CONNECTIONS, PER_SOURCE = 256, 16
+"""Questions that are answered at the same time: of all askers, and of one."""
+SECONDS = 10
+"""Within which a question has ended, whatever the asker does."""
 
 
-def word_files(_: HostSettings) -> dict[str, str]:
-    """Return its files by path."""
-    return {}
+def word_files(settings: HostSettings) -> dict[str, str]:
+    """Return the socket, the service of one question, and its script, by path."""
+    socket, service = WORD_UNITS
+    return {
+        SCRIPT: host_text("marks.sh") + host_text("word_main.sh"),
+        f"{UNITS}/{socket}": render_own(
+            f"{socket}.j2", port=settings.word.port, connections=CONNECTIONS, per_source=PER_SOURCE
+        ),
+        f"{UNITS}/{service}": render_own(f"{service}.j2", script=SCRIPT, seconds=SECONDS),
+    }
+
+
+def listener(settings: HostSettings) -> EndpointSettings:
+    """Return the word's port as the firewall sees one: open to the peers of its endpoints and to `word.allow_from`."""
+    base = next(iter(settings.all_endpoints.values()))
+    # Without anybody who may ask, the host itself may: an empty list would mean everybody.
+    networks = tuple(dict.fromkeys((*settings.word.allow_from, *_peers(settings)))) or ("127.0.0.1/32",)
+    here = {"network": "host", "bind": "::", "allow_from": networks, "port": settings.word.port}
+    return base.model_copy(update=here)
+
+
+def _peers(settings: HostSettings) -> Iterator[str]:
+    for peers in settings.peers.values():
+        yield from (str(ipaddress.ip_network(peer.address)) for peer in peers if peer.address)

@@ -1,0 +1,43 @@
+# Answer one question: the word of an endpoint, or the worst of all. Standard input and output are the asker's connection.
+# The name of an endpoint comes as one line; an asker that sends nothing gets the answer after half a second. No more than
+# one packet is read. Each asker's last two times are noted, so that a drain can tell who has seen its word.
+export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
+notes=/run/rackwright-word homes=/var/lib/rackwright/endpoints nl='
+'
+rank() { # word; sets `rank`, the higher the worse
+  case $1 in 'ready up') rank=0 ;; drain) rank=1 ;; *) rank=2 ;; esac
+}
+worst() { # prints the worst word of the endpoints of this host
+  found= highest=-1
+  for current in "$homes"/*/current; do
+    [ -L "$current" ] && [ ! -f "${current%/current}/replaced-by" ] || continue
+    one=${current%/current} one=$(word_of "${one##*/}")
+    rank "$one"
+    [ $rank -le $highest ] || { highest=$rank found=$one; }
+  done
+  printf '%s\n' "${found:-down #stopped}"
+}
+note() { # word; what a drainer reads: a file for each asker, and for each endpoint that it asks for
+  asker=${REMOTE_ADDR#::ffff:}
+  case $asker in '' | *[!0-9a-fA-F.:]*) return ;; esac
+  file=$notes/$asker${asked:+@$asked} previous=
+  if [ -f "$file" ]; then
+    while IFS= read -r row; do case $row in last=*) previous=${row#last=} ;; esac; done <"$file"
+  else
+    set -- "$1" "$notes"/*
+    [ $# -le 1000 ] || find "$notes" -type f -mmin +10 -delete
+  fi
+  read -r now _ </proc/uptime
+  printf '%s\n' "last=$now" "previous=$previous" "word=$1" >"$file.$$" && mv -f "$file.$$" "$file"
+} 2>/dev/null
+asked=$(timeout 0.5 dd bs=256 count=1 2>/dev/null)
+asked=${asked%%"$nl"*} cr=$(printf '\r')
+asked=${asked%"$cr"}
+case $asked in
+  '') answer=$(worst) ;;
+  *[!a-z0-9_-]*) answer='down #unknown' asked= ;;
+  *) if [ -L "$homes/$asked/current" ]; then answer=$(word_of "$asked"); else answer='down #unknown' asked=; fi ;;
+esac
+printf '%s\n' "$answer"
+exec >&- <&-
+note "$answer"

@@ -1,0 +1,62 @@
+"""Hosts of an inventory that serve the same model: they may ask each other whether their endpoints may be used."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import PurePosixPath
+
+from rackwright.loading.group import address_of
+from rackwright.loading.host import InventoryHost
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
+from rackwright.settings.peer_host import PeerHost
+
+ByModel = dict[str, tuple[PeerHost, ...]]
+
+
+def with_peers(hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
+    """Return the hosts with their peers; hosts that share their settings still do."""
+    found: dict[str, list[PeerHost]] = {}
+    for host in hosts:
+        for model in _models(host.settings):
+            found.setdefault(model, []).append(_peer(host))
+    several = {model: tuple(peers) for model, peers in found.items() if peers[1:]}
+    made: dict[int, HostSettings] = {}
+    return [_placed(host, several, made) for host in hosts] if several else list(hosts)
+
+
+def _placed(host: InventoryHost, several: ByModel, made: dict[int, HostSettings]) -> InventoryHost:
+    key = id(host.settings)
+    if key not in made:
+        by_endpoint = {name: several[model] for name, model in _by_endpoint(host.settings) if model in several}
+        made[key] = host.settings.with_peers(by_endpoint)
+    return replace(host, settings=made[key])
+
+
+def _models(settings: HostSettings) -> Mapping[str, None]:
+    return dict.fromkeys(model for _, model in _by_endpoint(settings))
+
+
+def _by_endpoint(settings: HostSettings) -> Iterator[tuple[str, str]]:
+    for name, endpoint in settings.all_endpoints.items():
+        if model := _model(endpoint):
+            yield name, model
+
+
+def _model(endpoint: EndpointSettings) -> str:
+    return PurePosixPath(endpoint.model.mount).name if endpoint.model else ""
+
+
+def _peer(host: InventoryHost) -> PeerHost:
+    return PeerHost(host.name, host.settings.word.port, host.settings.follows, partial(_address, host))
+
+
+def _address(host: InventoryHost) -> str:
+    """Return a host's address; an IPv6 one only where it is written as such."""
+    given = str(host.settings.fabric_address or host.data.get("ssh_hostname") or host.name)
+    try:
+        return str(ipaddress.ip_address(given))
+    except ValueError:
+        return address_of(host)
