@@ -1,0 +1,110 @@
+"""The word of a host: who may ask, and what a question gets."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rackwright.concerns.firewall.nft_drops import drops
+from rackwright.concerns.watch.word import NAME, SCRIPT, listener, word_files
+from rackwright.loading.host import InventoryHost
+from rackwright.loading.peers import with_peers
+from rackwright.settings.host_settings import HostSettings
+
+
+def settings(model: str = "m/a", **more: object) -> HostSettings:
+    return HostSettings.model_validate({"model": {"repository": model, "mount": f"/models/{model}"}, **more})
+
+
+def host(name: str, address: str, one: HostSettings) -> InventoryHost:
+    return InventoryHost(name, (), {"ssh_hostname": address}, one, {})
+
+
+def placed(hosts: Sequence[InventoryHost]) -> dict[str, HostSettings]:
+    return {one.name: one.settings for one in with_peers(hosts)}
+
+
+def test_peers_are_the_hosts_that_serve_the_same_model_and_keep_shared_settings_shared() -> None:
+    same, other = settings(), settings("m/b")
+    by_name = placed(
+        [host("a", "10.0.0.1", same), host("b", "10.0.0.2", other), host("c", "10.0.0.3", same), host("d", "::5", same)]
+    )
+    assert [(peer.host, peer.address) for peer in by_name["c"].peers["llm"]] == [
+        ("a", "10.0.0.1"), ("c", "10.0.0.3"), ("d", "::5"),
+    ]  # fmt: skip
+    assert by_name["a"] is by_name["c"]
+    assert dict(by_name["b"].peers) == {}
+
+
+def closed(one: HostSettings) -> list[tuple[str, str]]:
+    """Return the port and the networks of each drop; without networks it drops all."""
+    return re.findall(r"dport (\d+) (?:ip6? saddr != \{ (.*) \}|meta nfproto ipv\d) drop", drops([(NAME, listener(one))], "docker0"))
+
+
+def test_everybody_else_is_dropped() -> None:
+    assert closed(settings()) == [("8010", "127.0.0.1/32"), ("8010", "")]
+    one = placed([host("a", "10.0.0.1", settings()), host("c", "10.0.0.3", settings())])["a"]
+    assert closed(one) == [("8010", "10.0.0.1/32, 10.0.0.3/32"), ("8010", "")]
+    gateways = settings(word={"port": 9000, "allow_from": ["10.9.0.0/24", "fd00::/64"]})
+    assert closed(gateways) == [("9000", "10.9.0.0/24"), ("9000", "fd00::/64")]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    homes = tmp_path / "state/endpoints"
+    for name in ("a", "b"):
+        (homes / name / "releases/1").mkdir(parents=True)
+        (homes / name / "current").symlink_to("releases/1")
+        (homes / name / "proven").symlink_to("releases/1")
+        (tmp_path / f"invocation:rackwright-{name}.service").symlink_to("x")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "state/marks").mkdir()
+    systemctl = tmp_path / "systemctl"
+    systemctl.write_text("#!/bin/sh\necho active\n")
+    systemctl.chmod(0o755)
+    text = word_files(settings())[SCRIPT].replace("/var/lib/rackwright", f"{tmp_path}/state")
+    text = text.replace("/run/systemd/units", str(tmp_path)).replace("/run/rackwright-word", f"{tmp_path}/notes")
+    (tmp_path / "word").write_text(text.replace("PATH=", f"PATH={tmp_path}:"))
+    return tmp_path
+
+
+def ask(folder: Path, question: bytes, asker: str = "::ffff:10.0.0.9") -> str:
+    asking = subprocess.run(
+        ["sh", f"{folder}/word"], input=question, capture_output=True, env={"REMOTE_ADDR": asker}, check=False
+    )
+    return asking.stdout.decode()
+
+
+def test_a_question_gets_one_line_whatever_it_holds(script: Path) -> None:
+    (script / "state/marks/trial-b").write_text("word=drain\n")
+    assert ask(script, b"a\n") == "ready up\n"
+    assert ask(script, b"a\r\nb\n") == "ready up\n"
+    assert ask(script, b"b\n") == "drain\n"
+    assert ask(script, b"") == "drain\n"
+    (script / "state/endpoints/b/replaced-by").write_text("a")
+    assert ask(script, b"\n") == "ready up\n"
+    for odd in (b"c\n", b"../a\n", b"a b\n", b"\0\xff\n", b"x" * 1_000_000, b"-n\n", b"*\n"):
+        assert ask(script, odd) == "down #unknown\n"
+
+
+def test_who_asked_and_when_is_noted_by_endpoint(script: Path) -> None:
+    ask(script, b"a\n")
+    first = (script / "notes/10.0.0.9@a").read_text().splitlines()
+    ask(script, b"a\n")
+    ask(script, b"", "fe80::1")
+    ask(script, b"a\n", "../../x")
+    second = (script / "notes/10.0.0.9@a").read_text().splitlines()
+    assert second[1] == first[0].replace("last=", "previous=")
+    assert second[2] == "word=ready up"
+    assert sorted(path.name for path in (script / "notes").iterdir()) == ["10.0.0.9@a", "fe80::1"]
+
+
+def test_the_port_is_the_settings_own() -> None:
+    socket = next(text for path, text in word_files(settings(word={"port": 9000})).items() if path.endswith(".socket"))
+    assert "\nListenStream=9000\n" in socket
+    assert replace(host("a", "10.0.0.1", settings())).settings.word.port == 8010
