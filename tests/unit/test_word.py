@@ -43,7 +43,9 @@ def test_peers_are_the_hosts_that_serve_the_same_model_and_keep_shared_settings_
 
 def closed(one: HostSettings) -> list[tuple[str, str]]:
     """Return the port and the networks of each drop; without networks it drops all."""
-    return re.findall(r"dport (\d+) (?:ip6? saddr != \{ (.*) \}|meta nfproto ipv\d) drop", drops([(NAME, listener(one))], "docker0"))
+    return re.findall(
+        r"dport (\d+) (?:ip6? saddr != \{ (.*) \}|meta nfproto ipv\d) drop", drops([(NAME, listener(one))], "docker0")
+    )
 
 
 def test_everybody_else_is_dropped() -> None:
