@@ -6,7 +6,7 @@ BENCH_HOSTS := 100
 # An installed package has its bytecode beside it; with this variable, each process would compile a checkout's again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-down test pythons newest quick unit programs browser lab real real-nightly real-gpu proof soak bench lint types bytecode lock setup clean
+.PHONY: demo demo-down test pythons newest quick unit programs browser lab real real-nightly real-gpu monitoring proof soak bench lint types bytecode lock setup clean
 
 setup:
 	@scripts/setup
@@ -58,6 +58,10 @@ real-nightly: setup
 ## real-gpu: a whole deploy of a real vLLM on this machine's own NVIDIA GPU, and its record (as root; 3 GB from PyPI)
 real-gpu: setup
 	@scripts/real-gpu run
+
+## monitoring: targets, metrics and alert rules against Debian's Prometheus: 23 MB, unpacked and not installed
+monitoring: setup
+	@$(BIN)/python -m pytest -v -n1 tests/monitoring
 
 ## proof: the tests and cases that `make test` leaves out; forty hosts under constant load (two to three hours on two cores)
 proof: setup

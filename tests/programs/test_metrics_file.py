@@ -138,6 +138,17 @@ def test_marks_lease_drain_repair_and_pause(host: Host) -> None:
     assert "reason" not in host.file().read_text()
 
 
+def test_faults_of_gpus(host: Host) -> None:
+    with_endpoint(host)
+    host.write("/run/rackwright/watch/gpus", "looked=1", "state=fault", "since=1", "faults=2", "signs=x; y")
+    host.write("/run/rackwright/watch-gpus/faults", "kernel-79-0000:1b:00 NVRM: x", "driver nvidia-smi hangs")
+    found = host.samples()
+    assert found["rackwright_gpu_faults"] == 2
+    assert found['rackwright_gpu_fault{kind="kernel",of="79-0000:1b:00"}'] == 1
+    assert found['rackwright_gpu_fault{kind="driver",of=""}'] == 1
+    assert not [name for name in found if 'endpoint="gpus"' in name]
+
+
 def test_a_lease_that_has_ended_is_not_held(host: Host) -> None:
     host.write("/run/rackwright/lease", "id=4.x", f"taken={host.uptime - 300}", f"expires={host.uptime - 60}")
     found = host.samples()

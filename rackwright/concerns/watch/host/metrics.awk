@@ -18,6 +18,8 @@ BEGIN {
   metric("rackwright_mark_time_seconds", "gauge", "When the mark was made.")
   metric("rackwright_repairs", "gauge", "Repairs of the firewall that the host still lists.")
   metric("rackwright_last_repair_time_seconds", "gauge", "When the firewall was last repaired.")
+  metric("rackwright_gpu_faults", "gauge", "Faults of GPUs and network ports that the host sees.")
+  metric("rackwright_gpu_fault", "gauge", "1 for each of them.")
   metric("rackwright_release_info", "gauge", "The release that an endpoint points at.")
   metric("rackwright_release_proven", "gauge", "1 where that release has proven itself.")
   metric("rackwright_last_proof_time_seconds", "gauge", "When a release of the endpoint last proved itself.")
@@ -39,6 +41,7 @@ FNR == 1 {
   if (file == "spec.json") { kind = "spec"; key = part[parts - 2]; endpoint[key = spec_of(FILENAME)] = 1 }
   else if (kind == "watch" && file ~ /^acts-/) { kind = "acts"; endpoint[key = substr(file, 6)] = 1 }
   else if (kind == "watch" && file == "firewall") kind = "repairs"
+  else if (kind == "watch" && file == "gpus") kind = key = file
   else if (kind == "watched" || kind == "watch") { endpoint[key = file] = 1 }
   else if (kind == "marks") key = file
   else { kind = file; key = "" }
@@ -50,7 +53,8 @@ kind == "acts" {
   next
 }
 kind == "repairs" { repairs++; if (seconds($1) >= 0) repaired = $1 + 0; next }
-kind == "watched" || kind == "watch" || kind == "marks" || kind == "lease" {
+kind == "faults" { at = index($1, "-"); put("rackwright_gpu_fault", named("kind", at ? substr($1, 1, at - 1) : $1) "," named("of", at ? substr($1, at + 1) : ""), 1); next }
+kind == "watched" || kind == "watch" || kind == "gpus" || kind == "marks" || kind == "lease" {
   at = index($0, "="); name = substr($0, 1, at - 1)
   if (at && !((kind, key, name) in value)) value[kind, key, name] = substr($0, at + 1)
   next
@@ -76,6 +80,7 @@ END {
   if (drained_at != "") put("rackwright_mark_time_seconds", of("") "," named("kind", "drained"), drained_at)
   put("rackwright_repairs", "", repairs + 0)
   if (repaired) put("rackwright_last_repair_time_seconds", "", repaired)
+  if (seconds(value["gpus", "gpus", "faults"]) >= 0) put("rackwright_gpu_faults", "", value["gpus", "gpus", "faults"])
   for (mark in marked) {
     at = index(mark, "-")
     labels = of(at ? substr(mark, at + 1) : "") "," named("kind", at ? substr(mark, 1, at - 1) : mark)
