@@ -58,7 +58,7 @@ def server() -> Iterator[tuple[int, list[str]]]:
 def targets(tmp_path: Path, server: tuple[int, list[str]], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write the targets of a host with one endpoint of each engine, all of them that server's."""
     port = server[0]
-    engines = {
+    engines: dict[str, dict[str, object]] = {
         "vllm": {"engine_kind": "vllm", "image": "vllm/vllm-openai:v0.33.0"},
         "sglang": {"engine_kind": "sglang", "image": "lmsysorg/sglang:v0.5.23", "engine": {"enable-metrics": True}},
         "trtllm": {"image": "r.example/release:1.4.0rc1", "engine": {"return_perf_metrics": True}},
