@@ -34,7 +34,7 @@ def scrape(endpoint: Serving) -> Scrape:
     product, version = PRODUCTS[endpoint.engine_kind], bare(endpoint.version)
     if (since := facts.get("since")) and not not_before(version, since):
         return Scrape("", f"{product} {version} has no Prometheus collector: the first known one is in {since}")
-    options = _options(endpoint)
+    options = options_of(endpoint)
     if (needs := facts.get("needs")) and not is_on(options.get(needs)):
         return Scrape("", f"{product} shows no metrics without `engine: {{{needs}: true}}`")
     if (unless := facts.get("unless")) and is_on(options.get(unless)):
@@ -47,7 +47,8 @@ def is_on(value: Any) -> bool:
     return parsed(value) is True
 
 
-def _options(endpoint: Serving) -> Mapping[str, Any]:
+def options_of(endpoint: Serving) -> Mapping[str, Any]:
+    """Return the options of an endpoint by their names, wherever they are written."""
     if endpoint.engine_kind == "tensorrt-llm":
         return endpoint.engine
     schema = line_for(endpoint.engine_kind, bare(endpoint.version))[0]

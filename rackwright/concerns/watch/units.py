@@ -7,18 +7,20 @@ a repair failed. No check runs while a run works on the host.
 from __future__ import annotations
 
 from rackwright.hostside import DOCKER_ENVIRONMENT, host_text
-from rackwright.paths import ETC, RUN, STATE, UNITS, WATCH_UNITS
+from rackwright.paths import ENGINES_WATCHED, ETC, RUN, STATE, UNITS, WATCH_UNITS
 from rackwright.plan.render import render_own
 
 WATCH_SERVICE, WATCH_TIMER = WATCH_UNITS
 RUNNER = f"{ETC}/watch"
 CHECKS = f"{ETC}/watch.d"
-WATCHED = f"{ETC}/watched"
+WATCHED = ENGINES_WATCHED
 """Folder of the endpoints that the host looks at, a file each."""
 PAUSED = f"{RUN}/watch-paused"
 """File with the second of the host's uptime until which no check runs."""
 TRACE = f"{RUN}/watch-trace"
 """Output of `nft monitor` while it traces which process removes Rackwright's table."""
+BESIDE = "# rackwright: beside a run"
+"""Second line of a check that only reads: it goes on while a run works on the host, and in a pause."""
 SECONDS = 30
 """Seconds between two runs of the checks."""
 KEPT_PORT = f"{CHECKS}/kept-port"
@@ -42,7 +44,7 @@ def repairs_file(name: str) -> str:
 def watch_files() -> dict[str, str]:
     """Return the runner, its units, and the check without a concern of its own, by path."""
     return {
-        RUNNER: render_own("watch.j2", checks=CHECKS, paused=PAUSED, run=RUN, state=STATE),
+        RUNNER: render_own("watch.j2", checks=CHECKS, beside=BESIDE, paused=PAUSED, run=RUN, state=STATE),
         KEPT_PORT: render_own(
             "watch-kept-port.j2",
             docker=DOCKER_ENVIRONMENT.rstrip(),
