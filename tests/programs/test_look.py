@@ -168,7 +168,7 @@ class Host:
 
     @property
     def noted(self) -> dict[str, str]:
-        return dict(line.split("=", 1) for line in (self.folder / "states" / "llm").read_text().splitlines())
+        return dict(row.split("=", 1) for row in (self.folder / "states" / "llm").read_text().splitlines())
 
     def pass_time(self, seconds: int) -> None:
         """Make all that the look has noted older."""
@@ -189,7 +189,7 @@ class Host:
     def events(self) -> list[tuple[str, str]]:
         """Kind and state of each event, in order."""
         files = sorted(self.folder.glob("events/[0-9]*"), key=lambda file: (file.stat().st_mtime_ns, file.name))
-        rows = [dict(line.split("=", 1) for line in file.read_text().splitlines()) for file in files]
+        rows = [dict(row.split("=", 1) for row in file.read_text().splitlines()) for file in files]
         return [(row["kind"], row["state"]) for row in rows]
 
     @property
@@ -226,11 +226,11 @@ def _drain(client: socket.socket) -> None:
 
 def test_an_engine_that_makes_steps_is_asked_for_no_token(host: Host, engine: Engine) -> None:
     host.look()
-    asked = len(engine.keys)
+    before = len(engine.keys)
     for _ in range(2):
         engine.steps += 1
         assert host.look()["state"] == "serving"
-    assert len(engine.keys) == asked
+    assert len(engine.keys) == before
 
 
 def test_an_idle_engine_is_asked_for_one_token_with_its_key(host: Host, engine: Engine) -> None:
@@ -407,12 +407,12 @@ def test_where_a_restart_is_asked_for_it_begins_at_once(host: Host, engine: Engi
 def test_no_key_reaches_another_process_at_the_port(host: Host, engine: Engine) -> None:
     host.look()
     host.look()
-    asked = len(engine.keys)
+    before = len(engine.keys)
     host.container = "$(case $1 in " + str(os.getpid()) + ") echo other ;; esac)"
     engine.stuck.set()
     host.pass_time(30)
     assert host.look()["state"] in ("skipped", "unmeasured", "stalled")
-    assert len(engine.keys) == asked
+    assert len(engine.keys) == before
 
 
 def test_looks_that_stopped_for_a_while_prove_nothing(host: Host, engine: Engine) -> None:

@@ -20,7 +20,7 @@ PAUSED = f"{RUN}/watch-paused"
 TRACE = f"{RUN}/watch-trace"
 """Output of `nft monitor` while it traces which process removes Rackwright's table."""
 BESIDE = "# rackwright: beside a run"
-"""Second line of a check that only reads: it goes on while a run works on the host, and in a pause."""
+"""Second line of a check that only reads: it also runs while a run works on the host, and in a pause."""
 SECONDS = 30
 """Seconds between two runs of the checks."""
 KEPT_PORT = f"{CHECKS}/kept-port"

@@ -243,14 +243,14 @@ look_at() { # ENDPOINT
       if [ "$steps $pulse" != "$was_steps $was_pulse" ]; then
         works
         if [ -n "$was_steps" ]; then settle serving "it makes steps"; return; fi
-        still_since=$now # A first value is no step.
+        still_since=$now # A first value proves no step.
       fi
       still_since=${still_since:-${looked:-$now}} ;;
   esac
   judge
 }
 
-judge() { # the counter stands still, or there is none, or it was not to be read
+judge() { # the counter stands still, or there does not exist, or it was not to be read
   count
   if [ "${streams:-0}" != 0 ]; then
     works
