@@ -9,6 +9,7 @@ from rackwright.concerns.firewall.nft_drops import TABLE
 from rackwright.concerns.firewall.older import CHAIN
 from rackwright.concerns.firewall.rule_table import TAG, Rule
 from rackwright.concerns.watch import TRACE, check_file, repairs_file
+from rackwright.hostside import host_text
 from rackwright.paths import FIREWALL_GUARD, FIREWALL_LEFT, FIREWALL_SCRIPT, FIREWALL_UNIT, UNITS, unit_name
 from rackwright.plan.render import render_own
 
@@ -66,6 +67,12 @@ def kept_files(rules: Mapping[str, Iterable[Rule]], drops: str, endpoints: Itera
     return {
         SCRIPT: text,
         UNIT_FILE: render_own(f"{UNIT}.j2", script=SCRIPT),
-        CHECK: render_own("watch-firewall.j2", script=SCRIPT, note=repairs_file(GUARD), trace=TRACE),
+        CHECK: render_own(
+            "watch-firewall.j2",
+            script=SCRIPT,
+            note=repairs_file(GUARD),
+            trace=TRACE,
+            tell=host_text("tell.sh").rstrip(),
+        ),
         **{door_file(name): each for name in endpoints},
     }

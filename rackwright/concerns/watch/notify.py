@@ -6,6 +6,7 @@ import shlex
 
 from rackwright.concerns.proxy_values import values_of
 from rackwright.concerns.watch.units import check_file
+from rackwright.hostside import host_text
 from rackwright.paths import ETC, NOTIFY_UNIT, STATE, UNITS
 from rackwright.plan.render import render_own
 from rackwright.settings.host_settings import HostSettings
@@ -32,6 +33,14 @@ def notify_files(settings: HostSettings) -> dict[str, str | Secret]:
         return {}
     found: dict[str, str | Secret] = {
         SENDER: _sender(notify),
+        check_file("drift"): render_own(
+            "watch-drift.j2",
+            tell=host_text("tell.sh").rstrip(),
+            run=f"/run/{RUNTIME}",
+            homes=f"{STATE}/endpoints",
+            units=UNITS,
+            left=f"{STATE}/watch/files",
+        ),
         check_file("notify"): render_own("watch-notify.j2", events=EVENTS, run=f"/run/{RUNTIME}"),
         f"{UNITS}/{NOTIFY_UNIT}": render_own(
             f"{NOTIFY_UNIT}.j2", script=SENDER, command=bool(notify.command), state=STATE, runtime=RUNTIME

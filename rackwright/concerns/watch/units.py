@@ -50,6 +50,7 @@ def watch_files() -> dict[str, str]:
             docker=DOCKER_ENVIRONMENT.rstrip(),
             lacks=host_text("docker_lacks.sh").rstrip(),
             start=host_text("docker_start.sh").rstrip(),
+            tell=host_text("tell.sh").rstrip(),
             homes=f"{STATE}/endpoints",
             freed=FREED,
             mended=MENDED,
