@@ -362,3 +362,13 @@ def test_json_of_a_sum_of_alerts_is_a_list(tmp_path: Path, hook: Receiver) -> No
     (alerts,) = hook.bodies
     assert [alert["labels"]["key"] for alert in alerts] == ["restart-llm", "gpu-0"]
     assert json.loads(filled(FORMATS["alertmanager"], {}))[0]["labels"].keys() == alerts[0]["labels"].keys()
+
+
+def test_a_repair_that_fails_at_each_look_is_one_message(tmp_path: Path, hook: Receiver) -> None:
+    host = posting(tmp_path, hook)
+    again = "tell firewall-repair firewall-repair 'could not be put back'"
+    host.tell(again, again)
+    host.send()
+    host.tell(again, "tell firewall-repair firewall-repair 'put back'")
+    host.send()
+    assert [body["text"] for body in hook.bodies] == ["could not be put back", "put back"]

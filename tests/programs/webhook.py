@@ -27,7 +27,7 @@ class Receiver:
 
 
 @contextmanager
-def receiver() -> Iterator[Receiver]:
+def receiver(address: str = "127.0.0.1") -> Iterator[Receiver]:
     """Run one."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -42,8 +42,8 @@ def receiver() -> Iterator[Receiver]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found = Receiver(f"http://127.0.0.1:{server.server_port}/hooks/abc")
+    server = ThreadingHTTPServer((address, 0), Handler)
+    found = Receiver(f"http://{address}:{server.server_port}/hooks/abc")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield found
