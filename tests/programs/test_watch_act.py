@@ -8,13 +8,15 @@ import socketserver
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from rackwright.concerns.watch.act import act_script
+from tests.lab.products import in_proof
 
 PATHS = {"/var/lib/rackwright": "state", "/run/rackwright": "run", "/etc/rackwright": "etc"}
 PROGRAMS = {
@@ -38,13 +40,13 @@ DIED = "ActiveState=activating\nSubState=auto-restart\n"
 
 
 class Word(socketserver.ThreadingTCPServer):
-    """A peer's word at a port of its own: it answers a line with the first of its words that is left."""
+    """A peer's word at a port of its own: it answers with the next of its words, or what `now` says."""
 
     allow_reuse_address = True
     daemon_threads = True
 
-    def __init__(self, *words: str) -> None:
-        self.words, self.asked = list(words), list[str]()
+    def __init__(self, *words: str, now: Callable[[], str] | None = None) -> None:
+        self.words, self.asked, self.now = list(words), list[str](), now
         super().__init__(("127.0.0.1", 0), Answering)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -52,14 +54,18 @@ class Word(socketserver.ThreadingTCPServer):
     def address(self) -> str:
         return f"127.0.0.1:{self.server_address[1]}"
 
+    def reply(self) -> str:
+        if self.now:
+            return self.now()
+        return self.words.pop(0) if len(self.words) > 1 else self.words[0]
+
 
 class Answering(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         peer = self.server
         assert isinstance(peer, Word)
         peer.asked.append(self.rfile.readline().decode().strip())
-        reply = peer.words.pop(0) if len(peer.words) > 1 else peer.words[0]
-        self.wfile.write(f"{reply}\n".encode())
+        self.wfile.write(f"{peer.reply()}\n".encode())
 
 
 @dataclass
@@ -371,7 +377,8 @@ def test_three_restarts_a_day_apart_are_not_sick(stage: Stage) -> None:
 def test_alone_it_is_never_sick_and_pauses_longer_each_time(stage: Stage) -> None:
     stage.after_start(DIED)
     stage.acted(300, 200, 100)
-    assert (stage.run().changed, stage.marks) == ([], set())
+    assert (stage.run().changed, stage.marks) == ([], {"watch-llm"})
+    (stage.folder / "state/marks/watch-llm").unlink()
     stage.acted(330, 230, 130)
     assert stage.run().changed == [STOP, START]
     assert stage.marks == {"watch-llm"}
@@ -421,3 +428,81 @@ def test_a_member_is_restarted_by_its_head(stage: Stage) -> None:
 def test_without_its_questions_nothing_is_restarted(stage: Stage) -> None:
     (stage.home / "proofs/new").unlink()
     assert (stage.run().changed, stage.results) == ([], ["tell -"])
+
+
+class Fleet:
+    """Hosts of one group that ask each other, and a request that makes hang the host that gets it."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self.hosts = [Stage(folder / f"h{number}") for number in range(size)]
+        words = [Word(now=partial(self.reply, host)) for host in self.hosts]
+        for number, host in enumerate(self.hosts):
+            host.look("serving")
+            host.peers = [peer for index, peer in enumerate(words) if index != number]
+            host.settings = {"index": number}
+        self.words, self.minute = words, 0
+
+    def reply(self, host: Stage) -> str:
+        marks = {mark.removesuffix("-llm") for mark in host.marks}
+        return f"down #{min(marks)}" if marks else "ready up"
+
+    def hung(self, host: Stage) -> bool:
+        return "state=hung" in (host.folder / "run/watch/llm").read_text()
+
+    @property
+    def serving(self) -> int:
+        return sum(self.reply(host) == "ready up" and not self.hung(host) for host in self.hosts)
+
+    @property
+    def out(self) -> int:
+        return sum(self.reply(host) != "ready up" for host in self.hosts)
+
+    def send(self) -> None:
+        """Send the request to the first host that says it serves."""
+        for host in self.hosts:
+            if self.reply(host) == "ready up" and not self.hung(host):
+                host.look("hung")
+                return
+
+    def look(self) -> None:
+        """Let a minute pass: each host whose endpoint hangs acts, or does not."""
+        self.minute += 1
+        for host in self.hosts:
+            if self.hung(host) and "sick-llm" not in host.marks:
+                host.look("hung")
+                if START in host.run(now=self.minute * 60).changed:
+                    host.look("serving")
+
+    def end(self) -> None:
+        for peer in self.words:
+            peer.shutdown()
+            peer.server_close()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    fleet = Fleet(tmp_path, 5)
+    yield fleet
+    fleet.end()
+
+
+def test_a_request_that_hangs_host_after_host_ends_with_all_of_them_serving(fleet: Fleet) -> None:
+    for _ in fleet.hosts:
+        fleet.send()
+    assert fleet.serving == 0
+    while fleet.serving < 5:
+        fleet.look()
+        assert fleet.out <= 1
+        assert fleet.minute <= 6
+
+
+@in_proof("some 60 acts of five hosts; the case above has each host once")
+def test_a_request_that_is_sent_again_and_again_leaves_most_of_them_serving(fleet: Fleet) -> None:
+    for _ in range(20):
+        fleet.send()
+        fleet.look()
+        assert sum("sick-llm" in host.marks for host in fleet.hosts) <= 2
+    for _ in range(30):
+        fleet.minute += 10
+        fleet.look()
+    assert fleet.serving >= 3

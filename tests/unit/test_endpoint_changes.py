@@ -333,6 +333,15 @@ def test_the_log_of_an_unhealthy_endpoint_is_kept_before_it_restarts() -> None:
     assert "systemctl stop" in assigned(step, "forward")
 
 
+@pytest.mark.parametrize("changed", [{}, {"running": None, "active": "inactive", "sub": "dead", "health": None}])
+def test_what_the_watch_has_given_up_is_switched_and_proven_again(changed: dict[str, Any]) -> None:
+    reading = replace(AT_REST, sick=True, **changed)
+    [change] = pending(reading)
+    assert proved(change).restarts
+    assert "sick" in change.why
+    assert pending(replace(AT_REST, askable=False)) == []
+
+
 def test_the_connections_of_what_runs_are_drained() -> None:
     reading = replace(SERVES_OLD, spec={**WANTED.facts, "hash": OLD, "port": 9000})
     assert "port=9000" in assigned(proved(pending(reading)[0]), "prepare")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 from rackwright.concerns.deploy_steps import Declared, left_of
+from rackwright.concerns.endpoint.binding import Binding
+from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.watch.concern import SeenFile, SeenWatch, WantedWatch, as_left, changes, parse, wanted
 from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
-from rackwright.paths import ETC, UNITS, WATCH_UNITS
+from rackwright.paths import ETC, UNITS, WATCH_UNITS, questions_file
 from rackwright.plan.change import Change, Owned, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.settings.host_settings import HostSettings
@@ -84,11 +87,11 @@ def test_new_settings_have_not_moved_on_their_own() -> None:
 
 
 def test_what_is_no_longer_wanted_is_removed_and_a_foreign_file_stays() -> None:
-    gone = {f"{ETC}/watched/old": "x", f"{UNITS}/rackwright-word.socket": "y"}
+    gone = {f"{ETC}/watched/old": "x", f"{UNITS}/rackwright-notify.timer": "y"}
     before = settled(WantedWatch({**WANTED.files, **gone}))
     foreign = f"{ETC}/watch.d/firewall"
     change = only(changes(WANTED, replace(before, files={**before.files, foreign: SeenFile("a" * 64, "644:root")})))
-    assert set(change.disowns) == {Owned("file", f"{ETC}/watched/old"), Owned("unit", "rackwright-word.socket")}
+    assert set(change.disowns) == {Owned("file", f"{ETC}/watched/old"), Owned("unit", "rackwright-notify.timer")}
     scripts = "".join(step.script for step in change.steps if isinstance(step, Shell))
     assert all(path in scripts for path in gone)
     assert foreign not in scripts
@@ -112,3 +115,20 @@ def test_the_timer_stays_as_long_as_one_of_its_two_steps_is_called() -> None:
     assert left_of(Declared(("firewall", "endpoint")), record) == {"watch": record[-1:]}
     assert left_of(Declared(("watch", "endpoint")), record) == {}
     assert left_of(Declared(("endpoint",)), record).keys() == {"firewall", "watch"}
+
+
+def with_endpoint(**changed: Any) -> HostReading:
+    facts = {"address": "0.0.0.0", "port": 8000, "served_name": "m", "hash": "0123456789ab", "image": "i@sha256:1"}
+    binding = Binding(("GPU-1",))
+    proven = SeenEndpoint(proven="0123456789ab", proven_spec=facts, proven_binding=binding, **changed)
+    return HostReading({"endpoint": SeenEndpoints(True, {"llm": proven}, {}, True)})
+
+
+def test_questions_of_an_earlier_version_s_release_are_stored_where_the_watch_may_restart_it() -> None:
+    restarting = settings(watch={"act": "restart"})
+    asking = wanted(restarting, with_endpoint())
+    change = only(changes(asking, settled(asking)))
+    [step] = [step for step in change.steps if isinstance(step, WriteFile)]
+    assert (step.path, step.mode) == (questions_file("llm", "0123456789ab"), "0600")
+    assert changes(wanted(restarting, with_endpoint(askable=True)), settled(asking)) == []
+    assert wanted(SETTINGS, with_endpoint()).questions == {}

@@ -28,6 +28,7 @@ from rackwright.paths import (
     BOOT_UNIT,
     ENDPOINT_LABEL,
     ETC,
+    MARKS,
     RESTORE_UNIT,
     RUN,
     STATE,
@@ -100,6 +101,10 @@ class SeenEndpoint:
     """Limits of the running container that its release does not set."""
     held: bool = False
     """True when what it would start was never proven, and could not be taken back at boot: it does not start."""
+    sick: bool = False
+    """True when the host's watch has given it up: it stays out of service until a run proves it."""
+    askable: bool = False
+    """True when the proven release's questions are on the host, so that the watch can prove it."""
 
     @property
     def running_hash(self) -> str | None:
@@ -144,6 +149,7 @@ def read(settings: HostSettings) -> str:
         "read_endpoints",
         units=UNITS,
         home=f"{STATE}/endpoints",
+        marks=MARKS,
         groups=f"{RUN}/groups",
         urls=urls,
         own_folders=f"{STATE} {ETC} {RUN}",
@@ -269,6 +275,8 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
         last=last_switch(values),
         caches=values.get("caches"),
         held=values.get("held") == "yes",
+        sick=values.get("sick") == "yes",
+        askable=values.get("questions") == "yes",
     )
 
 

@@ -67,6 +67,8 @@ def why_switch(aim: Aim, reading: SeenEndpoint) -> Due | None:
         )
     if reading.running is not None and not serves_the_same(aim, reading):
         return Due(_what_differs(aim, reading))
+    if reading.sick:
+        return Due("the host's watch restarted it several times and gave it up (marked sick)")
     if reading.running is None or reading.active != "active":
         return Due(_why_not_running(reading) + _swapped(aim, reading))
     if reading.health != 200:

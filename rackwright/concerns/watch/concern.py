@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from rackwright.concerns.watch.act_questions import missing_questions, store_questions
 from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
 from rackwright.concerns.watch.units import CHECKS, RUNNER, WATCHED
 from rackwright.concerns.watch.word import WORD_FILES
@@ -85,6 +86,8 @@ class WantedWatch:
     """The wanted files by path."""
 
     files: Mapping[str, str | Secret]
+    questions: Mapping[str, Secret] = field(default_factory=dict)
+    """Questions of proven releases that are not on the host."""
 
     @property
     def sums(self) -> dict[str, str]:
@@ -109,11 +112,16 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedWatch:
     """Return the wanted files; without the firewall's rules everybody could ask for the word, so it is left out."""
     closes = reading.managed is None or "firewall" in reading.managed
     files = all_files(settings)
-    return WantedWatch(files if closes else {path: text for path, text in files.items() if path not in WORD_FILES})
+    stay = files if closes else {path: text for path, text in files.items() if path not in WORD_FILES}
+    return WantedWatch(stay, missing_questions(settings, reading))
 
 
 def changes(wanted: WantedWatch, reading: SeenWatch) -> list[Change]:
     """Write what differs, remove what is not wanted, and let timers and sockets run."""
+    return [*store_questions(wanted.questions), *_files(wanted, reading)]
+
+
+def _files(wanted: WantedWatch, reading: SeenWatch) -> list[Change]:
     differing = [path for path, sha256 in wanted.sums.items() if not _is_there(path, sha256, wanted, reading)]
     surplus = sorted(_surplus(wanted, reading))
     idle = [unit for unit in enabled_units(wanted.files) if unit not in reading.running]

@@ -1,5 +1,5 @@
 # Print the state of every endpoint that is wanted or there, and of the units that start them at boot.
-# Parameters: units home groups (what runs of endpoints of several hosts) urls ("NAME URL" lines of the wanted endpoints) own_folders.
+# Parameters: units home marks groups (what runs of endpoints of several hosts) urls ("NAME URL" lines of the wanted endpoints) own_folders.
 show "$units/rackwright.target"
 show "$units/rackwright-boot.service"
 show "$units/rackwright-restore.service"
@@ -38,6 +38,8 @@ for name in $names; do
   printf '%s\n' "value current=$current" "value proven=$release"
   [ -e "/run/systemd/system/$unit.d/rackwright-held.conf" ] && echo "value held=yes"
   [ -e "$own/not-admitted" ] && echo "value admitted=no"
+  [ -e "$marks/sick-$name" ] && echo "value sick=yes"
+  [ -f "$own/proofs/$release" ] && echo "value questions=yes"
   [ ! -e "$own/caches" ] || printf '%s\n' "value caches=$(stat -c %a:%U "$own/caches")"
   [ ! -f "$own/last-switch" ] || first_lines 4 "value last_" "$own/last-switch"
   carried unit "$units/$unit"

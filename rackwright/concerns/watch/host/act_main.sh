@@ -75,8 +75,8 @@ hung() { # whether the look, of the last minutes, still finds it so, or an earli
 may_restart() { # whether enough others serve; sets `ready`; fails with `why`
   ask_peers
   [ "$hosts" -gt 1 ] || return 0
-  [ "$ready" -ge $((hosts - limit)) ] && return 0
-  why="$ready of $((hosts - 1)) others serve, and $((hosts - limit)) must (rollout.max_unavailable)"
+  [ "$ready" -ge "$needed" ] && return 0
+  why="$ready of $((hosts - 1)) others serve, and $needed must (rollout.max_unavailable)"
   return 1
 }
 give_up() { # it stays out, unless that would leave less than half of its group, or no host
@@ -118,7 +118,8 @@ if worn "$window"; then
   pause=$after count=$tries
   while [ "$count" -gt 3 ] && [ "$pause" -lt 3600 ]; do pause=$((2 * pause)) count=$((count - 1)); done
   [ "$pause" -le 3600 ] || pause=3600
-  [ $(($(date +%s) - $(last_end))) -ge "$pause" ] || quit "it does not last, and its group cannot spare it: the next restart comes after $pause s"
+  # Until then no new request should go there.
+  [ $(($(date +%s) - $(last_end))) -ge "$pause" ] || { is_left || mark "$own" down watch "$sign: $signs; restarted $tries times"; quit "it does not last, and its group cannot spare it: the next restart comes after $pause s"; }
 fi
 mark "$own" down watch "$sign: $signs" "$(cat "$JOB/lease" 2>/dev/null)" || quit "its mark could not be written"
 withdraw() { unmark "$own"; quit "$1"; }
@@ -128,7 +129,7 @@ if [ "$hosts" -gt 1 ]; then
   # Who marked itself at the same moment is seen by then, and sees this host.
   sleep 10
   first_among_peers || withdraw "${first:-another host} restarts first"
-  [ "$ready" -ge $((hosts - limit)) ] || withdraw "too few others serve"
+  [ "$ready" -ge "$needed" ] || withdraw "too few others serve"
 fi
 longest=$((60 + 150 + stop + 70 + load + 30 + proof + 60))
 uptime

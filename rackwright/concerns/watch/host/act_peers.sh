@@ -7,7 +7,7 @@ ask_peer() { # NAME=ADDRESS:PORT; writes its word
   word=$(timeout 3 bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf "%s\n" "$2" >&3 && head -c 200 <&3' "$address" "$port" "$endpoint" 2>/dev/null | head -n 1 | tr -cd 'a-z #')
   printf '%s\n' "${word:-silent}" >"$asked/${1%%=*}"
 }
-ask_peers() { # 32 at a time; sets `ready`, the number of those that serve
+ask_peers() { # 32 at a time; sets `ready`, the number of those that serve, and `needed`, how many must
   rm -rf "$asked" && mkdir -p "$asked" || return 1
   batch=0
   for peer in $peers; do
@@ -17,6 +17,10 @@ ask_peers() { # 32 at a time; sets `ready`, the number of those that serve
   done
   wait
   ready=$(cat "$asked"/* 2>/dev/null | grep -cx 'ready up')
+  # One that was given up does not come back on its own, and its group is smaller until then: never by more than half.
+  sick=$(cat "$asked"/* 2>/dev/null | grep -cx 'down #sick')
+  [ $((2 * sick)) -le "$hosts" ] || sick=$((hosts / 2))
+  needed=$((hosts - sick - limit))
 }
 # Hosts that mark themselves at the same moment see each other: of them the first in the inventory's order continues.
 # The words before are in the folder `words.before`; sets `ready` as if those behind this host had withdrawn.

@@ -21,12 +21,21 @@ engine_stacks() {
   timeout 40 docker exec "$container" sh -c 'command -v py-spy >/dev/null || exit 0
 for pid in $(ls /proc | grep "^[0-9]*$" | head -n 64); do grep -aq python "/proc/$pid/cmdline" 2>/dev/null && timeout 5 py-spy dump --pid "$pid"; done' 2>&1 </dev/null
 }
+# Length and time of each open request, and who sent it: of its text nothing is kept here.
+connections() {
+  pid=$(timeout 20 docker inspect --format '{{.State.Pid}}' "$container" 2>/dev/null) && [ "${pid:-0}" -gt 0 ] || return 0
+  read -r port <"$home/current/health-url" || return 0
+  port=${port##*:} port=${port%%/*}
+  timeout 20 nsenter --target "$pid" --net ss -tinHO state established "sport = :$port" | awk '
+    function of(name) { return match($0, " " name ":[0-9]+") ? substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2) + 0 : 0 }
+    { print "client=" $4, "received=" of("bytes_received"), "sent=" of("bytes_sent"), "seconds_since_received=" int(of("lastrcv") / 1000), "seconds_since_sent=" int(of("lastsnd") / 1000) }'
+}
 keep_evidence() { # before anything is stopped
   kept= ; rm -f "$JOB/kept"
   keep_journal
   kept=$(cat "$JOB/kept" 2>/dev/null) kept=${kept%.log}
   [ -n "$kept" ] || return 0
-  { say "state of the look:"; cat "$look"; } >"$kept.look" 2>/dev/null
+  { cat "$look"; connections; } >"$kept.look" 2>/dev/null
   { kernel_stacks; engine_stacks; } >"$kept.stacks" 2>/dev/null
   timeout 30 nvidia-smi -q >"$kept.nvidia-smi" 2>&1
   journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null | tail -n 500 >"$kept.kernel"
