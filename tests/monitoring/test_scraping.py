@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
-import time
-import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rackwright.cli.main import main
 from tests.lab.products import in_proof
-from tests.monitoring.conftest import ROOT
+from tests.monitoring.conftest import ROOT, prometheus, serving
 
 pytestmark = in_proof("it downloads 23 MB from Debian, once; `make monitoring` runs it alone")
 
@@ -38,20 +33,12 @@ def server() -> Iterator[tuple[int, list[str]]]:
     """Serve one sample at every path, and note the paths."""
     paths = list[str]()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            paths.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"answered 1\n")
+    def answer(path: str) -> str:
+        paths.append(path)
+        return "answered 1\n"
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=listener.serve_forever, daemon=True).start()
-    yield listener.server_address[1], paths
-    listener.shutdown()
+    with serving(answer) as port:
+        yield port, paths
 
 
 @pytest.fixture
@@ -98,45 +85,12 @@ def test_promtool_takes_the_example_and_the_targets(programs: Path, config: Path
     assert run.returncode == 0, run.stderr
 
 
-def test_each_endpoint_is_scraped_at_its_own_path(
-    programs: Path, config: Path, server: tuple[int, list[str]], tmp_path: Path
-) -> None:
-    words = [
-        f"--config.file={config}",
-        f"--storage.tsdb.path={tmp_path}/data",
-        f"--web.listen-address=127.0.0.1:{PORT}",
-    ]
-    with (
-        (tmp_path / "log").open("w") as log,
-        subprocess.Popen([programs / "prometheus", *words], stderr=log) as running,
-    ):
-        try:
-            found = _until_scraped(4)
-        finally:
-            running.terminate()
+def test_each_endpoint_is_scraped_at_its_own_path(programs: Path, config: Path, server: tuple[int, list[str]]) -> None:
+    with prometheus(programs, config, PORT) as scraped:
+        scraped.wait_for("count(up == 1) == 4")
+        found = scraped.get("targets")["activeTargets"]
     assert {row["labels"]["job"] for row in found} == {"rackwright", "node"}
-    engines = {row["labels"].get("engine"): row["scrapeUrl"].rpartition("/")[0][-11:] for row in found}
-    assert engines["tensorrt-llm"].endswith("/prometheus")
-    assert {row["health"] for row in found} == {"up"}
+    scraped_at = {row["labels"].get("engine"): row["scrapeUrl"].partition(str(server[0]))[2] for row in found}
+    assert scraped_at["tensorrt-llm"] == "/prometheus/metrics"
     assert set(server[1]) == {"/metrics", "/prometheus/metrics"}
-    labels = {name for row in found for name in row["labels"]}
-    assert not [name for name in labels if name.startswith("__")]
-
-
-def _until_scraped(count: int) -> list[dict[str, Any]]:
-    end = time.monotonic() + 40
-    while time.monotonic() < end:
-        found = _active()
-        if len(found) == count and all(row["health"] == "up" for row in found):
-            return found
-        time.sleep(0.3)
-    pytest.fail(f"not all are up: {_active()}")
-
-
-def _active() -> list[dict[str, Any]]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/api/v1/targets", timeout=5) as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["activeTargets"]
-            return found
-    except OSError:
-        return []
+    assert not [name for row in found for name in row["labels"] if name.startswith("__")]
