@@ -412,8 +412,9 @@ def test_a_clock_that_was_put_back_makes_no_endpoint_sick_and_none_immune(stage:
 def test_gateways_that_ask_are_waited_for_and_one_that_is_gone_is_not(stage: Stage) -> None:
     up = float(Path("/proc/uptime").read_text().split()[0])
     notes = stage.folder / "run-word"
-    (notes / "10.0.0.1").write_text(f"last={int(up - 100)}\nprevious={int(up - 102)}\n")
-    (notes / "10.0.0.2").write_text(f"last={int(up)}\nprevious={int(up - 2)}\n")
+    (notes / "10.0.0.1").write_text(f"last={up - 100:.2f}\nprevious={up - 102:.2f}\nword=ready up\n")
+    (notes / "10.0.0.3@other").write_text(f"last={up:.2f}\nprevious={up - 15:.2f}\nword=ready up\n")
+    (notes / "10.0.0.2@llm").write_text(f"last={up:.2f}\nprevious={up - 2:.2f}\nword=ready up\n")
     began = time.monotonic()
     assert stage.run().changed == [STOP, START]
     assert 4 < time.monotonic() - began < 20

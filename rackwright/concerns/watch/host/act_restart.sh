@@ -47,6 +47,8 @@ wait_for_askers() { # at most 60 s
   while uptime && [ $((up - since)) -lt 60 ]; do
     waits=no
     for asker in "$run-word"/*; do
+      # ADDRESS, or ADDRESS@ENDPOINT where one was asked for.
+      case ${asker##*/} in *@"$endpoint") ;; *@*) continue ;; esac
       [ -f "$asker" ] || continue
       last=$(number "$asker" last 0) before=$(number "$asker" previous 0)
       interval=$((last - before))

@@ -4,7 +4,7 @@
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C
 endpoint=$1
-case $endpoint in '' | *[!a-z0-9-]*) exit 1 ;; esac
+case $endpoint in '' | *[!a-z0-9_-]*) exit 1 ;; esac
 state=/var/lib/rackwright run=/run/rackwright etc=/etc/rackwright
 home=$state/endpoints/$endpoint unit=rackwright-$endpoint.service container=rackwright-$endpoint
 watched=$etc/watched/$endpoint look=$run/watch/$endpoint own=watch-$endpoint
@@ -13,7 +13,7 @@ export JOB reason="$JOB/reason" cause="$JOB/cause"
 umask 077
 value() { sed -n "s/^$2=//p" "$1" 2>/dev/null | head -n 1; }
 number() { # file, key, what counts without it
-  n=$(value "$1" "$2" | tr -cd 0-9 | cut -c1-9)
+  n=$(value "$1" "$2" | cut -d. -f1 | tr -cd 0-9 | cut -c1-9)
   echo "${n:-$3}"
 }
 uptime() { read -r up _ </proc/uptime; up=${up%%.*}; } # sets `up`
