@@ -59,7 +59,7 @@ real-nightly: setup
 real-gpu: setup
 	@scripts/real-gpu run
 
-## monitoring: targets, metrics and alert rules against Debian's Prometheus: 23 MB, unpacked and not installed
+## monitoring: targets, metrics and alert rules against Debian's Prometheus: 34 MB, unpacked and not installed
 monitoring: setup
 	@$(BIN)/python -m pytest -v -n1 tests/monitoring
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
-    """Return the folder with prometheus, promtool and prometheus-node-exporter; downloads them once."""
+    """Return the folder with prometheus, promtool, prometheus-node-exporter and -alertmanager; downloads them once."""
     run = subprocess.run([ROOT / "scripts/prometheus"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return Path(run.stdout.strip()) / "usr/bin"

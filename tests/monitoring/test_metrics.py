@@ -12,7 +12,7 @@ import pytest
 from tests.lab.products import in_proof
 from tests.programs.test_metrics_file import Host, with_endpoint
 
-pytestmark = in_proof("it downloads 23 MB from Debian, once; tests/programs/test_metrics_file.py reads the file itself")
+pytestmark = in_proof("it downloads 34 MB from Debian, once; tests/programs/test_metrics_file.py reads the file itself")
 PORT = 18492
 
 

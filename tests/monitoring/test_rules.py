@@ -24,7 +24,7 @@ ALERTS: list[dict[str, Any]] = [
 NAMES = [alert["alert"] for alert in ALERTS]
 
 
-@in_proof("it downloads 23 MB from Debian, once; `make monitoring` runs it alone")
+@in_proof("it downloads 34 MB from Debian, once; `make monitoring` runs it alone")
 @pytest.mark.parametrize("words", [("check", "rules", RULES), ("test", "rules", UNIT_TESTS)], ids=str)
 def test_promtool_takes(programs: Path, words: tuple[object, ...]) -> None:
     run = subprocess.run([programs / "promtool", *map(str, words)], capture_output=True, text=True, check=False)

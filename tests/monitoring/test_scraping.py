@@ -13,7 +13,7 @@ from rackwright.cli.main import main
 from tests.lab.products import in_proof
 from tests.monitoring.conftest import ROOT, prometheus, serving
 
-pytestmark = in_proof("it downloads 23 MB from Debian, once; `make monitoring` runs it alone")
+pytestmark = in_proof("it downloads 34 MB from Debian, once; `make monitoring` runs it alone")
 
 PORT = 18491
 EXAMPLE = ROOT / "docs/monitoring/prometheus.yml"
