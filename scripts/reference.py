@@ -88,7 +88,6 @@ Planned verbs are not in this version; their names and forms are settled here fi
 |---|---|---|
 """
 PLANNED = {
-    "top": ("show live what each host serves and does", "rackwright top [INVENTORY]"),
     "keys": (
         "add, list, rotate and revoke clients' keys of the gateway",
         "rackwright keys add --client NAME",

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, print; 1 when nothing is known of a host."""
     entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
     root = site_root(Path(arguments.inventory).expanduser())
-    settings = _pinned(entries, root)
+    settings = pinned(entries, root)
     distinct = {id(one): one for one in settings.values()}
     scripts = {key: status_script(one.all_endpoints) for key, one in distinct.items()}
     replies = poll(entries, lambda entry: scripts[id(settings[entry.name])], lambda: import_module(OUTPUT))
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     return done_if(all(row.gpus is not None for row in rows))
 
 
-def _pinned(entries: Sequence[InventoryHost], root: Path) -> dict[str, HostSettings]:
+def pinned(entries: Sequence[InventoryHost], root: Path) -> dict[str, HostSettings]:
     """Return the settings of each host, the lock file's pins included; hosts that share their settings still do."""
     locks = Locks(root)
     distinct = {id(entry.settings): entry.settings for entry in entries}

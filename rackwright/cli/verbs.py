@@ -35,6 +35,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
     },
     "Look at hosts and runs": {
         "status": "rackwright status inventory/b200.py",
+        "top": "rackwright top inventory/b200.py",
         "drift": "rackwright drift inventory/b200.py",
         "targets": "rackwright targets inventory/b200.py --out /etc/prometheus/rackwright.json",
         "logs": "rackwright logs inventory/b200.py --limit b200-01 --lines 50",

@@ -36,7 +36,7 @@ from rackwright.plan.change import Change, Job, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.jobstream import Event, JobStream
 from rackwright.record.progress import DRAINING
-from rackwright.record.view.timeline_events import _phase_of
+from rackwright.record.view.timeline_events import phase_of_job
 from rackwright.remote.errors import NotStartedError
 from rackwright.remote.job_scripts import Ended
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
@@ -210,7 +210,7 @@ def test_one_that_is_under_way_is_joined_whatever_it_is() -> None:
 
 
 def test_a_view_counts_it_as_draining_first() -> None:
-    assert _phase_of(joining_job().name) == DRAINING
+    assert phase_of_job(joining_job().name) == DRAINING
 
 
 # -- Docker's chains are gone

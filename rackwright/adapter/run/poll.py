@@ -63,15 +63,7 @@ def poll(
     """
     if not entries:
         return {}
-    tell(not_followed((entry.name, entry.data) for entry in entries))
-    use_patient_client()
-    allow_open_files(min(AT_ONCE, len(entries)))
-    inventory = inventory_of((entry.name, entry.data) for entry in entries)
-    state = State(inventory, Config())
-    _read_keys(state, entries)
-    # pyinfra and paramiko log every refusal; the rows tell it.
-    logger.setLevel(logging.CRITICAL)
-    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+    inventory = quiet_state(entries, min(AT_ONCE, len(entries))).inventory
     names = [entry.name for entry in entries]
     scripts = {entry.name: script(entry) for entry in entries}
     replies, threads = _side_by_side(names, lambda name: _ask(inventory.get_host(name), scripts[name]))
@@ -82,6 +74,19 @@ def poll(
         # One that ends after gevent has patched says so aloud.
         thread.join(STEP)
     return found
+
+
+def quiet_state(entries: Sequence[InventoryHost], at_once: int) -> State:
+    """Return pyinfra's state of hosts that threads of this process log in to. at_once: connections at the same time."""
+    tell(not_followed((entry.name, entry.data) for entry in entries))
+    use_patient_client()
+    allow_open_files(at_once)
+    state = State(inventory_of((entry.name, entry.data) for entry in entries), Config())
+    _read_keys(state, entries)
+    # pyinfra and paramiko log every refusal; the rows tell it.
+    logger.setLevel(logging.CRITICAL)
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+    return state
 
 
 def _side_by_side(
@@ -117,43 +122,65 @@ def _read_keys(state: State, entries: Sequence[InventoryHost]) -> None:
 
 
 def _ask(host: Host, script: str) -> Reply:
-    try:
-        host.connector.connect()
-        tune(host)
-        return _run(host, script)
-    except ConnectError as error:
+    with _closing(host):
+        try:
+            host.connector.connect()
+            tune(host)
+            return run_once(host, script)
+        except TROUBLES as error:
+            return trouble_of(error, host)
+
+
+TROUBLES = (OSError, SSHException, EOFError, PyinfraError)
+"""Errors of one host's connection."""
+
+
+def trouble_of(error: BaseException, host: Host) -> Reply:
+    """Return the reply of a host whose connection failed: in words, for its row."""
+    if isinstance(error, ConnectError):
         return Reply(trouble=f"cannot be reached: {error}{rebuilt(str(error), host.name)}", reached=False)
-    except FloodError as error:
+    if isinstance(error, FloodError):
         return Reply(trouble=str(error))
-    except TimeoutError:
+    if isinstance(error, TimeoutError):
         return Reply(trouble=f"it did not answer within {SECONDS} s")
-    except (OSError, SSHException, EOFError, PyinfraError) as error:
-        return Reply(trouble=f"the connection was lost ({error or type(error).__name__})")
+    return Reply(trouble=f"the connection was lost ({error or type(error).__name__})")
+
+
+@contextmanager
+def _closing(host: Host) -> Iterator[None]:
+    try:
+        yield
     finally:
         client: Any = getattr(host.connector, "client", None)
         if client is not None:
             client.close()
 
 
-def _run(host: Host, script: str) -> Reply:
-    arguments, _ = pop_global_arguments(host.state, host, {})
-    chosen: dict[str, Any] = {key: arguments[key] for key in CONNECTOR_ARGUMENT_KEYS if key in arguments}  # type: ignore[literal-required]
+def run_once(host: Host, script: str) -> Reply:
+    """Run a command to its end on a connected host, as root."""
     client: Any = getattr(host.connector, "client", None)
     if client is None:
-        ok, output = host.connector.run_shell_command(StringCommand(script), **chosen)
-        return Reply(tuple(output.stdout_lines), "" if ok else _why(output.stderr_lines, output.stdout_lines))
-    words = {
-        key: value
-        for key, value in chosen.items()
-        if key not in ("_get_pty", "_timeout", "_stdin", "_success_exit_codes")
-    }
-    command = make_unix_command_for_host(host.state, host, StringCommand(script), **words)
+        ok, output = host.connector.run_shell_command(StringCommand(script), **_arguments(host))
+        return Reply(tuple(output.stdout_lines), "" if ok else why_failed(output.stderr_lines, output.stdout_lines))
     with _closed_after(client, SECONDS):
-        channel: Any = client.exec_command(command.get_raw_value())[1].channel
+        channel: Any = client.exec_command(command_line(host, script))[1].channel
         printed, errors = _output(channel)
         status = channel.recv_exit_status()
     lines = tuple(_lines(printed))
-    return Reply(lines) if status == 0 else Reply(lines, _why(_lines(errors), lines))
+    return Reply(lines) if status == 0 else Reply(lines, why_failed(_lines(errors), lines))
+
+
+def command_line(host: Host, script: str) -> str:
+    """Return the command by which the login of a host that is reached by SSH runs a script as root."""
+    skipped = ("_get_pty", "_timeout", "_stdin", "_success_exit_codes")
+    words = {key: value for key, value in _arguments(host).items() if key not in skipped}
+    return make_unix_command_for_host(host.state, host, StringCommand(script), **words).get_raw_value()
+
+
+def _arguments(host: Host) -> dict[str, Any]:
+    """Return the host's own values of pyinfra's connector arguments, sudo's among them."""
+    arguments, _ = pop_global_arguments(host.state, host, {})
+    return {key: arguments[key] for key in CONNECTOR_ARGUMENT_KEYS if key in arguments}  # type: ignore[literal-required]
 
 
 @contextmanager
@@ -202,7 +229,8 @@ def _lines(output: bytes) -> list[str]:
     return output.decode(errors="replace").removesuffix("\n").split("\n")
 
 
-def _why(errors: Sequence[str], output: Sequence[str]) -> str:
+def why_failed(errors: Sequence[str], output: Sequence[str]) -> str:
+    """Return why a command failed, by the last line that it printed."""
     from rackwright.remote.sudo_errors import why_refused  # noqa: PLC0415 - only for what goes wrong
 
     printed = [text for text in errors if text]

@@ -42,7 +42,7 @@ def draw(timeline: Timeline, now: float, height: int, width: int) -> RenderableT
     if others:
         counts = Counter(host.state for host in others)
         parts.append(
-            _line(f"and {len(others)} more: " + ", ".join(f"{n} {state}" for state, n in counts.items()), "dim")
+            line_of(f"and {len(others)} more: " + ", ".join(f"{n} {state}" for state, n in counts.items()), "dim")
         )
     # The terminal echoes ^C where the cursor is: at the end of a full line it would push the picture up.
     return Group(*parts, Text(""))
@@ -119,10 +119,10 @@ def tightest(timeline: Timeline) -> str:
 
 def _title(timeline: Timeline, width: int) -> list[Text]:
     """Return what runs and where it is: below each other where a line has no room for both."""
-    what, where = _line(f"{timeline.what or 'a run'}", "bold"), _line(headline(timeline), "bold cyan")
+    what, where = line_of(f"{timeline.what or 'a run'}", "bold"), line_of(headline(timeline), "bold cyan")
     if what.cell_len + where.cell_len + 3 > width:
         return [what, where]
-    return [_line("   ", "").join([what, where])]
+    return [line_of("   ", "").join([what, where])]
 
 
 def _sums(timeline: Timeline, now: float, width: int) -> list[Text]:
@@ -134,10 +134,11 @@ def _sums(timeline: Timeline, now: float, width: int) -> list[Text]:
             lines.append(fact)
         else:
             lines[-1] = longer
-    return [_line(row, "dim") for row in lines]
+    return [line_of(row, "dim") for row in lines]
 
 
-def _line(text: str, style: str) -> Text:
+def line_of(text: str, style: str) -> Text:
+    """Return one line of a picture that no text of a host can break."""
     return Text(printable(text), style, no_wrap=True, overflow="ellipsis")
 
 
@@ -163,7 +164,13 @@ def _cells(timeline: Timeline, host: HostTimeline, now: float) -> tuple[Renderab
     bar: RenderableType = "" if host.part is None else ProgressBar(1.0, host.part, width=BAR)
     seconds = now - host.since if host.since is not None else host.took
     time = "" if seconds is None else clock(round(max(0.0, seconds)))
-    return _line(host.name, ""), _line(label, style), bar, _line(time, ""), _line(_message(timeline, host), "dim")
+    return (
+        line_of(host.name, ""),
+        line_of(label, style),
+        bar,
+        line_of(time, ""),
+        line_of(_message(timeline, host), "dim"),
+    )
 
 
 def _message(timeline: Timeline, host: HostTimeline) -> str:

@@ -89,7 +89,7 @@ def _job(timeline: Timeline, event: Event, now: float) -> None:
     elif event["state"] == "began":
         host.message = title
         host.switching = job.removeprefix(_SWITCH) if job.startswith(_SWITCH) else host.switching
-        host.enter(ROLLING_BACK if timeline.phase == BACKWARD else _phase_of(job), now, title)
+        host.enter(ROLLING_BACK if timeline.phase == BACKWARD else phase_of_job(job), now, title)
     elif host.state == RunState.SWITCHING:
         host.enter(ROLLING_BACK if host.phase == ROLLING_BACK else PROVING, now)
     else:
@@ -110,7 +110,8 @@ def _fetch(host: HostTimeline, event: Event, title: str, now: float) -> None:
         host.leave(now)
 
 
-def _phase_of(job: str) -> str:
+def phase_of_job(job: str) -> str:
+    """Return the phase of a host while a job of this name runs."""
     # A switch drains first: its drain hook says nothing, and what was served is served until that has ended.
     if job.startswith(("rest-", "restart-host", _SWITCH, "dockerd")):
         return DRAINING

@@ -28,15 +28,11 @@ def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) ->
 
     run: the run's name. logs: what the failed releases said last, by host.
     """
-    style, script = _file_text("page.css"), _file_text("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _template().render(
+    return template_of(_file_text("page.html.j2")).render(
+        frame(),
         run=run,
         logs=logs or {},
         timeline=timeline,
-        style=Markup(style),
-        script=Markup(script),
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:",
         phases=PHASES,
         hosts=blame.worst_first(timeline),
         culprits=blame.culprits(timeline),
@@ -64,6 +60,14 @@ def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) ->
     )
 
 
+def frame() -> dict[str, str]:
+    """Return what every page of this look has: its style, its script, and the rules that allow no request."""
+    style, script = _file_text("page.css"), _file_text("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
+    return {"style": Markup(style), "script": Markup(script), "policy": policy}
+
+
 def _verdict(timeline: Timeline) -> str:
     """Return how good the run's end is; not well while a release serves that nothing has proven."""
     if timeline.status is None:
@@ -77,9 +81,10 @@ def _file_text(name: str) -> str:
 
 
 @cache
-def _template() -> Template:
+def template_of(text: str) -> Template:
+    """Return a page's template, in which every value is escaped."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_file_text("page.html.j2"))
+    return environment.from_string(text)
 
 
 def _at(seconds: float | None) -> str:
