@@ -69,8 +69,6 @@ ENGINE_STATES = f"{RUN}/watch"
 """Folder with what the last look at each endpoint found, as `KEY=VALUE` lines of a file of its name."""
 ACTS = f"{STATE}/watch"
 """Folder with `acts-ENDPOINT`: what the watch did, a row of `EPOCH KIND RESULT TEXT` each."""
-MARKS = f"{STATE}/marks"
-"""Folder with the marks that take endpoints out of service, a file for each that has set one."""
 WATCH_UNITS = (f"{_OWN}watch.service", f"{_OWN}watch.timer")
 WORD_UNITS = (f"{_OWN}word.socket", f"{_OWN}word@.service")
 """Units that answer whether the host's endpoints may be used."""

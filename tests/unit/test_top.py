@@ -7,20 +7,22 @@ import io
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from rackwright.inspect.top.counters import COUNTERS, PATHS
+from rackwright.concerns.marks import MARKS
+from rackwright.inspect.top.counters import COUNTERS, counters_row
 from rackwright.inspect.top.fleet import HostNow, needs_status, rate
 from rackwright.inspect.top.look import EngineNow, JobNow, Look, parse_look
 from rackwright.inspect.top.page import page
 from rackwright.inspect.top.rows import TopRow, merged, rows_of
 from rackwright.inspect.top.screen import Title, draw, fitting
 from rackwright.messages import ReadingError
-from rackwright.paths import ACTS, ENGINE_STATES, ENGINES_PAUSED, MARKS
+from rackwright.paths import ACTS, ENGINE_STATES, ENGINES_PAUSED
 from tests.unit.made_up_fleets import NOW, busy_looks, fleet_of, host_now, status_row
 
 FRAMES = Path(__file__).parents[1] / "fixtures" / "top"
@@ -65,7 +67,9 @@ def test_a_reading_is_parsed() -> None:
     look = parse_look(READING.splitlines())
     assert look.engines == {"llm": EngineNow(200, 1100.0, None, 1)}
     assert look.jobs == (JobNow("switch-llm", 20.0, "draining: requests open: 2"), JobNow("pull-1", 1.0, ""))
-    assert look.marks["sick-llm"]["reason"] == "three restarts in 20 min"
+    assert [(mark.kind, mark.endpoint, mark.reason) for mark in look.marks] == [
+        ("sick", "llm", "three restarts in 20 min")
+    ]
     assert look.watch["llm"]["state"] == "hung"
     assert (look.acts["llm"].kind, look.acts["llm"].text) == ("restart", "ok it answered again")
     assert look.pause is not None
@@ -207,9 +211,23 @@ def test_equal_rows_are_one_with_their_sums() -> None:
     assert behind.hosts == ("c",)
 
 
-def test_tensorrt_llms_json_metrics_are_never_read() -> None:
-    assert PATHS["tensorrt-llm"] == "/prometheus/metrics"
-    assert set(PATHS) == set(COUNTERS)
+@pytest.mark.parametrize(
+    ("engine", "version", "options", "path"),
+    [
+        ("tensorrt-llm", "1.1.0rc0", {}, "-"),
+        ("tensorrt-llm", "1.2.0", {}, "-"),
+        ("tensorrt-llm", "1.2.0", {"return_perf_metrics": True}, "http://127.0.0.1:8000/prometheus/metrics"),
+        ("vllm", "0.33.0", {}, "http://127.0.0.1:8000/metrics"),
+        ("sglang", "0.5.23", {"enable-metrics": True}, "http://127.0.0.1:8000/metrics"),
+    ],
+)
+def test_tensorrt_llms_json_metrics_are_never_read(
+    engine: str, version: str, options: dict[str, bool], path: str
+) -> None:
+    endpoint = SimpleNamespace(engine_kind=engine, version=version, engine=options, arguments=())
+    row = counters_row(endpoint, "http://127.0.0.1:8000")  # type: ignore[arg-type]
+    assert row.split()[0] == path
+    assert row.split()[1] == COUNTERS[engine].tokens
 
 
 def test_a_page_escapes_what_hosts_say() -> None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rackwright.settings.host_settings import EndpointSettings
+from rackwright_engines.metrics import scrape
 
-PATHS = {"vllm": "/metrics", "sglang": "/metrics", "tensorrt-llm": "/prometheus/metrics"}
-"""TensorRT-LLM's /metrics is never read: it is a JSON list, and reading takes its rows from every other reader."""
 ABSENT = "-"
 
 
@@ -34,7 +33,9 @@ COUNTERS = {
 
 
 def counters_row(endpoint: EndpointSettings, base: str) -> str:
-    """Return the URL of an endpoint's metrics and their names, as the host's script takes them. base: its URL there."""
-    names = COUNTERS.get(endpoint.engine_kind, Counters())
-    path = PATHS.get(endpoint.engine_kind)
+    """Return the URL of an endpoint's metrics and their names, as the host's script takes them. base: its URL there.
+
+    TensorRT-LLM's /metrics is never read: it is a JSON list, and reading takes its rows from every other reader.
+    """
+    names, path = COUNTERS.get(endpoint.engine_kind, Counters()), scrape(endpoint).path
     return " ".join([f"{base}{path}" if path else ABSENT, names.tokens, names.running, names.waiting])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rackwright.concerns.drained import MARK, Drained, parse_mark
 from rackwright.concerns.lease import LEASE, SeenLease, parse_lease
+from rackwright.concerns.marks import MARKS, Mark, parse_mark_file
 from rackwright.concerns.watch.pause import Pause, parse_pause
 from rackwright.messages import ReadingError, printable
-from rackwright.paths import ACTS, ENGINE_STATES, ENGINES_PAUSED, MARKS
+from rackwright.paths import ACTS, ENGINE_STATES, ENGINES_PAUSED
 from rackwright.plan.reading import decode, pairs
 
 LONGEST = 300
@@ -60,8 +61,7 @@ class Look:
     uptime: float
     engines: Mapping[str, EngineNow] = field(default_factory=dict)
     jobs: tuple[JobNow, ...] = ()
-    marks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By the name of the mark's file."""
+    marks: tuple[Mark, ...] = ()
     watch: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What the host's own last look found, by endpoint."""
     acts: Mapping[str, Act] = field(default_factory=dict)
@@ -82,8 +82,8 @@ def parse_look(lines: Iterable[str]) -> Look:
         uptime,
         _engines(rows),
         tuple(job for row in rows if row[0] == "job" and (job := _job(row, uptime))),
-        _by_name(texts, MARKS),
-        _by_name(texts, ENGINE_STATES),
+        tuple(parse_mark_file(printable(name), text) for name, text in _in(texts, MARKS)),
+        _states(texts),
         _acts(texts),
         parse_pause(texts.get(ENGINES_PAUSED, ""), uptime),
         parse_mark(texts.get(MARK)),
@@ -99,13 +99,18 @@ def _files(rows: Iterable[Sequence[str]]) -> dict[str, str]:
     return {path: "\n".join(lines) for path, lines in found.items()}
 
 
-def _by_name(texts: Mapping[str, str], folder: str) -> dict[str, Mapping[str, str]]:
-    """Return the values of the files of one folder, by name; each printable."""
-    found = {path.removeprefix(f"{folder}/"): text for path, text in texts.items() if path.startswith(f"{folder}/")}
+def _in(texts: Mapping[str, str], folder: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each file of one folder."""
+    for path, text in texts.items():
+        parent, _, name = path.rpartition("/")
+        if parent == folder and not name.startswith(HISTORY):
+            yield name, text
+
+
+def _states(texts: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
     return {
         printable(name): {key: printable(value)[:LONGEST] for key, value in pairs(text).items()}
-        for name, text in found.items()
-        if "/" not in name and not name.startswith(HISTORY)
+        for name, text in _in(texts, ENGINE_STATES)
     }
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rackwright.concerns.lease import whose
+from rackwright.concerns.marks import QUARANTINE, TRIAL, Mark
 from rackwright.inspect.status.rows import UNKNOWN, StatusRow
 from rackwright.inspect.top.fleet import OK, HostNow, engine_of, rate
 from rackwright.inspect.top.look import JobNow, Look
@@ -129,10 +130,7 @@ def _endpoint_facts(host: HostNow, row: StatusRow) -> Iterator[Fact]:
     """Yield what concerns one endpoint alone, the most urgent first."""
     look = host.look
     yield from _jobs(host, row.endpoint)
-    for name in ("sick", "watch", "trial"):
-        mark = look.marks.get(f"{name}-{row.endpoint}") if look else None
-        if mark is not None:
-            yield _mark_fact(name, mark)
+    yield from (_mark_fact(mark) for mark in (look.marks if look else ()) if mark.endpoint == row.endpoint)
     watched = look.watch.get(row.endpoint, {}) if look else {}
     if watched.get("state") in WATCHED_BAD:
         yield Fact("signs", watched.get("signs") or "the watch sees it", WARN)
@@ -155,10 +153,10 @@ def _host_facts(host: HostNow, time: datetime) -> Iterator[Fact]:
     yield from (_job_fact(job) for job in look.jobs if job.name not in of_endpoints)
     if look.drained:
         yield Fact("drained", str(look.drained), WARN)
-    if "quarantine" in look.marks:
-        yield _mark_fact("quarantine", look.marks["quarantine"])
-    elif host.quarantine:
-        yield Fact("quarantine", f"in quarantine: {host.quarantine}", WARN)
+    marks = [mark for mark in look.marks if not mark.endpoint]
+    yield from map(_mark_fact, marks)
+    if host.quarantine and QUARANTINE not in [mark.name for mark in marks]:
+        yield Fact(QUARANTINE, f"in quarantine: {host.quarantine}", WARN)
     yield from _act_facts(look, time)
     if look.pause:
         yield Fact("paused", str(look.pause))
@@ -178,11 +176,10 @@ def _fetches(job: str) -> bool:
     return job.startswith(("pull-", "model-", "fetch-"))
 
 
-def _mark_fact(name: str, mark: Mapping[str, str]) -> Fact:
-    since, reason = mark.get("since", ""), mark.get("reason") or "no reason given"
-    label = {"trial": "on trial", "watch": "restarted by the watch", "quarantine": "in quarantine"}.get(name, name)
-    tone = {"sick": BAD, "trial": BUSY}.get(name, WARN)
-    return Fact(name, f"{label}{f' since {since} UTC' if since else ''}: {reason}", tone)
+def _mark_fact(mark: Mark) -> Fact:
+    kind = {TRIAL: "on trial", "watch": "restarted by the watch", QUARANTINE: "in quarantine"}.get(mark.kind, mark.kind)
+    tone = {"sick": BAD, TRIAL: BUSY}.get(mark.kind, WARN)
+    return Fact(mark.kind, f"{kind} since {mark.since} UTC by {mark.who}: {mark.reason}", tone)
 
 
 def _act_facts(look: Look, time: datetime) -> Iterator[Fact]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from rackwright.concerns.drained import MARK
 from rackwright.concerns.endpoint.container import local_url
 from rackwright.concerns.lease import LEASE
+from rackwright.concerns.marks import MARKS
 from rackwright.hostside import host_script
 from rackwright.inspect.status.script import status_script
 from rackwright.inspect.top.counters import counters_row
-from rackwright.paths import ACTS, ENGINE_STATES, ENGINES_PAUSED, MARKS, RUN
+from rackwright.paths import ACTS, ENGINE_STATES, ENGINES_PAUSED, RUN
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 LOOK, STATUS = "look", "status"
