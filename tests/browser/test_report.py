@@ -2,77 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
 
 from rackwright.record.view.report import page
 from rackwright.record.view.timeline_events import timeline_of
+from tests.browser.offline import NASTY, console, hosts, opened, requests, shown
 from tests.unit.made_up_runs import made_up, recorded
 from tests.unit.test_report import hostile
-
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-NASTY = "</script><script>document.title='broken'</script>\"'><img src=x onerror=\"document.title='broken'\">"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """Start a browser with a fresh profile that records its requests and its console."""
-    found = [shutil.which(name) for name in ("chromium", "chromedriver")]
-    assert all(found), "chromium and chromedriver are not here; next: scripts/browser"
-    options = ChromeOptions()
-    options.binary_location = str(found[0])
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}", "--window-size=1300,1000"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = Chrome(options, ChromeService(str(found[1])))
-    yield driver
-    driver.quit()
-
-
-def opened(browser: Chrome, folder: Path, text: str, fragment: str = "") -> None:
-    path = folder / "run.html"
-    path.write_text(text)
-    for kind in ("browser", "performance"):
-        browser.get_log(kind)  # what earlier pages left
-    browser.get("about:blank")
-    browser.get(f"{path.as_uri()}{fragment}")
-
-
-def hosts(browser: Chrome) -> list[WebElement]:
-    return browser.find_elements(By.CSS_SELECTOR, "details.host")
-
-
-def shown(browser: Chrome) -> list[str]:
-    return [str(host.get_attribute("data-name")) for host in hosts(browser) if host.is_displayed()]
-
-
-def requests(browser: Chrome) -> list[str]:
-    """Addresses that the page has asked for, itself left out."""
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    urls = [one["request"]["url"] for one in sent if one["documentURL"].partition("#")[0].endswith("/run.html")]
-    assert urls, "not even the page itself was seen"
-    return [url for url in urls if not url.startswith("data:") and not url.partition("#")[0].endswith("/run.html")]
-
-
-def console(browser: Chrome) -> list[str]:
-    return [entry["message"] for entry in browser.get_log("browser")]
 
 
 def test_it_opens_from_disk_and_asks_for_nothing(browser: Chrome, tmp_path: Path) -> None:
