@@ -129,6 +129,15 @@ def test_status_is_read_again_when_it_is_old_or_a_look_contradicts_it() -> None:
     assert needs_status(HostNow("gpu002"), NOW)
 
 
+def test_status_is_read_again_once_a_job_has_ended() -> None:
+    host = host_now("gpu001", busy_looks(jobs=(JobNow("switch-llm", 20.0, ""),)))
+    assert not needs_status(host, NOW + 5)
+    host.add(Look(506.0, {"llm": EngineNow(200)}), None, NOW)
+    assert needs_status(host, NOW + 5)
+    host.add(Look(508.0, {"llm": EngineNow(200)}), [status_row("gpu001")], NOW)
+    assert not needs_status(host, NOW + 5)
+
+
 def test_a_member_of_several_hosts_is_not_asked_for_its_own_answer() -> None:
     row = status_row("gpu002", head="gpu001")
     host = host_now("gpu002", [Look(500.0, {"llm": EngineNow(0)})], [row])

@@ -77,9 +77,22 @@ def rate(host: HostNow, endpoint: str) -> float | None:
 
 def needs_status(host: HostNow, now: float) -> bool:
     """Return True if the next reading must be one of status: it is old, or the last looks contradict it."""
-    if host.status_at is None or now - host.status_at >= REREAD:
+    if host.status_at is None or now - host.status_at >= REREAD or _has_ended_work(host):
         return True
     return _differs(host.look, [row for row in host.rows if not row.head or row.head == row.host])
+
+
+def _has_ended_work(host: HostNow) -> bool:
+    """Return True if a job or a run has ended between the last two looks: it may have left another state."""
+    if len(host.looks) < 2:
+        return False
+    before, after = host.looks[-2], host.looks[-1]
+    ended = {job.name for job in before.jobs} - {job.name for job in after.jobs}
+    return bool(ended) or (_is_leased(before) and not _is_leased(after))
+
+
+def _is_leased(look: Look) -> bool:
+    return look.lease is not None and look.lease.live is not None
 
 
 def _differs(look: Look | None, rows: Iterable[StatusRow]) -> bool:

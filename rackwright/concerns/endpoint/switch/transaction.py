@@ -420,7 +420,8 @@ def act_time(endpoint: EndpointSettings) -> int:
 
 
 def _act_seconds(switch: Switch) -> int:
-    return max(act_time(part.settings) for part in switch.parts)
+    # A restart of dockerd may stand on endpoints of which none is asked anything.
+    return max((act_time(part.settings) for part in switch.parts), default=ACTING)
 
 
 def start_time(endpoint: EndpointSettings) -> int:
