@@ -420,7 +420,7 @@ def act_time(endpoint: EndpointSettings) -> int:
 
 
 def _act_seconds(switch: Switch) -> int:
-    # A restart of dockerd may stand on endpoints of which none is asked anything.
+    # A restart of dockerd alone asks no endpoint anything.
     return max((act_time(part.settings) for part in switch.parts), default=ACTING)
 
 
