@@ -15,6 +15,7 @@ from tests.lab.conftest import ARTEFACTS, Site
 
 pytestmark = pytest.mark.lab
 
+INVENTORY_FILE = "inventory/lab.py"
 OTHERS = "/proc /sys /run /dev /tmp /var/tmp /var/log /var/lib/systemd /var/lib/docker /var/lib/containerd"
 """What changes on its own: logins, a running Docker, the private /tmp of systemd services that answer a question."""
 LISTING = f"""
@@ -92,6 +93,28 @@ def test_what_runs_is_held_against_its_release(site: Site) -> None:
     assert site.deploy("-y", *named, limit=(lived.name,)).changed == []
     lived.run(f"rm {OVERRIDE}; systemctl daemon-reload")
     assert site.deploy("-y", limit=(lived.name,)).status == 0
+
+
+def test_the_fleet_is_drawn_with_what_serves_and_where_the_watch_is_paused(site: Site) -> None:
+    bare, lived = site.lab.host("bare1"), site.lab.host("lived2")
+    assert site.deploy("-y", limit=(lived.name,)).status == 0
+    pause = site.rackwright(
+        "watch", "pause", INVENTORY_FILE, "--limit", lived.name, "--for", "1h", "--reason", "RMA 4711"
+    )
+    assert pause.status == 0, pause.output
+    try:
+        top = site.rackwright("top", INVENTORY_FILE, "--once", "--limit", bare.name, "--limit", lived.name)
+        assert top.status == 0, top.output
+        rows = {row.split()[0]: row for row in top.output.splitlines() if row.startswith((bare.name, lived.name))}
+        assert rows[bare.name].split()[1] != "serving"
+        assert rows[lived.name].split()[1] == "serving"
+        assert "RMA 4711" in rows[lived.name]
+        shown = site.rackwright("watch", "show", INVENTORY_FILE, "--limit", lived.name)
+        assert (shown.status, "RMA 4711" in shown.output) == (0, True), shown.output
+    finally:
+        resumed = site.rackwright("watch", "resume", INVENTORY_FILE, "--limit", lived.name)
+    assert resumed.status == 0, resumed.output
+    assert lived.run("[ ! -e /run/rackwright/engines-paused ]").returncode == 0
 
 
 def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Path) -> None:
