@@ -63,10 +63,10 @@ class FloodError(PastLimitError):
 
     code = "RW0761"
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
         super().__init__(
-            f"a command printed more than {MOST >> 20} MiB, so the connection was closed; next: look for what prints "
-            "there (a start file of the login's shell, sudo, sh), then run the same command again"
+            f"a command printed more than {(limit or MOST) >> 20} MiB, so the connection was closed; next: look for "
+            "what prints there (a start file of the login's shell, sudo, sh), then run the same command again"
         )
 
 

@@ -70,6 +70,24 @@ def healthy(channel: paramiko.Channel) -> None:
     channel.close()
 
 
+def read_again_and_again(channel: paramiko.Channel) -> None:
+    """Answer each line of standard input with a reading, as the script of `rackwright top` does."""
+    requests, uptime = channel.makefile("r"), 500
+    for request in requests:
+        uptime += 2
+        status = f"uptime {uptime}\nend\n" if request.strip() == "status" else ""
+        channel.sendall(f"{status}uptime {uptime}\nover\n".encode())
+
+
+def stop_after_two(channel: paramiko.Channel) -> None:
+    """Answer two lines of standard input, and then none."""
+    requests = channel.makefile("r")
+    for _ in range(2):
+        requests.readline()
+        channel.sendall(b"uptime 500\nend\nuptime 500\nover\n")
+    time.sleep(FOR_EVER)
+
+
 def freeze(channel: paramiko.Channel) -> None:
     """Stop the whole server, as a host does whose sshd is stopped: its kernel keeps running."""
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -84,6 +102,8 @@ COMMANDS: dict[str, Callable[[paramiko.Channel], None]] = {
     "freeze": freeze,
     "no-status": no_status,
     "healthy": healthy,
+    "reads": read_again_and_again,
+    "stops": stop_after_two,
 }
 
 

@@ -162,7 +162,7 @@ def run_once(host: Host, script: str) -> Reply:
     if client is None:
         ok, output = host.connector.run_shell_command(StringCommand(script), **_arguments(host))
         return Reply(tuple(output.stdout_lines), "" if ok else why_failed(output.stderr_lines, output.stdout_lines))
-    with _closed_after(client, SECONDS):
+    with closed_after(client, SECONDS):
         channel: Any = client.exec_command(command_line(host, script))[1].channel
         printed, errors = _output(channel)
         status = channel.recv_exit_status()
@@ -184,7 +184,7 @@ def _arguments(host: Host) -> dict[str, Any]:
 
 
 @contextmanager
-def _closed_after(client: Any, seconds: float) -> Iterator[None]:
+def closed_after(client: Any, seconds: float) -> Iterator[None]:
     """Close a connection that is not done in time, which ends whatever waits for it. Raises TimeoutError."""
     late = threading.Event()
 

@@ -20,6 +20,7 @@ from rackwright.adapter.run.poll import (
     CHUNK,
     TROUBLES,
     Reply,
+    closed_after,
     command_line,
     quiet_state,
     run_once,
@@ -151,8 +152,9 @@ def _asker(host: Host, script: Script) -> Callable[[str], Reading]:
     if client is None:
         return lambda request: _made(request, run_once(host, script.once(request)), script.last)
     # Not by `client.exec_command`: standard input would end with the file that it returns.
-    channel = client.get_transport().open_session()
-    channel.exec_command(command_line(host, script.repeated))
+    with closed_after(client, LONGEST):
+        channel = client.get_transport().open_session()
+        channel.exec_command(command_line(host, script.repeated))
     channel.settimeout(LONGEST)
     return lambda request: Reading(request, _lines_until(channel, request, script.last), at=time.monotonic())
 
@@ -182,7 +184,7 @@ def _lines_until(channel: Any, request: str, last: str) -> tuple[str, ...]:
             raise OSError(_last_words(channel, received))
         received += chunk
         if len(received) > LARGEST:
-            raise FloodError
+            raise FloodError(LARGEST)
     return tuple(received.decode(errors="replace").removesuffix("\n").split("\n")[:-1])
 
 

@@ -70,25 +70,29 @@ class Top:
 
     def once(self) -> None:
         """Read every host until a rate is known, and print one picture. Raises KeyboardInterrupt."""
-        self._read_enough()
+        title, rows = self.read()
         console = Console(width=shown_width() or PLAIN)
-        title = self._title()
         with console.capture() as capture:
-            console.print(draw(self._rows(title.time), title, UNLIMITED, console.width))
+            console.print(draw(rows, title, UNLIMITED, console.width))
         print("\n".join(row.rstrip() for row in capture.get().splitlines()))
 
     def page(self, out: Path) -> None:
         """Do the same as one HTML file. Raises RackwrightError where it cannot be written."""
         from rackwright.inspect.top.page import page  # noqa: PLC0415 - only a page needs templates
 
+        title, rows = self.read()
+        write_privately(out, page(rows, title))
+
+    def read(self) -> tuple[Title, list[TopRow]]:
+        """Return all rows, once a rate is known of every host, or once slow ones have been waited for."""
         self._read_enough()
         title = self._title()
-        write_privately(out, page(self._rows(title.time), title))
+        return title, self._rows(title.time)
 
     @property
     def is_whole(self) -> bool:
         """True if every host was read."""
-        return all(host.rows and not host.trouble for host in self.fleet.hosts)
+        return all(host.status_at is not None and not host.trouble for host in self.fleet.hosts)
 
     def _read_enough(self) -> None:
         self.readings.start()

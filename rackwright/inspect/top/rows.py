@@ -16,7 +16,7 @@ from rackwright.record.progress import DOWNLOADING, parse_line
 from rackwright.record.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock
 from rackwright.record.view.timeline_events import phase_of_job
 
-CONNECTING, LOST, SILENT, STARTS = "connecting", "lost", "silent", "no answer"
+CONNECTING, LOST, SILENT, UNANSWERED, EMPTY = "connecting", "lost", "silent", "no answer", "no endpoint"
 TONES = {
     "serving": GOOD,
     "loading": BUSY,
@@ -80,8 +80,10 @@ def _rank(row: TopRow) -> tuple[int, int]:
 def _host_rows(host: HostNow, now: float, time: datetime) -> Iterator[TopRow]:
     if host.trouble:
         yield TopRow((host.name,), "", LOST, BAD, facts=(Fact("trouble", host.trouble, BAD),))
-    elif not host.rows:
+    elif host.status_at is None:
         yield TopRow((host.name,), "", CONNECTING, IDLE)
+    elif not host.rows:
+        yield TopRow((host.name,), "", EMPTY, IDLE, facts=tuple(_host_facts(host, time)))
     else:
         shared = list(_host_facts(host, time))
         for row in host.rows:
@@ -116,7 +118,7 @@ def _state(host: HostNow, row: StatusRow, code: int) -> str:
         return watched
     answers = not row.head or row.head == host.name
     if row.serving and answers and host.look and row.endpoint in host.look.engines and code != OK:
-        return STARTS
+        return UNANSWERED
     return row.health
 
 
