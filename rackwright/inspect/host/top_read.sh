@@ -9,6 +9,7 @@ export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 small_files() { # prints "file PATH LINE" for the beginning of each; of a history its last line
   set --
   for file in "$marks"/* "$states"/* "$acts"/acts-* "$paused" "$drained" "$lease"; do
+    case ${file##*/} in *.*) continue ;; esac # what a look keeps for itself
     [ ! -f "$file" ] || set -- "$@" "$file"
   done
   [ $# = 0 ] || awk '
