@@ -37,6 +37,8 @@ DOCKER_MISLEADING = (
     "DOCKER_TLS_VERIFY",
 )
 """Variables of a login, or of systemd, by which Docker's client would ask another daemon, or ask for something else."""
+MARKS = f"{STATE}/marks"
+"""Folder with the marks that take endpoints out of service, a file for each that has set one."""
 MOVED_UNITS = f"{STATE}/aside"
 """Units of a Rackwright name that were made by hand, kept until a teardown puts them back."""
 

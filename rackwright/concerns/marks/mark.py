@@ -8,10 +8,9 @@ from typing import Literal, cast, get_args
 
 from rackwright.hostside import durable_script, host_text
 from rackwright.messages import printable
-from rackwright.paths import STATE
+from rackwright.paths import MARKS
 from rackwright.plan.reading import pairs
 
-MARKS = f"{STATE}/marks"
 QUARANTINE = "quarantine"
 TRIAL = "trial"
 """Kind of mark that a run's job writes while it drains, tries and proves an endpoint."""
