@@ -7,7 +7,6 @@ Each writer has files of its own in one folder of the host, and removes only tho
 
 from rackwright.concerns.marks.mark import (
     AT_WORK,
-    MARKS,
     QUARANTINE,
     TRIAL,
     Mark,
@@ -19,6 +18,7 @@ from rackwright.concerns.marks.mark import (
     release_script,
     trial_mark,
 )
+from rackwright.paths import MARKS
 
 __all__ = [
     "AT_WORK",
