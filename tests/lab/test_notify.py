@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.watch.notify import NOTIFY_FOLDERS, SENDER
+from rackwright.concerns.watch.units import NOTIFY_STARTER
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.programs.webhook import Receiver, receiver
@@ -43,7 +44,7 @@ def test_a_repair_on_a_host_reaches_the_webhook(site: Site, host: Host, hook: Re
     assert run("rackwright", "notify", "--test", "inventory/lab.py").status == 0
     assert [body["host"] for body in hook.bodies][1:] == [host.name]
     tell = (ROOT / "rackwright/hostside/tell.sh").read_text()
-    host.run(f"{tell}\ntell dockerd-repair dockerd-repair 'its chains were gone'; sh /etc/rackwright/watch.d/notify")
+    host.run(f"{tell}\ntell dockerd-repair dockerd-repair 'its chains were gone'; sh {NOTIFY_STARTER}")
     host.run("systemctl start rackwright-notify.service")  # it waits for the one that the check has started
     assert hook.bodies[2]["key"] == "dockerd-repair"
     of_the_host.unlink()

@@ -37,7 +37,7 @@ class Sender:
         assert not problems, problems
         assert settings is not None
         files = notify_files(settings)
-        (self.root / "etc/watched").mkdir(parents=True, exist_ok=True)
+        (self.root / "etc").mkdir(parents=True, exist_ok=True)
         (self.root / "etc/notify").write_text(self._moved(str(files[SENDER])))
         if WEBHOOK in files:
             config = files[WEBHOOK]
@@ -198,7 +198,7 @@ def test_a_host_fills_a_template_as_this_machine_does(form: MessageFormat, tmp_p
     if form == "alertmanager":
         notify["url"] = Secret(hook.url.replace("/hooks/abc", "/api/v2/alerts"))
     host = Sender(tmp_path, notify)
-    (tmp_path / "etc/watched/llm").write_text("name=h1\n")
+    (tmp_path / "etc/notify.peers").write_text("llm h1 127.0.0.1 8010\n")
     sender = tmp_path / "etc/notify"
     sender.write_text(sender.read_text().replace("<time>", "").replace("<until>", ""))
     host.tell(f"tell hang hang-llm '{ODD}'")
@@ -252,18 +252,17 @@ def test_a_test_message_goes_at_once_and_prints_the_answer(tmp_path: Path, hook:
     assert host.send("test") == (1, "HTTP 404: no_service\n")
 
 
-def peers(root: Path, index: int, answers: dict[str, str]) -> str:
-    """Write the watched endpoint with two peers, and a bash that answers for them; returns its folder."""
-    ports = {name: str(number) for number, name in enumerate(answers, 1)}
-    named = " ".join(f"{name}=127.0.0.1:{port}" for name, port in ports.items())
-    (root / "etc/watched/llm").write_text(f"name=h{index}\nindex={index}\npeers={named}\n")
+def peers(root: Path, index: int, answers: dict[str, str]) -> None:
+    """Write this host and two peers in inventory order, and a bash that answers for the peers."""
+    rows = [f"llm {name} 198.51.100.{number} {number}\n" for number, name in enumerate(answers, 1)]
+    rows.insert(index, f"llm h{index} 127.0.0.1 8010\n")
+    (root / "etc/notify.peers").write_text("".join(rows))
     (root / "bin").mkdir(exist_ok=True)
-    cases = "".join(f"{port}) echo '{answers[name]}' ;;\n" for name, port in ports.items())
+    cases = "".join(f"{number}) echo '{answer}' ;;\n" for number, answer in enumerate(answers.values(), 1))
     (root / "bin/bash").write_text(f"#!/bin/sh\ncase $4 in\n{cases}esac\n")
     (root / "bin/bash").chmod(0o755)
     text = (root / "etc/notify").read_text()
     (root / "etc/notify").write_text(text.replace("\nPATH=", f"\nPATH={root}/bin:", 1))
-    return str(root / "bin")
 
 
 def test_the_first_of_a_fleet_sends_for_all_and_names_the_hosts(tmp_path: Path, hook: Receiver) -> None:

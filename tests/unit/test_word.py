@@ -110,3 +110,15 @@ def test_the_port_is_the_settings_own() -> None:
     socket = next(text for path, text in word_files(settings(word={"port": 9000})).items() if path.endswith(".socket"))
     assert "\nListenStream=9000\n" in socket
     assert replace(host("a", "10.0.0.1", settings())).settings.word.port == 8010
+
+
+def test_a_peer_is_answered_whether_this_host_sends_an_event(script: Path) -> None:
+    sent = script / "sent"
+    sent.mkdir()
+    (script / "word").write_text((script / "word").read_text().replace("/run/rackwright-notify/sent", str(sent)))
+    (sent / "hang-llm").write_text("pending 1\n")
+    answer, age = ask(script, b"sent hang-llm\n").split()
+    assert (answer, int(age) > 1) == ("pending", True)
+    for other in (b"sent dead-llm\n", b"sent \n", b"sent ../word\n", b"sent .\n"):
+        assert ask(script, other) == "none\n"
+    assert not any((script / "notes").iterdir())

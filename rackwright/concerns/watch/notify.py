@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from rackwright.concerns.proxy_values import values_of
-from rackwright.concerns.watch.units import check_file
+from rackwright.concerns.watch.units import NOTIFY_STARTER, check_file
 from rackwright.hostside import host_text
 from rackwright.paths import ETC, NOTIFY_UNIT, STATE, UNITS
 from rackwright.plan.render import render_own
@@ -19,6 +19,8 @@ SENDER = f"{ETC}/notify"
 """Script that sends the waiting events; with the argument `test`, one message."""
 WEBHOOK = f"{ETC}/notify.curl"
 """Configuration of curl with the webhook's address, header and proxy; root's alone."""
+PEERS = f"{ETC}/notify.peers"
+"""The hosts that serve the same model, this one among them: endpoint, name, address, and the port of its word."""
 EVENTS = f"{STATE}/events"
 RUNTIME = "rackwright-notify"
 """Folder below /run with the keys that the host has sent, which its peers may ask for."""
@@ -41,11 +43,13 @@ def notify_files(settings: HostSettings) -> dict[str, str | Secret]:
             units=UNITS,
             left=f"{STATE}/watch/files",
         ),
-        check_file("notify"): render_own("watch-notify.j2", events=EVENTS, run=f"/run/{RUNTIME}"),
+        NOTIFY_STARTER: render_own("notify-start.j2", events=EVENTS, run=f"/run/{RUNTIME}", unit=NOTIFY_UNIT),
         f"{UNITS}/{NOTIFY_UNIT}": render_own(
             f"{NOTIFY_UNIT}.j2", script=SENDER, command=bool(notify.command), state=STATE, runtime=RUNTIME
         ),
     }
+    if rows := _peers(settings):
+        found[PEERS] = rows
     return found if notify.url is None else {**found, WEBHOOK: Secret(_webhook(notify, notify.url, settings.proxy))}
 
 
@@ -58,7 +62,7 @@ def _sender(notify: Notify) -> str:
         events=EVENTS,
         state=STATE,
         run=f"/run/{RUNTIME}",
-        watched=f"{ETC}/watched",
+        peers=PEERS,
         drained=f"{STATE}/drained",
         template=shlex.quote(form.text),
         escape=form.escape,
@@ -67,6 +71,15 @@ def _sender(notify: Notify) -> str:
         placeholders=" ".join(PLACEHOLDERS),
         per_hour=notify.per_hour,
         words=shlex.join(notify.command),
+    )
+
+
+def _peers(settings: HostSettings) -> str:
+    return "".join(
+        f"{endpoint} {peer.host} {peer.address} {peer.port}\n"
+        for endpoint, peers in settings.peers.items()
+        for peer in peers
+        if peer.address
     )
 
 

@@ -19,6 +19,8 @@ PAUSED = f"{RUN}/watch-paused"
 """File with the second of the host's uptime until which no check runs."""
 TRACE = f"{RUN}/watch-trace"
 """Output of `nft monitor` while it traces which process removes Rackwright's table."""
+NOTIFY_STARTER = f"{ETC}/notify-start"
+"""Script that starts the sender of events when it is due; only where the settings notify someone."""
 BESIDE = "# rackwright: beside a run"
 """Second line of a check that only reads: it also runs while a run works on the host, and in a pause."""
 SECONDS = 30
@@ -44,7 +46,9 @@ def repairs_file(name: str) -> str:
 def watch_files() -> dict[str, str]:
     """Return the runner, its units, and the check without a concern of its own, by path."""
     return {
-        RUNNER: render_own("watch.j2", checks=CHECKS, beside=BESIDE, paused=PAUSED, run=RUN, state=STATE),
+        RUNNER: render_own(
+            "watch.j2", checks=CHECKS, beside=BESIDE, paused=PAUSED, run=RUN, state=STATE, sender=NOTIFY_STARTER
+        ),
         KEPT_PORT: render_own(
             "watch-kept-port.j2",
             docker=DOCKER_ENVIRONMENT.rstrip(),

@@ -33,6 +33,23 @@ note() { # word; what a drainer reads: a file for each asker, and for each endpo
 asked=$(timeout 0.5 dd bs=256 count=1 2>/dev/null)
 asked=${asked%%"$nl"*} cr=$(printf '\r')
 asked=${asked%"$cr"}
+# A peer with the same event asks whether this host sends it (notify.j2): pending or sent, and the event's age in seconds.
+case $asked in 'sent '*)
+  event=${asked#sent } answer=none
+  case $event in
+    .* | *[!A-Za-z0-9._-]*) ;;
+    *)
+      if [ -f "/run/rackwright-notify/sent/$event" ]; then
+        read -r answer at <"/run/rackwright-notify/sent/$event"
+        read -r now _ </proc/uptime
+        answer="$answer $((${now%%.*} - at))"
+      fi
+      ;;
+  esac
+  printf '%s\n' "$answer"
+  exit
+  ;;
+esac
 case $asked in
   '') answer=$(worst) ;;
   *[!a-z0-9_-]*) answer='down #unknown' asked= ;;
