@@ -1,4 +1,4 @@
-"""Makes README's two pictures from the record of a real rollout: its live view (SVG) and its report (PNG).
+"""Makes the pictures of a real rollout, its live view (SVG) and its report (PNG), and one of a fleet (SVG).
 
 `python scripts/pictures.py` draws the record in docs/pictures again; it needs chromium (scripts/browser).
 For a new record, on a lab:
@@ -8,25 +8,41 @@ For a new record, on a lab:
     rackwright rollout inventory/lab.py -y --wave 2 --max-unavailable 2 --bake 8    # after a change of an engine option
     python scripts/pictures.py runs/ID.jsonl
 
-The record is kept beside the pictures with another user's name, and the hash of the page that was photographed.
+The picture of `rackwright top` is drawn from readings of lab hosts; for new ones:
+
+    python scripts/pictures.py --fleet inventory/lab.py
+
+The record is stored beside the pictures with another user's name, and the hash of the page that was photographed.
 tests/unit/test_pictures.py draws the live view again, and compares the page with its hash.
 """
 
 from __future__ import annotations
 
 import argparse
+import getpass
 import hashlib
 import io
 import json
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from rackwright import __version__
+from rackwright.adapter.run.session import chosen_hosts
+from rackwright.cli.status import pinned
+from rackwright.inspect.top.output import Top
+from rackwright.inspect.top.rows import Fact, TopRow
+from rackwright.inspect.top.screen import Title
+from rackwright.inspect.top.screen import draw as draw_fleet
+from rackwright.loading.files import site_root
 from rackwright.record.journal import Event, read_record
 from rackwright.record.view.report import page
 from rackwright.record.view.screen import draw
@@ -35,6 +51,7 @@ from rackwright.record.view.timeline_events import add_event, timeline_of
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 LIVE, REPORT = PICTURES / "live-view.svg", PICTURES / "report.png"
+FLEET, TOP = PICTURES / "fleet.json", PICTURES / "top.svg"
 PHOTOGRAPHED = PICTURES / "report.sha256"
 WHO = "ops@deploy1"
 COLUMNS, LINES = 118, 14
@@ -47,12 +64,17 @@ def main() -> None:
     """Draw both pictures, of the record given as an argument or of the one stored with them."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("record", nargs="?", type=Path, help="runs/ID.jsonl of a rollout")
-    if record := options.parse_args().record:
-        keep(record)
+    options.add_argument("--fleet", metavar="INVENTORY", help="lab hosts to read for the picture of `rackwright top`")
+    typed = options.parse_args()
+    if typed.record:
+        keep(typed.record)
+    if typed.fleet:
+        keep_fleet(typed.fleet)
+    TOP.write_text(top_view())
     LIVE.write_text(live_view(read_record(stored_record())))
     photograph(report(), REPORT)
     PHOTOGRAPHED.write_text(sum_of(report()))
-    for path in (LIVE, REPORT):
+    for path in (LIVE, REPORT, TOP):
         print(f"{path}: {path.stat().st_size} bytes")
 
 
@@ -101,6 +123,34 @@ def without_fonts(svg: str) -> str:
     """Remove the fonts: a picture in a page must fetch nothing, and any monospaced font will do."""
     plain = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", "monospace")
     return "".join(f"{row.rstrip()}\n" for row in plain.splitlines())
+
+
+# -- the fleet
+
+
+def keep_fleet(inventory: str) -> None:
+    """Read hosts until their rates are known, and put the rows beside the pictures, with another user's name."""
+    site, entries = site_root(Path(inventory)), chosen_hosts(inventory, [])
+    top = Top(inventory, site, entries, pinned(entries, site))
+    title, rows = top.read()
+    stored = {"inventory": inventory, "time": title.time.isoformat(), "rows": [asdict(row) for row in rows]}
+    FLEET.write_text(re.sub(rf"{getpass.getuser()}@{socket.gethostname()}", WHO, json.dumps(stored, indent=1)) + "\n")
+
+
+def top_view() -> str:
+    """Return the stored fleet on the product's own screen, as SVG that fetches nothing."""
+    stored = json.loads(FLEET.read_text())
+    rows = [TopRow(**{**row, "hosts": tuple(row["hosts"]), "facts": _facts(row)}) for row in stored["rows"]]
+    title = Title(stored["inventory"], datetime.fromisoformat(stored["time"]), "q ends")
+    console = Console(
+        record=True, file=io.StringIO(), color_system="truecolor", no_color=False, width=COLUMNS, height=len(rows) + 6
+    )
+    console.print(draw_fleet(rows, title, len(rows) + 6, COLUMNS))
+    return without_fonts(console.export_svg(title=f"rackwright top {stored['inventory']}", unique_id="fleet"))
+
+
+def _facts(row: dict[str, Any]) -> tuple[Fact, ...]:
+    return tuple(Fact(**fact) for fact in row["facts"])
 
 
 # -- the report

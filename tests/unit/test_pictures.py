@@ -27,6 +27,12 @@ def test_the_live_view_is_what_the_screen_draws_today(pictures: dict[str, Any]) 
     assert pictures["LIVE"].read_text() == drawn, "next: python scripts/pictures.py"
 
 
+def test_the_fleet_is_what_the_screen_draws_today(pictures: dict[str, Any]) -> None:
+    assert pictures["TOP"].read_text() == pictures["top_view"](), "next: python scripts/pictures.py"
+    assert pictures["TOP"].stat().st_size < LIMIT
+    assert "](../pictures/top.svg)" in (ROOT / "docs/how-to/look-at-a-fleet.md").read_text()
+
+
 def test_the_report_was_photographed_as_it_is_today(pictures: dict[str, Any]) -> None:
     assert pictures["PHOTOGRAPHED"].read_text() == pictures["sum_of"](pictures["report"]()), (
         "next: python scripts/pictures.py"

@@ -22,10 +22,17 @@ def page(rows: Sequence[TopRow], title: Title) -> str:
         verdict=min((row.tone for row in rows), key=RANK.index, default=GOOD),
         headline=states_text(rows),
         sums=sums_text(rows, title),
-        rate=rate_text,
+        summary=_summary,
         bad=BAD,
         version=__version__,
     )
+
+
+def _summary(row: TopRow) -> str:
+    """Return how much an endpoint does, and the most urgent fact."""
+    figures = ((rate_text(row.rate), "tokens/s"), (row.running, "running"), (row.waiting, "waiting"))
+    parts = [f"{figure} {unit}" for figure, unit in figures if figure not in (None, "")]
+    return " · ".join([*parts, *(fact.text for fact in row.facts[:1])])
 
 
 def _states(rows: Sequence[TopRow]) -> list[tuple[str, str, int]]:

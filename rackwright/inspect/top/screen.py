@@ -101,7 +101,7 @@ def _count(figure: float | None, state: str) -> str:
 
 def rate_text(figure: float | None) -> str:
     """Return tokens a second for people; empty without a figure."""
-    return "" if figure is None else f"{figure:,.0f}" if figure >= 10 else f"{figure:.1f}"
+    return "" if figure is None else f"{figure:,.0f}" if figure >= 10 or not figure else f"{figure:.1f}"
 
 
 def _lines(rows: Sequence[TopRow], width: int, wide: bool) -> Iterator[RenderableType]:
