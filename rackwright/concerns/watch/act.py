@@ -5,12 +5,14 @@ from __future__ import annotations
 from rackwright.concerns.endpoint.proof.gpu_errors import HARDWARE
 from rackwright.concerns.endpoint.switch.transaction import act_time
 from rackwright.concerns.watch.units import check_file
-from rackwright.hostside import host_script, host_text
+from rackwright.hostside import DOCKER_ENVIRONMENT, host_script, host_text
 from rackwright.paths import ACT_UNIT, ETC, STATE, UNITS
 from rackwright.plan.render import render_own
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 ACT_SCRIPT = f"{ETC}/watch-act"
+BESIDE = "# rackwright: beside a run"
+"""Second line of a check that only reads: a run does not hold it back."""
 TURN = 300
 """Seconds that a host may wait for its own minute, with some to spare."""
 
@@ -22,7 +24,7 @@ def act_files(settings: HostSettings) -> dict[str, str]:
     return {
         ACT_SCRIPT: act_script(),
         check_file("gpus"): gpus_script(),
-        check_file("act"): render_own("watch-act.j2", marks=f"{STATE}/marks"),
+        check_file("act"): render_own("watch-act.j2", beside=BESIDE, marks=f"{STATE}/marks"),
         f"{UNITS}/{ACT_UNIT}": render_own(f"{ACT_UNIT}.j2", script=ACT_SCRIPT, seconds=seconds),
         **{f"{ETC}/act-{name}": _times(endpoint) for name, endpoint in endpoints.items()},
     }
@@ -30,12 +32,13 @@ def act_files(settings: HostSettings) -> dict[str, str]:
 
 def act_script() -> str:
     """Return the script of a restart; its argument is the endpoint."""
-    return "".join(map(host_text, ("durable.sh", "mark.sh", "tell.sh", "watch_act.sh")))
+    return DOCKER_ENVIRONMENT + "".join(map(host_text, ("durable.sh", "mark.sh", "tell.sh", "watch_act.sh")))
 
 
 def gpus_script() -> str:
     """Return the check of the host's GPUs and ports."""
-    return host_text("durable.sh") + host_text("tell.sh") + host_script("watch_gpus", hardware=HARDWARE)
+    first = f"# Written by Rackwright: looks at the GPUs and ports of this host.\n{BESIDE}\n"
+    return first + host_text("durable.sh") + host_text("tell.sh") + host_script("watch_gpus", hardware=HARDWARE)
 
 
 def _times(endpoint: EndpointSettings) -> str:

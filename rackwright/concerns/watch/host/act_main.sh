@@ -48,7 +48,13 @@ in_the_way() { # prints what has this host in hand, or fails
 report() { # kind, text: at most once an hour the same row
   [ "$(rows | tail -n 1 | cut -d' ' -f2-)" = "$1 - $2" ] && [ $(($(date +%s) - $(rows | tail -n 1 | cut -d' ' -f1))) -lt 3600 ] && return 0
   add_row "$1" - "$2"
-  tell "$sign" "$sign-$endpoint" "endpoint $endpoint is $sign: $signs; $2"
+  : >"$JOB/reported"
+  tell would-restart "would-restart-$endpoint" "endpoint $endpoint is $sign: $signs; $2"
+}
+well() { # the look says itself that the hang has ended
+  tell_resolved restart "restart-$endpoint" "endpoint $endpoint was restarted and proved itself"
+  [ ! -f "$JOB/reported" ] || tell_resolved would-restart "would-restart-$endpoint" "endpoint $endpoint proved itself"
+  rm -f "$JOB/reported"
 }
 [ "${2:-}" != after ] || cut_off
 [ -f "$watched" ] || quit "endpoint $endpoint is not watched" 0
@@ -92,11 +98,9 @@ give_up() { # it stays out, unless that would leave less than half of its group,
 [ "$(value "$watched" act)" = restart ] || quit "watch.act is not restart" 0
 [ ! -e "$marks/sick-$endpoint" ] || quit "it is marked sick" 0
 [ "$(number "$home/binding" RANK 0)" = 0 ] || quit "its head restarts all hosts of its group" 0
-hung || quit "it is not hung" 0
-in_turn
 exec 7>>"$run/switch.lock"
 flock --nonblock 7 || quit "a switch of this host is under way"
-hung || quit "it is no longer hung" 0
+hung || quit "it is not hung" 0
 if other=$(in_the_way); then quit "left alone: $other"; fi
 if [ "$(readlink "$home/current")" != "$(readlink "$home/proven")" ] || ! cmp -s "$home/binding" "$home/proven-binding"; then quit "left alone: it is not what was proven last"; fi
 [ -f "$questions" ] || { report tell "not restarted: its questions are not on this host; next: deploy again"; quit "no questions"; }
@@ -104,11 +108,12 @@ if is_left; then case $(value "$look" state) in hung | dead) ;; *)
   if started && prove; then
     unmark "$own" || quit "its mark could not be removed" 3
     add_row tell proven "it proves itself after an act that did not end well"
-    tell_resolved restart "restart-$endpoint" "endpoint $endpoint proves itself again"
+    well
     quit "proven again" 0
   fi
   signs="it serves, and does not prove itself: $why" ;;
 esac; fi
+in_turn || quit "$why" 0
 uptime
 asks_from=$up
 may_restart || { report tell "not restarted: $why"; quit "$why"; }
@@ -137,7 +142,7 @@ printf '%s\n' "$((up + longest)) $endpoint" >"$run/act-until"
 take_lease "$longest"
 add_row restart begun "$sign: $signs"
 began=$(rows | tail -n 1 | cut -d' ' -f1)
-tell "$sign" "$sign-$endpoint" "endpoint $endpoint is $sign: $signs; it is restarted"
+tell restart "restart-$endpoint" "endpoint $endpoint is restarted, because it is $sign: $signs"
 wait_for_askers
 keep_evidence
 if restart && prove; then
@@ -145,7 +150,7 @@ if restart && prove; then
   uptime
   end_row proven "$sign: $signs"
   given_back
-  tell_resolved "$sign" "$sign-$endpoint" "endpoint $endpoint was restarted and proved itself"
+  well
   quit "proven again" 0
 fi
 end_row failed "$why"
