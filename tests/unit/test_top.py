@@ -204,6 +204,12 @@ def test_marks_acts_pause_and_signs_are_facts() -> None:
     assert [fact.kind for fact in row.facts] == kinds
 
 
+def test_an_act_before_a_proven_switch_is_not_shown() -> None:
+    look = parse_look(READING.replace("restart ok it answered again", "clear ok proven").splitlines())
+    (row,) = rows([host_now("gpu001", [look])])
+    assert not any(fact.kind.startswith("act") for fact in row.facts)
+
+
 def test_an_engine_that_stopped_answering_is_not_serving_any_longer() -> None:
     (row,) = rows([host_now("gpu001", [*busy_looks(), Look(506.0, {"llm": EngineNow(0)})])])
     assert (row.state, row.tone) == ("no answer", "bad")

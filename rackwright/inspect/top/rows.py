@@ -30,6 +30,8 @@ TONES = {
 """How good each state is; one that is not here is bad."""
 WATCHED_BAD = ("hung", "dead", "stalled")
 """States of the host's own watch that say more than a /health of 200."""
+CLEARED = "clear"
+"""The kind of a row of the watch's history after which its earlier acts no longer count."""
 RECENT = 24 * 3600
 """Seconds for which an act of the watch is shown."""
 
@@ -186,7 +188,7 @@ def _mark_fact(mark: Mark) -> Fact:
 
 def _act_facts(look: Look, time: datetime) -> Iterator[Fact]:
     for endpoint, act in look.acts.items():
-        if 0 <= time.timestamp() - act.time < RECENT:
+        if act.kind != CLEARED and 0 <= time.timestamp() - act.time < RECENT:
             at = f"{datetime.fromtimestamp(act.time, UTC):%H:%M} UTC"
             yield Fact(f"act {act.kind}", f"watch, {at}: {act.kind} of {endpoint}: {act.text}", WARN)
 
