@@ -2,8 +2,8 @@
 # the look before from the environment; `looks` (-v) is the number of looks before this one.
 # A connection has an open request when its last byte came from the client, as during a prefill, or when an answer that
 # needs more than one look sent its last byte less than 20 s ago. An idle keep-alive and a monitor's scrape have none.
-# Prints how many requests are open, how many connections there are, and how many of them get an answer in parts; then, for the
-# next look, a row a connection: client, bytes sent, bytes received, and 1 for an answer in parts. ss leaves out what is 0 (man 8 ss).
+# Prints how many requests are open, how many connections there are, how many of them get an answer in parts, and the bytes that
+# were sent on all of them; then, for the next look, a row a connection: client, bytes sent, bytes received, and 1 for an answer in parts. ss leaves out what is 0 (man 8 ss).
 requests_of='
   BEGIN { for (rows = split(ENVIRON["connections"], row, "\n"); rows; rows--) {
     if (split(row[rows], f, " ")) { sent[f[1]] = f[2]; received[f[1]] = f[3]; parts[f[1]] = f[4] } } }
@@ -12,5 +12,5 @@ requests_of='
     p = client in sent ? parts[client] : looks == 0 && r && recent
     if (client in sent && r > received[client]) p = 0; else if (client in sent && s > sent[client]) p = 1
     open += r && (!s || of("lastrcv") <= quiet || p && recent)
-    all++; streams += s && p && recent; kept = kept "\n" client " " s " " r " " p + 0 }
-  END { print open + 0, all + 0, streams + 0 kept }'
+    all++; bytes += s; streams += s && p && recent; kept = kept "\n" client " " s " " r " " p + 0 }
+  END { print open + 0, all + 0, streams + 0, bytes + 0 kept }'

@@ -51,7 +51,6 @@ before() { # sets what the last look found
     esac
   done <"$file"
   number "$looked" && [ "$looked" -le "$now" ] && [ $((now - looked)) -le $stale ] || works
-  [ ! -f "$file.connections" ] || connections=$(cat "$file.connections")
 }
 
 works() { # nothing that an earlier look has seen counts any longer
@@ -157,30 +156,38 @@ ask() {
 }
 
 scrape() { # sets code, http, connect, steps, pulse, asleep
+  code=0 http=404 connect=none steps=- pulse=- asleep=no
+  [ -n "$metrics" ] || return 0
   read -r code http connect steps pulse asleep <<END
-$({ if [ -n "$metrics" ]; then ask --write-out '\n#http %{http_code} %{time_connect}\n' "$base$metrics"
-else ask --output /dev/null --write-out '#http %{http_code} %{time_connect}\n' "$base$health"; fi
-printf '#exit %s\n' "$?"; } | awk "$figures")
+$({ ask --write-out '\n#http %{http_code} %{time_connect}\n' "$base$metrics"; printf '#exit %s\n' "$?"; } | awk "$figures")
 END
 }
 
-count() { # sets `open` and `streams`: requests, never by the engine's own gauge, and answers that arrive
+count() { # sets `open`, `streams` and `bytes`: requests, never by the engine's own gauge, and answers that arrive
+  [ ! -f "$file.connections" ] || while read -r row; do connections=$connections$nl$row; done <"$file.connections"
   found=$(nsenter --net="/proc/$pid/ns/net" ss -tinHO state established "sport = :$port" 2>/dev/null |
     connections=$connections awk -v looks=0 "$requests_of")
-  read -r open all streams <<END
+  read -r open all streams bytes <<END
 $found
 END
   rows=${found#*"$nl"}
   [ "$rows" != "$found" ] || rows=
   printf '%s\n' "$rows" >"$file.connections"
-  bytes=$(printf '%s\n' "$rows" | awk '{ s += $2 } END { printf "%d", s }')
 }
 
-# One token. The key goes only to a listener that is this endpoint's container: curl is the one of known_curl.sh's rule here.
+own_network() { # opens it as 9, where the container has one: no other process of the host can listen in there
+  [ -r "/proc/$pid/ns/net" ] && command exec 9<"/proc/$pid/ns/net" || return 1
+  # Opened before it is looked at whose it is: the number may be another process's by now.
+  belongs "$pid"
+  [ "$inside" = "$id" ] && [ ! /proc/self/fd/9 -ef /proc/self/ns/net ]
+}
+
+# One token. The key goes only to a listener that is this endpoint's container: on the host's own network listener.sh finds out.
 probe() ( # prints the status, or the word `refused`, `taken` or `late`
-  listener_home=$home listener_name=rackwright-$endpoint
-  listener >/dev/null 2>&1 || { case $listener_why in *'does not listen'*) echo refused ;; *) echo taken ;; esac; exit; }
-  key=$(sed -n 's/^KEY=//p' "$home/binding" 2>/dev/null)
+  listener_home=$home listener_name=rackwright-$endpoint listener_network=own
+  own_network || listener >/dev/null 2>&1 || { case $listener_why in *'does not listen'*) echo refused ;; *) echo taken ;; esac; exit; }
+  key=
+  while IFS='=' read -r name value; do [ "$name" != KEY ] || key=$value; done 2>/dev/null <"$home/binding"
   [ -n "$key" ] && [ -f "$home/keys/$key" ] || key=
   set -- -q --silent --noproxy '*' --connect-timeout 2 --max-time 4 --output /dev/null --write-out '%{http_code}' \
     ${key:+--header "@$home/keys/$key"} --header 'Content-Type: application/json' --data "{\"model\":\"$model\",\"prompt\":\"1\",\"max_tokens\":1}"
@@ -298,7 +305,7 @@ weigh() { # how long counter, probe and bytes have been still together, and how 
   if [ "$seconds" -lt "$limit" ]; then settle stalled "$still, of $limit"; else settle hung "$still"; fi
 }
 
-mkdir -p "$states"
+[ -d "$states" ] || mkdir -p "$states"
 for file in "$states"/*; do
   name=${file##*/}
   [ ! -f "$file" ] || [ -f "$watched/${name%%.*}" ] || rm -f "$file"

@@ -6,9 +6,9 @@ sh -c "$hook" || exit 1
 look() {
   pid=$(timeout 20 docker inspect --format '{{.State.Pid}}' "$container" 2>&1) ||
     # A dockerd that does not answer says nothing of clients: they may be there until the time is over.
-    { case $pid in *'o such '*) echo 0 0 0 ;; *) echo unknown unknown 0 ;; esac; return; }
-  [ "$pid" != 0 ] || { echo 0 0 0; return; }
-  found=$(timeout 20 nsenter --target "$pid" --net ss -tinHO state established "sport = :$port") || { echo unknown unknown 0; return; }
+    { case $pid in *'o such '*) echo 0 0 ;; *) echo unknown unknown ;; esac; return; }
+  [ "$pid" != 0 ] || { echo 0 0; return; }
+  found=$(timeout 20 nsenter --target "$pid" --net ss -tinHO state established "sport = :$port") || { echo unknown unknown; return; }
   printf %s "${found:+$found$nl}" | connections=$connections awk -v looks="$looks" "$requests_of"
 }
 nl='
@@ -20,7 +20,7 @@ while systemctl is-active --quiet "$unit"; do
   connections=${found#"$counts"}
   looks=$((looks + 1))
   open=${counts%% *} all=${counts#* }
-  all=${all% *}
+  all=${all%% *}
   [ "$all" != 0 ] || break
   # A request may begin between two looks, and a slow answer has its next part after them.
   if [ "$open" = 0 ]; then quiet_looks=$((quiet_looks + 1)); else quiet_looks=0; fi
