@@ -17,6 +17,7 @@ from rackwright_lab.lab import Lab
 from tests import texts
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof, with_proof
+from tests.lab.watching import looked
 from tests.refused import row_of
 
 pytestmark = pytest.mark.lab
@@ -88,6 +89,10 @@ class Bench:
     def look(self, profile: str, **settings: Any) -> Run:
         """`rackwright check`, offline."""
         return self._run(profile, settings, BIN / "rackwright", "check", INVENTORY)
+
+    def status(self, profile: str, **settings: Any) -> Run:
+        """`rackwright status --json`."""
+        return self._run(profile, settings, BIN / "rackwright", "status", INVENTORY, "--json")
 
     def walk(self, profile: str, **settings: Any) -> Run:
         """`rackwright engine-data`."""
@@ -176,6 +181,25 @@ def test_the_images_are_asked_without_a_deploy(bench: Bench) -> None:
     assert missing.status == 0, missing.output
     assert f"llm: {texts.NOT_CHECKED}the digest of" in missing.output
     assert bench.verdicts() == before
+
+
+def test_a_core_that_stands_still_while_health_says_200_is_named_by_status(bench: Bench) -> None:
+    assert bench.deploy("rtx_pro_6000_vllm", **ONE).status == 0
+    assert looked(bench.host)["state"] in ("idle", "serving")
+    bench.host.set_engine_faults({"fault": "hang_after_seconds", "value": 0})
+    try:
+        assert looked(bench.host, 700)["state"] == "stalled"
+        found = looked(bench.host, 130)
+        assert (found["state"], found["would"]) == ("hung", "restart")
+        assert bench.host.run("curl -fsS -o /dev/null http://127.0.0.1:8000/health", check=False).returncode == 0
+        status = bench.status("rtx_pro_6000_vllm", **ONE).output
+        (row,) = json.loads(status[status.index("{") :])["endpoints"]
+        assert (row["health"], found["signs"] in row["watch"]) == ("hung", True)
+    finally:
+        bench.host.set_engine_faults()
+    assert looked(bench.host)["state"] in ("idle", "serving")
+    kinds = bench.host.run("cat /var/lib/rackwright/events/*").stdout
+    assert kinds.count("kind=would-restart") == 2, "once, and once that it answers again"
 
 
 @in_proof("tests/unit/test_options.py counts a spoilt answer as missing, and asks where one is missing")

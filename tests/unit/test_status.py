@@ -360,6 +360,24 @@ def test_health_in_one_word(changed: dict[str, str], health: str) -> None:
     assert (found.up_seconds is not None) == (changed.get("ActiveState") is None)
 
 
+HUNG = {"watch_state": "hung", "watch_since": "7000", "watch_looked": "7290", "watch_signs": "no step"}
+
+
+def test_what_the_hosts_own_look_has_found_is_said_with_its_signs() -> None:
+    hung = row(**HUNG, watch_would="restart")
+    assert (hung.health, hung.serving) == ("hung", False)
+    assert "no step" in hung.watch
+    assert "watch.act" in hung.watch
+    assert hung.watch in render([hung])
+    assert "watch.act" not in row(**HUNG).watch
+
+
+@pytest.mark.parametrize("changed", [{"watch_looked": "6000"}, {"watch_state": "stalled"}], ids=["old", "not yet"])
+def test_an_old_look_and_a_first_sign_change_no_health(changed: dict[str, str]) -> None:
+    found = row(**{**HUNG, **changed})
+    assert (found.health, found.watch) == ("serving", "")
+
+
 @pytest.mark.parametrize(
     ("changed", "text"),
     [

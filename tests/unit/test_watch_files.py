@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rackwright.concerns.deploy_steps import Declared, left_of
@@ -11,15 +12,21 @@ from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.watch.concern import SeenFile, SeenWatch, WantedWatch, as_left, changes, parse, wanted
 from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
+from rackwright.concerns.watch.look import look_files
 from rackwright.paths import ETC, UNITS, WATCH_UNITS, questions_file
 from rackwright.plan.change import Change, Owned, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.settings.host_settings import HostSettings
+from rackwright.settings.peer_host import PeerHost
 from rackwright.settings.secret import Secret
+from rackwright_engines.data import table
+from rackwright_engines.metrics import series
 from tests.unit.machines import settings
 
 SERVICE, TIMER = WATCH_UNITS
 SETTINGS: HostSettings = settings()
+FOLLOWER = 2
+"""Number of the host that serves together with a head."""
 WANTED = wanted(SETTINGS, HostReading({}))
 
 
@@ -132,3 +139,71 @@ def test_questions_of_an_earlier_version_s_release_are_stored_where_the_watch_ma
     assert (step.path, step.mode) == (questions_file("llm", "0123456789ab"), "0600")
     assert changes(wanted(restarting, with_endpoint(askable=True)), settled(asking)) == []
     assert wanted(SETTINGS, with_endpoint()).questions == {}
+
+
+# -- what is looked at
+
+
+def watched(found: HostSettings, *addresses: str) -> dict[str, str]:
+    text = look_files(found, addresses)[f"{ETC}/watched/llm"]
+    return dict(row.split("=", 1) for row in text.splitlines())
+
+
+def fleet(**values: Any) -> HostSettings:
+    peers = tuple(PeerHost(f"h{n}", 8010, n == FOLLOWER, partial(str, f"10.0.0.{n}")) for n in range(1, 6))
+    return settings(**values).with_peers({"llm": peers})
+
+
+def test_a_host_without_peers_is_alone() -> None:
+    rows = watched(SETTINGS, "10.0.0.1")
+    assert [rows[key] for key in ("hosts", "index", "peers", "lone")] == ["1", "0", "", "yes"]
+
+
+def test_a_host_finds_itself_among_its_peers_by_its_address() -> None:
+    rows = watched(fleet(rollout={"max_unavailable": "50%"}), "172.17.0.1", "10.0.0.3")
+    assert [rows[key] for key in ("hosts", "index", "lone", "max_unavailable")] == ["4", "1", "no", "2"]
+    assert rows["peers"] == "h1=10.0.0.1:8010 h4=10.0.0.4:8010 h5=10.0.0.5:8010"
+
+
+def test_a_host_behind_another_address_is_the_last_and_asks_all() -> None:
+    rows = watched(fleet(), "192.168.0.1")
+    assert (rows["hosts"], rows["index"], len(rows["peers"].split())) == ("4", "4", 4)
+
+
+def test_nothing_is_looked_at_where_the_watch_is_off() -> None:
+    assert look_files(settings(watch={"act": "off"})) == {}
+
+
+def test_after_is_the_engines_unless_it_is_set() -> None:
+    assert watched(SETTINGS)["after"] == "330"
+    assert watched(settings(watch={"after": 90}))["after"] == "90"
+
+
+def test_the_json_metrics_of_tensorrt_llm_are_never_read() -> None:
+    for engine in ({}, {"return_perf_metrics": True}):
+        assert (
+            watched(settings(engine=engine, image="nvcr.io/nvidia/tensorrt-llm/release:1.2.1"))["metrics"] != "/metrics"
+        )
+
+
+def test_the_most_requests_come_from_the_options_alone() -> None:
+    assert watched(settings(engine={"max_batch_size": 1}))["batch"] == "1"
+    assert watched(settings())["batch"] == "0"
+
+
+def test_the_metrics_of_the_signs_exist() -> None:
+    for kind, facts in table("watch").items():
+        if kind == "compilers":
+            continue
+        known = {
+            name
+            for version in ("0.5.2", "0.5.11", "0.10.0", "1.1.0rc5", "1.4.0rc1", "99")
+            for name in series(kind, version)
+        }
+        sleep = [facts["sleep"]["name"]] if "sleep" in facts else []
+        assert {*facts["steps"], *facts["moves"], *sleep} - known == set()
+
+
+def test_addresses_are_read() -> None:
+    found = parse("address 10.0.0.1\naddress fd000000000000000000000000000001").addresses
+    assert found == {"10.0.0.1", "fd00::1"}

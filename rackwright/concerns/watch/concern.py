@@ -6,6 +6,7 @@ A site whose deploy.py does not call watch() is not managed here, and its hosts 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ from rackwright.settings.secret import Secret
 
 READ_UNITS = (*WATCH_UNITS, *WORD_UNITS[:1])
 """Units whose state is read."""
+IPV6_DIGITS = 32
 OWN_FOLDERS = (WATCHED,)
 """Folders in which nothing but the wanted files stays."""
 
@@ -44,6 +46,8 @@ class SeenWatch:
     last_sums: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 by path, as the last deploy wrote the files."""
     running: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+    """The host's own, without loopback."""
 
     @property
     def edited(self) -> list[str]:
@@ -78,7 +82,13 @@ def parse(output: str) -> SeenWatch:
         {row[3]: SeenFile(row[1], row[2]) for row in rows if row[0] == "watched"},
         {row[1]: row[0] for row in listed if len(row) > 1},
         frozenset(row[1] for row in rows if row[0] == "running"),
+        frozenset(_address(row[1]) for row in rows if row[0] == "address"),
     )
+
+
+def _address(text: str) -> str:
+    """Return an address as it is written; the kernel lists those of IPv6 as 32 hexadecimal digits."""
+    return str(ipaddress.IPv6Address(int(text, 16))) if len(text) == IPV6_DIGITS else text
 
 
 @dataclass(frozen=True)
@@ -111,7 +121,8 @@ def _mode(text: str | Secret) -> str:
 def wanted(settings: HostSettings, reading: HostReading) -> WantedWatch:
     """Return the wanted files; without the firewall's rules everybody could ask for the word, so it is left out."""
     closes = reading.managed is None or "firewall" in reading.managed
-    files = all_files(settings)
+    seen: SeenWatch = reading.by_concern.get("watch", SeenWatch())
+    files = all_files(settings, seen.addresses)
     stay = files if closes else {path: text for path, text in files.items() if path not in WORD_FILES}
     return WantedWatch(stay, missing_questions(settings, reading))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rackwright.concerns.watch.act import act_files
 from rackwright.concerns.watch.look import look_files
@@ -14,16 +14,19 @@ from rackwright.paths import STATE, UNITS
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
 
-PIECES = (look_files, act_files, word_files, notify_files, metrics_files)
+PIECES = (act_files, word_files, notify_files, metrics_files)
 LEFT = f"{STATE}/watch/files"
 """SHA-256 of each of these files as the last deploy wrote it: what differs from it was edited on the host."""
 STATE_FOLDERS = (f"{STATE}/watch", f"{STATE}/marks", *NOTIFY_FOLDERS)
 """Folders with what the watch has seen and done."""
 
 
-def all_files(settings: HostSettings) -> dict[str, str | Secret]:
-    """Return every file of the watch by path; a secret one is readable by root alone."""
-    found: dict[str, str | Secret] = dict(watch_files())
+def all_files(settings: HostSettings, addresses: Collection[str] = ()) -> dict[str, str | Secret]:
+    """Return every file of the watch by path; a secret one is readable by root alone.
+
+    addresses: the host's own, by which it finds itself among its peers.
+    """
+    found: dict[str, str | Secret] = {**watch_files(), **look_files(settings, addresses)}
     for piece in PIECES:
         found.update(piece(settings))
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from rackwright.concerns.drained import MARK
 from rackwright.concerns.endpoint.container import served_name
@@ -10,6 +11,7 @@ from rackwright.concerns.watch.units import BESIDE, WATCHED, check_file
 from rackwright.hostside import DOCKER_ENVIRONMENT, host_script, host_text
 from rackwright.paths import ENGINE_STATES, ENGINES_PAUSED, STATE
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
+from rackwright.settings.peer_host import PeerHost
 from rackwright_engines.watch import signs
 
 LOOK = check_file("engines")
@@ -19,20 +21,77 @@ FRESH = 600
 """Seconds after ready in which nothing counts as hung."""
 
 
-def look_files(settings: HostSettings) -> dict[str, str]:
-    """Return its files by path; none where the settings turn it off. Only the head of a group of hosts looks."""
+def look_files(settings: HostSettings, addresses: Collection[str] = ()) -> dict[str, str]:
+    """Return its files by path; none where the settings turn it off. Only the head of a group of hosts looks.
+
+    addresses: the host's own.
+    """
     if settings.watch.act == "off" or settings.follows:
         return {}
-    files = {f"{WATCHED}/{name}": watched_text(settings, one) for name, one in settings.all_endpoints.items()}
+    files = {
+        f"{WATCHED}/{name}": watched_text(settings, endpoint, Fleet.of(settings, name, addresses))
+        for name, endpoint in settings.all_endpoints.items()
+    }
     return {LOOK: look_script(), **files} if files else {}
 
 
-def watched_text(settings: HostSettings, endpoint: EndpointSettings) -> str:
+@dataclass(frozen=True)
+class Fleet:
+    """The hosts that answer for the same model, as one of them sees them."""
+
+    others: tuple[PeerHost, ...] = ()
+    """In the inventory's order, without this host."""
+    size: int = 1
+    index: int = 0
+    """Number of the others before this host."""
+
+    @classmethod
+    def of(cls, settings: HostSettings, endpoint: str, addresses: Collection[str]) -> Fleet:
+        """Return the fleet of an endpoint. A host whose address is not its own counts as the last one of it."""
+        peers = [peer for peer in settings.peers.get(endpoint, ()) if not peer.follows]
+        if not peers:
+            return cls()
+        index = next((number for number, peer in enumerate(peers) if peer.address in addresses), None)
+        if index is None:
+            return cls(tuple(peers), len(peers), len(peers))
+        return cls(_without(peers, index), len(peers), index)
+
+    @property
+    def text(self) -> str:
+        """`NAME=ADDRESS:PORT` of the word of each other host whose address is known."""
+        return " ".join(f"{peer.host}={_bracketed(peer.address)}:{peer.port}" for peer in self.others if peer.address)
+
+
+def _without(peers: Sequence[PeerHost], index: int) -> tuple[PeerHost, ...]:
+    return (*peers[:index], *peers[index + 1 :])
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _spared(max_unavailable: str, size: int) -> int:
+    """Return how many of so many hosts may be down at the same time; always one."""
+    share = max_unavailable.removesuffix("%")
+    return max(1, int(share) if share == max_unavailable else size * int(share) // 100)
+
+
+def watched_text(settings: HostSettings, endpoint: EndpointSettings, fleet: Fleet) -> str:
     """Return what the look and the restart know of an endpoint, KEY=VALUE lines without secrets."""
-    return "".join(f"{key}={value}\n" for key, value in _rows(settings, endpoint))
+    rows = (*_engine_rows(settings, endpoint), *_fleet_rows(settings, fleet))
+    return "".join(f"{key}={value}\n" for key, value in rows)
 
 
-def _rows(settings: HostSettings, endpoint: EndpointSettings) -> Iterator[tuple[str, str | int]]:
+def _fleet_rows(settings: HostSettings, fleet: Fleet) -> Iterator[tuple[str, str | int]]:
+    yield "hosts", fleet.size
+    yield "index", fleet.index
+    yield "max_unavailable", _spared(settings.rollout.max_unavailable, fleet.size)
+    yield "peers", fleet.text
+    yield "word_port", settings.word.port
+    yield "lone", "yes" if fleet.size == 1 else "no"
+
+
+def _engine_rows(settings: HostSettings, endpoint: EndpointSettings) -> Iterator[tuple[str, str | int]]:
     found = signs(endpoint)
     yield "engine", endpoint.engine_kind
     yield "steps", " ".join(found.steps)
@@ -50,7 +109,6 @@ def _rows(settings: HostSettings, endpoint: EndpointSettings) -> Iterator[tuple[
     yield "fresh", FRESH
     yield "batch", found.batch
     yield "act", settings.watch.act
-    yield "hosts", len(settings.group.hosts) if settings.group else 1
 
 
 def look_script() -> str:

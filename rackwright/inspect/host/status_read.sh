@@ -2,7 +2,7 @@
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
 # wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), marks (folder), rules (the script that
 # puts the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
-# several hosts) runs (directives that count in a drop-in for all services) paused (file). Prints "KEY VALUE" lines, those of an
+# several hosts) runs (directives that count in a drop-in for all services) paused (file) states (of the watch). Prints "KEY VALUE" lines, those of an
 # endpoint after "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 # systemd opens a unit's drop-ins to say whether it is enabled, and waits for a pipe's writer without a limit.
@@ -132,6 +132,9 @@ $name "*) continue ;; esac
     [ -f health-url ] && read -r url <health-url
     printf '%s\n' "spec $(base64 -w0 <spec.json)"
   fi
+  [ ! -f "$states/$name" ] || while IFS='=' read -r key value; do
+    case $key in state | since | looked | signs | would) printf '%.500s\n' "watch_$key $value" ;; esac
+  done <"$states/$name"
   [ -f "$home/$name/binding" ] && printf '%s\n' "binding $(base64 -w0 <"$home/$name/binding")"
   [ -f "$home/$name/proven-binding" ] && printf '%s\n' "bound $(base64 -w0 <"$home/$name/proven-binding")"
   case $state in

@@ -37,6 +37,36 @@ Located = tuple[str, str]
 """A model's commit and its folder on the host."""
 
 
+RECENT = 300
+"""Seconds for which the host's own look at an engine counts."""
+
+
+@dataclass(frozen=True)
+class WatchedEngine:
+    """What the host's own look has found of an engine."""
+
+    state: str = ""
+    """Empty where nothing looks, or where nothing has looked for a while."""
+    seconds: int = 0
+    """For how long it has been so."""
+    signs: str = ""
+    would: str = ""
+    """What the watch would have done, had the settings asked for it."""
+
+    @property
+    def is_down(self) -> bool:
+        """True if it hangs or has died."""
+        return self.state in ("hung", "dead")
+
+    def __str__(self) -> str:
+        if not self.is_down:
+            return ""
+        text = f"its engine {'hangs' if self.state == 'hung' else 'is dead'}, as its host has found: {self.signs}"
+        if self.would:
+            text += "; the watch would have restarted it (watch.act: restart), and only reports it (tell)"
+        return text
+
+
 @dataclass(frozen=True)
 class EndpointStatus:
     """One endpoint on the host."""
@@ -52,6 +82,7 @@ class EndpointStatus:
     """Paths of its unit's drop-ins that are not Rackwright's."""
     taken: str = ""
     """Which other process has its port."""
+    watch: WatchedEngine = WatchedEngine()
 
 
 @dataclass(frozen=True)
@@ -129,7 +160,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         uptime = int(values["uptime"][0])
         lease = SeenLease(0, uptime, parse_lease("\n".join(values.get("lease", ()))))
         pins = dict(pin.split(" ", 1) for pin in values.get("pin", ()))
-        endpoints = {name: _endpoint(_values(body)) for (_, name), *body in blocks}
+        endpoints = {name: _endpoint(_values(body), uptime) for (_, name), *body in blocks}
         at_work = frozenset(values.get("at_work", ()))
     except (KeyError, ValueError, IndexError) as error:
         raise ReadingError(f"the host printed something unexpected: {error!r}", code="RW0802") from error
@@ -184,7 +215,7 @@ def _values(rows: Iterable[Row]) -> dict[str, list[str]]:
     return found
 
 
-def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
+def _endpoint(values: Mapping[str, list[str]], uptime: int) -> EndpointStatus:
     def value(key: str) -> str:
         return values.get(key, [""])[0]
 
@@ -217,7 +248,19 @@ def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
         died=printable(value("died"), longest=400),
         drop_ins=(*foreign_drop_ins(value("DropInPaths")), *values.get("every_service", ())),
         taken=printable(value("taken")),
+        watch=_watched({key: texts[0] for key, texts in values.items()}, uptime),
     )
+
+
+def _watched(values: Mapping[str, str], uptime: int) -> WatchedEngine:
+    """Return what the host's look has found, unless that is old: the timer may have been stopped since."""
+    looked, since = (int(values.get(f"watch_{key}") or 0) for key in ("looked", "since"))
+    if not 0 <= uptime - looked <= RECENT:
+        return WatchedEngine()
+    state, signs, would = (
+        printable(values.get(f"watch_{key}", ""), longest=400) for key in ("state", "signs", "would")
+    )
+    return WatchedEngine(state, max(0, uptime - since), signs, would)
 
 
 def _command_edited(value: Callable[[str], str]) -> str:

@@ -41,7 +41,7 @@ class StatusRow:
     up_seconds: int | None = None
     health: str = ""
     """`serving`, `loading`, `stopped`, `failed`, `absent`, `held back`: never proven, so it was not started at boot;
-    `sick`: runs, /health says so; or why it is not known."""
+    `sick`: runs, /health says so; `hung`, `dead`: as the host's own look has found; or why it is not known."""
     gpus: int | None = None
     """Its own GPUs that the driver has; of an endpoint that is absent, those that it is to have."""
     gpu_model: str = ""
@@ -58,6 +58,8 @@ class StatusRow:
     """Since when, by whom and why its host is drained."""
     paused: str = ""
     """How long the watch of its host's engines is still paused, by whom and why."""
+    watch: str = ""
+    """Signs by which its host has found that it hangs or is dead, and what the watch would have done."""
     marks: tuple[str, ...] = ()
     """Marks that take it out of service, each with its word, its writer, since when and why."""
     ended_marks: tuple[str, ...] = ()
@@ -103,7 +105,7 @@ def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str
         wanted=is_wanted(aim, observed) if aim else None if name in wanted.endpoints else False,
         adopts=aim.release.hash if aim and is_deferred(aim, observed) else None,
         up_seconds=host_status.uptime - endpoint.active_since if endpoint.active_since else None,
-        health="drained" if host_status.drained and _rests(observed) else _health(observed),
+        health="drained" if host_status.drained and _rests(observed) else _health(endpoint),
         gpus=len(gpus),
         gpu_model=", ".join(sorted(set(gpus) - {UNKNOWN}) or sorted(set(host_status.gpus))),
         connections=endpoint.connections,
@@ -111,6 +113,7 @@ def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str
         lock=lock,
         drained=str(host_status.drained or ""),
         paused=str(host_status.paused or ""),
+        watch=str(endpoint.watch),
         marks=tuple(str(mark) for mark in host_status.marks if mark.endpoint == name),
         ended_marks=tuple(str(mark) for mark in host_status.ended_marks if mark.endpoint == name),
         quarantine=next(
@@ -125,7 +128,8 @@ def _rests(endpoint: SeenEndpoint) -> bool:
     return endpoint.active in ("inactive", "failed")
 
 
-def _health(endpoint: SeenEndpoint) -> str:
+def _health(status: EndpointStatus) -> str:
+    endpoint = status.observed
     if endpoint.held:
         return "held back"
     if endpoint.current is None:
@@ -136,6 +140,8 @@ def _health(endpoint: SeenEndpoint) -> str:
         return "failed"
     if endpoint.active != "active":
         return "stopped"
+    if status.watch.is_down:
+        return status.watch.state
     return "serving" if endpoint.health == 200 else "sick"
 
 

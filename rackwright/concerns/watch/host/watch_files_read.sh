@@ -10,4 +10,7 @@ done
 [ "$#" = 0 ] || { sha256sum "$@"; stat -c '%a:%U %n' "$@"; } | awk '
   length($1) == 64 { sum[$2] = $1; next }
   { print "watched " sum[$2] " " $1 " " $2 }'
+# The host's own addresses: ADDRESS, and for IPv6 32 hexadecimal digits.
+awk '/\|--/ { found = $2 } /host LOCAL/ && found !~ /^127[.]/ { print "address " found }' /proc/net/fib_trie 2>/dev/null | sort -u
+while read -r found _ _ _ _ name; do [ "$name" = lo ] || echo "address $found"; done 2>/dev/null </proc/net/if_inet6
 exit 0
