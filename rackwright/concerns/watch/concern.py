@@ -121,8 +121,8 @@ def _mode(text: str | Secret) -> str:
 def wanted(settings: HostSettings, reading: HostReading) -> WantedWatch:
     """Return the wanted files; without the firewall's rules everybody could ask for the word, so it is left out."""
     closes = reading.managed is None or "firewall" in reading.managed
-    seen: SeenWatch = reading.by_concern.get("watch", SeenWatch())
-    files = all_files(settings, seen.addresses)
+    on_host: SeenWatch = reading.by_concern.get("watch", SeenWatch())
+    files = all_files(settings, on_host.addresses)
     stay = files if closes else {path: text for path, text in files.items() if path not in WORD_FILES}
     return WantedWatch(stay, missing_questions(settings, reading))
 
