@@ -195,7 +195,7 @@ def test_the_metrics_of_the_signs_exist() -> None:
     for kind, facts in table("watch").items():
         if kind == "compilers":
             continue
-        known = {
+        listed = {
             name
             for version in ("0.5.2", "0.5.11", "0.10.0", "1.1.0rc5", "1.4.0rc1", "99")
             for name in series(kind, version)
