@@ -77,7 +77,7 @@ def script(tmp_path: Path) -> Path:
 
 def ask(folder: Path, question: bytes, asker: str = "::ffff:10.0.0.9") -> str:
     asking = subprocess.run(
-        ["sh", f"{folder}/word"], input=question, capture_output=True, env={"REMOTE_ADDR": asker}, check=False
+        ["bash", f"{folder}/word"], input=question, capture_output=True, env={"REMOTE_ADDR": asker}, check=False
     )
     return asking.stdout.decode()
 
@@ -102,7 +102,8 @@ def test_who_asked_and_when_is_noted_by_endpoint(script: Path) -> None:
     ask(script, b"a\n", "../../x")
     second = (script / "notes/10.0.0.9@a").read_text().splitlines()
     assert second[1] == first[0].replace("last=", "previous=")
-    assert second[2] == "word=ready up"
+    assert second[2].rstrip() == "word=ready up"
+    ask(script, b"c\n")
     assert sorted(path.name for path in (script / "notes").iterdir()) == ["10.0.0.9@a", "fe80::1"]
 
 
