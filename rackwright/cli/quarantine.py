@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rackwright.adapter.run.inventories import refused_of
-from rackwright.adapter.run.session import hosts_named
+from rackwright.adapter.run.session import chosen_hosts, hosts_named
 from rackwright.cli.inventories import add_choice, add_columns, add_shared, refuse_unchosen
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.choice import Choice, is_matched
@@ -18,6 +19,7 @@ from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError, printable, printable_values
 from rackwright.record.quarantine import List, Quarantined, change_quarantine, load_quarantine
 from rackwright.record.selection import named_by
+from rackwright.rollout.maintenance.quarantine_marks import quarantined_hosts
 from rackwright.tables import Column, drawn, only, shown_width
 from rackwright_engines.nearest import nearest
 
@@ -45,11 +47,21 @@ def run(args: argparse.Namespace) -> int:
         names, now = _named(groups, args, root), f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
         change_quarantine(root, lambda before: added(before, names, args.reason or "by hand", now))
     elif args.release:
-        gone = _named({host: groups.get(host, ()) for host in load_quarantine(root)}, args, root)
+        gone = _named({host: groups.get(host, ()) for host in _on_hosts(args, root)}, args, root)
         change_quarantine(root, lambda before: {host: entry for host, entry in before.items() if host not in gone})
-    here = {host: entry for host, entry in load_quarantine(root).items() if host in groups}
+    here = {host: entry for host, entry in _on_hosts(args, root).items() if host in groups}
     print(_shown(here, args))
     return ExitCode.DONE
+
+
+def _on_hosts(args: argparse.Namespace, root: Path) -> List:
+    """Return the list by the hosts' own marks; without valid settings no host can be asked, and it is the site's."""
+    try:
+        entries = chosen_hosts(args.inventory, () if args.add or args.release else args.limit)
+    except RackwrightError as error:
+        print(f"rackwright: the hosts' own marks were not read: {error}", file=sys.stderr)
+        return load_quarantine(root)
+    return quarantined_hosts(root, entries)
 
 
 def _shown(listed: List, args: argparse.Namespace) -> str:

@@ -15,11 +15,11 @@ from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import counted, printable
-from rackwright.record.quarantine import load_quarantine
 from rackwright.record.record import REBOOT
 from rackwright.rollout.launch import begin
 from rackwright.rollout.maintenance.drained_hosts import drained_hosts
 from rackwright.rollout.maintenance.in_waves import BACK_WITHIN, restart_hosts
+from rackwright.rollout.maintenance.quarantine_marks import quarantined_hosts
 from rackwright.rollout.maintenance.start_again import doubtful_starts
 from rackwright.rollout.participants import choose_participants
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     refuse_unchosen(args)
     entries = chosen_together(args.inventory, args.limit, args.only)
     root, path = site_root(Path(args.inventory)).absolute(), Path(args.inventory).absolute()
-    names, listed = [entry.name for entry in entries], load_quarantine(root)
+    names, listed = [entry.name for entry in entries], quarantined_hosts(root, entries)
     present = choose_participants(
         path, names, root, listed, args.skip_offline, drained=drained_hosts(entries), peers=mates_of(entries)
     )

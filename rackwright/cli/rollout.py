@@ -21,11 +21,11 @@ from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.messages import RackwrightError, counted, paragraph
 from rackwright.processes import module
-from rackwright.record.quarantine import load_quarantine
 from rackwright.record.record import FORWARD
 from rackwright.rollout.forward_and_back import roll_out
 from rackwright.rollout.launch import begin
 from rackwright.rollout.maintenance.drained_hosts import drained_hosts
+from rackwright.rollout.maintenance.quarantine_marks import quarantined_hosts
 from rackwright.rollout.participants import choose_participants
 
 KEYS = {
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         )
     declared_by(root, entries)
     data = given(args)
-    inventory, listed = Path(args.inventory).absolute(), load_quarantine(root)
+    inventory, listed = Path(args.inventory).absolute(), quarantined_hosts(root, entries)
     present = choose_participants(
         inventory, hosts, root, listed, args.skip_offline, drained=drained_hosts(entries), peers=mates_of(entries)
     )

@@ -45,6 +45,7 @@ from rackwright.concerns.firewall import (
     opening_changes,
 )
 from rackwright.concerns.lease.run_slice import keep_slice
+from rackwright.concerns.marks import QUARANTINE, release_script
 from rackwright.inspect.plan import plan_host
 from rackwright.messages import coded
 from rackwright.operations.group_turn import (
@@ -202,7 +203,10 @@ def queue_up(
         welcomes = joins and not changes
         turn_changes = _welcome(settings, reading) if welcomes else changes
         node = node_of(member, shape_of(settings, reading), takes_capacity(turn_changes, reading[ENDPOINT]) or cut)
-        turn = HostTurn(turn_changes, before, member.serving, diff, moves and is_ours(reading), others, boot, welcomes)
+        quarantined = any(mark.name == QUARANTINE for mark in reading[DRAINED].marks)
+        turn = HostTurn(
+            turn_changes, before, member.serving, diff, moves and is_ours(reading), others, boot, quarantined, welcomes
+        )
         turns.turns.announce(node, partial(_switch_host, host, turn))
         if in_rollout():
             turns.keepers[host.name] = lambda: keep_slice(host)
@@ -241,6 +245,8 @@ class HostTurn:
     """The other hosts of its endpoint, which follow it."""
     boot: str = ""
     """The host's boot that is to end; empty when it is not restarted."""
+    quarantined: bool = False
+    """True if it has the mark of a quarantine, which ends with this turn."""
     welcomes: bool = False
     """True if it had nothing to change itself, and takes part for the other hosts."""
 
@@ -265,6 +271,8 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         state_of(host).stale = True
         end_others(turn.others)
     note("host", host=host.name, state=RunState.SWITCHED)
+    if turn.quarantined:
+        remote(host, command_of(Shell(release_script(), timeout=30)), quiet=True)
     keep_slice(host)
     note_others(turn.others, RunState.SWITCHED)
     return Outcome()

@@ -1,7 +1,8 @@
 """The site's list of hosts with a fault of their own: rollouts skip them, and say so, until they are well again.
 
-It is `quarantine.json`, beside the records. A host gets on it by a host's fault in its switch (DECISIONS 31), or by
-hand; it leaves it by a run that switches it well, or by hand.
+Each host has a mark of it, which every machine sees (rollout/maintenance/quarantine_marks.py). `quarantine.json`,
+beside the records, counts for hosts that cannot be reached, and names the run that found the fault. A host gets on
+it by a host's fault in its switch (DECISIONS 31), or by hand; it leaves it by a run that switches it well, or by hand.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,14 +50,37 @@ def remarks(root: Path, hosts: Sequence[str]) -> list[str]:
 List = dict[str, Quarantined]
 
 
+@dataclass(frozen=True)
+class SiteList:
+    """The file: the list, and how far the hosts' marks follow it."""
+
+    hosts: List
+    marked: frozenset[str] = frozenset()
+    """Hosts on the list whose mark has been written or seen."""
+    released: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that are no longer on the list and may still have a mark: when they left it (UTC)."""
+
+    def with_hosts(self, hosts: List, now: str) -> SiteList:
+        """Return the file with another list: a host that leaves it is to lose its mark, a new one is to get one."""
+        gone = {host: now for host in self.hosts if host not in hosts}
+        released = {host: at for host, at in {**self.released, **gone}.items() if host not in hosts}
+        return SiteList(hosts, frozenset(host for host in self.marked if host in hosts), released)
+
+
 def load_quarantine(root: Path) -> List:
     """Return the list of a site. Raises RackwrightError when the file is not what this module writes."""
+    return load_site_list(root).hosts
+
+
+def load_site_list(root: Path) -> SiteList:
+    """Return the list of a site with its hosts' marks. Raises RackwrightError for another file."""
     path = folder_of(root) / FILE
     try:
-        hosts = json.loads(path.read_text())["hosts"]
-        return {host: Quarantined(**entry) for host, entry in hosts.items()}
+        values = json.loads(path.read_text())
+        hosts = {host: Quarantined(**entry) for host, entry in values["hosts"].items()}
+        return SiteList(hosts, frozenset(values.get("marked", ())), dict(values.get("released", {})))
     except FileNotFoundError:
-        return {}
+        return SiteList({})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RackwrightError(
             f"{path} cannot be read as a quarantine list: {error}; next: fix it, or move it away", code="RW0810"
@@ -65,23 +89,32 @@ def load_quarantine(root: Path) -> List:
 
 def change_quarantine(root: Path, change: Callable[[List], List]) -> List:
     """Change the list, one process at a time; returns the new one. Raises RackwrightError."""
+    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+    return change_site_list(root, lambda before: before.with_hosts(change(before.hosts), now)).hosts
+
+
+def change_site_list(root: Path, change: Callable[[SiteList], SiteList]) -> SiteList:
+    """Change the file, one process at a time; returns the new content. Raises RackwrightError."""
     folder = folder_of(root)
     try:
         make_folder(folder)
         with one_writer(folder):
-            after = change(load_quarantine(root))
-            _write(folder / FILE, after)
+            before = load_site_list(root)
+            after = change(before)
+            if after != before:
+                _write(folder / FILE, after)
     except OSError as error:
         raise RackwrightError(f"{folder / FILE} cannot be written: {error}", code="RW0811") from error
     return after
 
 
-def _write(path: Path, hosts: Mapping[str, Quarantined]) -> None:
-    text = json.dumps({"version": 1, "hosts": {host: asdict(entry) for host, entry in hosts.items()}}, indent=1)
+def _write(path: Path, content: SiteList) -> None:
+    hosts = {host: asdict(entry) for host, entry in content.hosts.items()}
+    values = {"version": 1, "hosts": hosts, "marked": sorted(content.marked), "released": dict(content.released)}
     new = path.with_suffix(".new")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w") as file:
-        file.write(f"{text}\n")
+        file.write(f"{json.dumps(values, indent=1)}\n")
     new.replace(path)
 
 

@@ -29,6 +29,7 @@ from rackwright.record.quarantine import remarks, update_quarantine
 from rackwright.record.record import Record, record_of
 from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, WELL, RunState
 from rackwright.rollout.begin_event import beginning
+from rackwright.rollout.maintenance.quarantine_marks import follow_list
 from rackwright.rollout.resuming import AGAIN, checked
 from rackwright.settings.host_settings import EndpointSettings
 
@@ -101,8 +102,11 @@ class _Ending:
             reached = urls(host for host in hosts if record.states.get(host.name) in WELL)
             for message in closing_lines(record, text, reached):
                 click.echo(message)
-            for text in update_quarantine(self.root, self._record()):
+            changed = update_quarantine(self.root, self._record())
+            for text in changed:
                 logger.warning(text)
+            if changed:
+                follow_list(record.begin["inventory"], record.hosts)
 
     def _record(self) -> Record:
         return record_of(self.path.stem, read_record(self.path))

@@ -30,6 +30,7 @@ from rackwright.record.quarantine import update_quarantine
 from rackwright.record.record import SILENT, TEARDOWN, record_of
 from rackwright.record.view.live_run import follow, is_terminal
 from rackwright.rollout.begin_event import beginning
+from rackwright.rollout.maintenance.quarantine_marks import follow_list
 from rackwright.rollout.resuming import checked
 from rackwright.rollout.run_hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.settings.host_settings import HostSettings
@@ -142,6 +143,8 @@ class Run:
             return []
         for text in texts:
             print(f"rackwright: {text}", flush=True)
+        if texts:
+            follow_list(str(self.inventory), self.hosts)
         return texts
 
     def _notify(self, status: int, text: str, quarantine: Sequence[str]) -> None:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackwright.adapter.run.poll import Reply
 from rackwright.cli.quarantine import added
+from rackwright.concerns.marks import Mark
+from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
 from rackwright.record.cause import Cause
 from rackwright.record.journal import Event
 from rackwright.record.quarantine import (
     Quarantined,
+    SiteList,
     after_run,
     change_quarantine,
     load_quarantine,
+    load_site_list,
     remarks,
     update_quarantine,
 )
 from rackwright.record.record import Record, record_of
+from rackwright.rollout.maintenance import quarantine_marks
+from rackwright.rollout.maintenance.quarantine_marks import SeenMark, merged, quarantined_hosts
 from rackwright.rollout.participants import Participants, choose_participants
+from rackwright.settings.host_settings import HostSettings
 from tests import texts
 from tests.refused import refused
 
@@ -118,3 +126,66 @@ def test_too_many_unreachable_hosts_stop_the_run(away: tuple[str, ...], quorum: 
 def test_a_run_of_nobody_is_an_error() -> None:
     with refused("RW0807", "; next: ", "rackwright quarantine i.py"):
         called(quorum=None, quarantine=dict.fromkeys(HOSTS, CABLE))
+
+
+# -- the hosts' own marks
+
+
+def shown(reason: str = "", since: str = "2026-11-27 04:00:00", keeps_marks: bool = True) -> SeenMark:
+    mark = Mark("quarantine", "up", since, "ann@desk", reason) if reason else None
+    return SeenMark(mark, keeps_marks)
+
+
+LISTED = SiteList({"h1": ECC}, frozenset({"h1"}))
+
+
+@pytest.mark.parametrize(
+    ("listed", "on_host", "hosts"),
+    [
+        (SiteList({}), {"h1": shown("fan")}, ["h1"]),  # another machine has found it
+        (LISTED, {"h1": shown("GPU errors")}, ["h1"]),
+        (LISTED, {"h1": shown()}, []),  # another machine has released it
+        (LISTED, {"h1": shown(keeps_marks=False)}, ["h1"]),  # it was installed again
+        (LISTED, {}, ["h1"]),  # it cannot be reached
+        (SiteList({"h1": ECC}), {"h1": shown()}, ["h1"]),  # of an earlier version, or not reached until now
+        (SiteList({}, released={"h1": "2026-11-27 04:00:01"}), {"h1": shown("fan")}, []),
+        (SiteList({}, released={"h1": "2026-11-27 03:59:59"}), {"h1": shown("fan")}, ["h1"]),
+    ],
+)
+def test_the_hosts_marks_decide(listed: SiteList, on_host: dict[str, SeenMark], hosts: list[str]) -> None:
+    assert list(merged(listed, on_host).hosts) == hosts
+
+
+def test_marks_follow_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks: dict[str, str] = {}
+    away: set[str] = set()
+
+    def poll(entries: Sequence[InventoryHost], script: Callable[[InventoryHost], str]) -> dict[str, Reply]:
+        return {one.name: Reply(trouble="away") if one.name in away else answer(one, script(one)) for one in entries}
+
+    def answer(one: InventoryHost, script: str) -> Reply:
+        if "mark quarantine up" in script:
+            marks[one.name] = "reason=fan\nsince=2026-11-27 04:00:00"
+        elif "unmark quarantine" in script:
+            del marks[one.name]
+        else:
+            return Reply(("mark", *marks[one.name].splitlines()) if one.name in marks else ("none",))
+        return Reply()
+
+    monkeypatch.setattr(quarantine_marks, "poll", poll)
+    entries = [InventoryHost(name, (), {}, HostSettings.model_construct(), {}) for name in ("h1", "h2")]
+    change_quarantine(tmp_path, lambda _: {"h1": ECC, "h2": ECC})
+    away.add("h2")
+    assert set(quarantined_hosts(tmp_path, entries)) == {"h1", "h2"}
+    assert (set(marks), load_site_list(tmp_path).marked) == ({"h1"}, frozenset({"h1"}))
+    away.clear()
+    quarantined_hosts(tmp_path, entries)
+    assert (set(marks), load_site_list(tmp_path).marked) == ({"h1", "h2"}, frozenset({"h1", "h2"}))
+    del marks["h2"]
+    assert set(quarantined_hosts(tmp_path, entries)) == {"h1"}
+    change_quarantine(tmp_path, lambda _: {})
+    assert quarantined_hosts(tmp_path, entries) == {}
+    assert (marks, load_site_list(tmp_path)) == ({}, SiteList({}))
+    marks["h1"] = "reason=fan\nsince=2999-11-27 04:00:00"
+    other = tmp_path / "other"
+    assert quarantined_hosts(other, entries)["h1"].why == "fan, by an unknown user"
