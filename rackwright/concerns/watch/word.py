@@ -14,7 +14,7 @@ SCRIPT = f"{ETC}/word"
 NAME = "word"
 """Its name among the listeners of a host; no endpoint may have it."""
 WORD_FILES = (SCRIPT, *(f"{UNITS}/{unit}" for unit in WORD_UNITS))
-CONNECTIONS, PER_SOURCE = 256, 16
+CONNECTIONS, PER_SOURCE = 256, 32
 """Questions that are answered at the same time: of all askers, and of one."""
 SECONDS = 10
 """Within which a question has ended, whatever the asker does."""
