@@ -16,7 +16,7 @@ from rackwright.cli.inventories import add_choice, add_columns, add_shared, refu
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.choice import Choice, is_matched
 from rackwright.loading.files import site_root
-from rackwright.messages import RackwrightError, printable, printable_values
+from rackwright.messages import RackwrightError, coded, printable, printable_values
 from rackwright.record.quarantine import List, Quarantined, change_quarantine, load_quarantine
 from rackwright.record.selection import named_by
 from rackwright.rollout.maintenance.quarantine_marks import quarantined_hosts
@@ -59,7 +59,7 @@ def _on_hosts(args: argparse.Namespace, root: Path) -> List:
     try:
         entries = chosen_hosts(args.inventory, () if args.add or args.release else args.limit)
     except RackwrightError as error:
-        print(f"rackwright: the hosts' own marks were not read: {error}", file=sys.stderr)
+        print(coded("RW0871", f"the hosts' own marks were not read: {error}"), file=sys.stderr)
         return load_quarantine(root)
     return quarantined_hosts(root, entries)
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.firewall.nft_drops import drops
-from rackwright.concerns.watch.word import NAME, SCRIPT, listener, word_files
+from rackwright.concerns.watch.word import NAME, SCRIPT, listener, refusals, word_files
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.peers import with_peers
+from rackwright.plan.change import Refuse
 from rackwright.settings.host_settings import HostSettings
 
 
@@ -54,6 +55,12 @@ def test_everybody_else_is_dropped() -> None:
     assert closed(one) == [("8010", "10.0.0.1/32, 10.0.0.3/32"), ("8010", "")]
     gateways = settings(word={"port": 9000, "allow_from": ["10.9.0.0/24", "fd00::/64"]})
     assert closed(gateways) == [("9000", "10.9.0.0/24"), ("9000", "fd00::/64")]
+
+
+def test_a_port_of_an_endpoint_is_refused() -> None:
+    (change,) = refusals(settings(port=8010))
+    assert [step.code for step in change.steps if isinstance(step, Refuse)] == ["RW2531"]
+    assert refusals(settings(port=8010, word={"port": 8019})) == []
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from rackwright.concerns.firewall.place import meeting_places
 from rackwright.concerns.firewall.rule_table import TAG, Rule, Table
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.watch import watch_files
-from rackwright.concerns.watch.word import NAME, listener
+from rackwright.concerns.watch.word import NAME, listener, port_taken
 from rackwright.paths import WORD_UNITS
 from rackwright.plan.change import Owned, Refuse
 from rackwright.plan.concern import HostReading
@@ -89,6 +89,8 @@ def for_listeners(
 
 def _word(settings: HostSettings, reading: HostReading, record: frozenset[Owned]) -> Listeners:
     """Return the port of the host's word, where deploy.py calls watch(), or an earlier deploy has put it there."""
+    if port_taken(settings):
+        return []
     comes = reading.managed is not None and "watch" in reading.managed
     return [(NAME, listener(settings))] if comes or Owned("unit", WORD_UNITS[0]) in record else []
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from rackwright.concerns.watch.act_questions import missing_questions, store_questions
 from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
 from rackwright.concerns.watch.units import CHECKS, RUNNER, WATCHED
-from rackwright.concerns.watch.word import WORD_FILES
+from rackwright.concerns.watch.word import WORD_FILES, refusals
 from rackwright.hostside import host_script
 from rackwright.paths import ETC, UNITS, WATCH_UNITS, WORD_UNITS
 from rackwright.plan.answers import Answers
@@ -98,6 +98,8 @@ class WantedWatch:
     files: Mapping[str, str | Secret]
     questions: Mapping[str, Secret] = field(default_factory=dict)
     """Questions of proven releases that are not on the host."""
+    refusals: tuple[Change, ...] = ()
+    """Why the word cannot have its port."""
 
     @property
     def sums(self) -> dict[str, str]:
@@ -124,12 +126,12 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedWatch:
     on_host: SeenWatch = reading.by_concern.get("watch", SeenWatch())
     files = all_files(settings, on_host.addresses)
     stay = files if closes else {path: text for path, text in files.items() if path not in WORD_FILES}
-    return WantedWatch(stay, missing_questions(settings, reading))
+    return WantedWatch(stay, missing_questions(settings, reading), tuple(refusals(settings) if closes else ()))
 
 
 def changes(wanted: WantedWatch, reading: SeenWatch) -> list[Change]:
     """Write what differs, remove what is not wanted, and let timers and sockets run."""
-    return [*store_questions(wanted.questions), *_files(wanted, reading)]
+    return list(wanted.refusals) or [*store_questions(wanted.questions), *_files(wanted, reading)]
 
 
 def _files(wanted: WantedWatch, reading: SeenWatch) -> list[Change]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rackwright.hostside import host_text
 from rackwright.paths import ETC, UNITS, WORD_UNITS
+from rackwright.plan.change import Change, Refuse
 from rackwright.plan.render import render_own
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
@@ -30,6 +31,24 @@ def word_files(settings: HostSettings) -> dict[str, str]:
         ),
         f"{UNITS}/{service}": render_own(f"{service}.j2", script=SCRIPT, seconds=SECONDS),
     }
+
+
+def port_taken(settings: HostSettings) -> str:
+    """Return the endpoint of this host that has the word's port itself; empty when none has."""
+    port = settings.word.port
+    return next((name for name, one in settings.all_endpoints.items() if one.port == port), "")
+
+
+def refusals(settings: HostSettings) -> list[Change]:
+    """Refuse a port that is an endpoint's own: the host would answer its clients with the word, or not at all."""
+    name = port_taken(settings)
+    if not name:
+        return []
+    text = (
+        f"port {settings.word.port} is the port of endpoint {name}, and the host's word needs one of its own; "
+        "next: set word.port in group_vars to another one, for example 8019"
+    )
+    return [Change("let the host say its word", "its port is taken", (Refuse(text, code="RW2531"),))]
 
 
 def listener(settings: HostSettings) -> EndpointSettings:
