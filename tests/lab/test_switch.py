@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
@@ -72,11 +73,20 @@ def test_an_open_stream_is_let_finish(scene: Scene) -> None:
         with scene.deploying(engine=interval(23), drain_timeout=120) as running:
             # It continues as fast as ever once the deploy waits for it, so the machine's pace decides nothing.
             draining = running.until("draining: requests open: 1")
+            answer = word_of(scene)
             scene.host.set_engine_faults()
             run = running.end()
     assert run.status == 0, run.output
     assert draining, run.output
+    assert (answer, word_of(scene)) == ("drain", "ready up")
+    with pytest.raises(TimeoutError):  # this machine may not ask
+        socket.create_connection((scene.host.address, 8010), timeout=2)
     assert "[DONE]" in scene.host.run("cat /root/stream.txt").stdout
+
+
+def word_of(scene: Scene) -> str:
+    """Ask the host for its word of the endpoint, as HAProxy does."""
+    return scene.host.run("bash -c 'exec 3<>/dev/tcp/127.0.0.1/8010; echo llm >&3; cat <&3'").stdout.strip()
 
 
 HOOK = """#!/bin/sh

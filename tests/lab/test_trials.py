@@ -92,12 +92,21 @@ def test_a_switch_that_is_cut_is_taken_back(
     serves_again(scene, good)
     status = scene.site.rackwright("status", "inventory/lab.py", "--limit", scene.host.name)
     assert "serving" in status.output
+    # A boot puts back what was proven last, and takes the mark with the trial; otherwise the next run clears it.
+    boots = output_line != "draining:" and cut in (reboot, power_cut)
+    assert ("trial-llm" in marks(scene)) is not boots
     if output_line != "draining:":
         assert "was cut at " in status.output
         assert f"release {good} was put back" in status.output
     again = scene.deploy(**wanted)
     assert again.status == 0, again.output
     assert scene.proven() == scene.runs() != good
+    assert marks(scene) == []
+
+
+def marks(scene: Scene) -> list[str]:
+    """Return the names of the host's marks."""
+    return scene.host.run("ls /var/lib/rackwright/marks").stdout.split()
 
 
 def serves_again(scene: Scene, good: str) -> None:
