@@ -36,34 +36,48 @@ BEGIN {
   acts = split("restart tell give-up sick", act, " ")
   put("rackwright_last_look_time_seconds", "", now)
 }
-FNR == 1 {
-  parts = split(FILENAME, part, "/"); file = part[parts]; kind = part[parts - 1]
-  if (file == "spec.json") { kind = "spec"; key = part[parts - 2]; endpoint[key = spec_of(FILENAME)] = 1 }
+# Each record names a file. One that has gone meanwhile has no rows: an awk ends at an argument that is missing.
+{
+  parts = split($0, part, "/"); file = part[parts]; kind = part[parts - 1]; key = ""; number = 0
+  if (file == "spec.json") { kind = "spec"; endpoint[key = part[parts - 2]] = 1 }
   else if (kind == "watch" && file ~ /^acts-/) { kind = "acts"; endpoint[key = substr(file, 6)] = 1 }
   else if (kind == "watch" && file == "firewall") kind = "repairs"
   else if (kind == "watch" && file == "gpus") kind = key = file
-  else if (kind == "watched" || kind == "watch") { endpoint[key = file] = 1 }
+  else if (kind == "watched" || kind == "watch") { if (file ~ /\./) next; endpoint[key = file] = 1 }
   else if (kind == "marks") key = file
-  else { kind = file; key = "" }
+  else kind = file
+  while ((getline row < $0) > 0) each_row(row, ++number)
+  close($0)
 }
-function spec_of(path) { sub(/\/current\/spec\.json$/, "", path); sub(/.*\//, "", path); return path }
-kind == "spec" && /^ "(hash|image|served_name)": / { name = $1; gsub(/[":]/, "", name); if (!((key, name) in spec)) spec[key, name] = json($0); next }
-kind == "acts" {
-  if ($2 != "" && $2 != "clear") { done[key, $2]++; if (seconds($1) >= 0) { last_act[key] = $1 + 0; last_kind[key] = $2; last_result[key] = $3 } }
-  next
+function each_row(row, number,   at, name, field) {
+  if (kind == "spec") {
+    if (row ~ /^ "(hash|image|served_name)": /) {
+      name = substr(row, 3); sub(/".*/, "", name)
+      if (!((key, name) in spec)) spec[key, name] = json(row)
+    }
+    return
+  }
+  split(row, field, " ")
+  if (kind == "acts") {
+    if (field[2] == "" || field[2] == "clear") return
+    done[key, field[2]]++
+    if (seconds(field[1]) >= 0) { last_act[key] = field[1] + 0; last_kind[key] = field[2]; last_result[key] = field[3] }
+  } else if (kind == "repairs") {
+    repairs++; if (seconds(field[1]) >= 0) repaired = field[1] + 0
+  } else if (kind == "faults") {
+    at = index(field[1], "-")
+    put("rackwright_gpu_fault", named("kind", at ? substr(field[1], 1, at - 1) : field[1]) "," named("of", at ? substr(field[1], at + 1) : ""), 1)
+  } else if (kind ~ /-paused$/) {
+    if (number == 1 && field[1] + 0 > uptime) paused[kind] = 1
+  } else if ((at = index(row, "=")) > 0) {
+    name = substr(row, 1, at - 1)
+    if (!((kind, key, name) in value)) value[kind, key, name] = substr(row, at + 1)
+  }
 }
-kind == "repairs" { repairs++; if (seconds($1) >= 0) repaired = $1 + 0; next }
-kind == "faults" { at = index($1, "-"); put("rackwright_gpu_fault", named("kind", at ? substr($1, 1, at - 1) : $1) "," named("of", at ? substr($1, at + 1) : ""), 1); next }
-kind == "watched" || kind == "watch" || kind == "gpus" || kind == "marks" || kind == "lease" {
-  at = index($0, "="); name = substr($0, 1, at - 1)
-  if (at && !((kind, key, name) in value)) value[kind, key, name] = substr($0, at + 1)
-  next
-}
-kind ~ /-paused$/ && FNR == 1 { if ($1 + 0 > uptime) paused[kind] = 1 }
 END {
-  rowsof = split(ENVIRON["times"], row, "\n")
-  for (i = 1; i <= rowsof; i++) {
-    at = index(row[i], " "); path = substr(row[i], at + 1); when = substr(row[i], 1, at - 1)
+  written = split(ENVIRON["times"], stamp, "\n")
+  for (i = 2; i <= written; i++) {
+    at = index(stamp[i], " "); path = substr(stamp[i], at + 1); when = substr(stamp[i], 1, at - 1)
     n = split(path, part, "/")
     if (part[n] == "proven") { proven[part[n - 1]] = when; endpoint[part[n - 1]] = 1 }
     else if (part[n - 1] == "marks") marked[part[n]] = when
