@@ -2,7 +2,7 @@
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
 # wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), marks (folder), rules (the script that
 # puts the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
-# several hosts) runs (directives that count in a drop-in for all services) paused (file) states (of the watch). Prints "KEY VALUE" lines, those of an
+# several hosts) runs (directives that count in a drop-in for all services) paused (file) runner, timer, watched and states (of the watch). Prints "KEY VALUE" lines, those of an
 # endpoint after "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 # systemd opens a unit's drop-ins to say whether it is enabled, and waits for a pipe's writer without a limit.
@@ -30,6 +30,18 @@ dropping() {
 }
 if [ -f "$rules" ]; then
   if dropping; then echo 'closed yes'; else echo 'closed no'; fi
+fi
+# The watch: its timer's link, and how long ago its newest look was; in a pause it looks at no engine.
+if [ -f "$runner" ]; then
+  [ -L "$units/timers.target.wants/$timer" ] || echo 'watch disabled'
+  newest=
+  for state in "$states"/*; do
+    [ -f "$watched/${state##*/}" ] && [ -f "$state" ] || continue
+    while IFS== read -r key value; do
+      [ "$key" != looked ] || case $value in '' | *[!0-9]*) ;; *) [ "$value" -le "${newest:-0}" ] || newest=$value ;; esac
+    done <"$state"
+  done
+  [ -z "$newest" ] || [ -f "$paused" ] || [ $((${uptime%%.*} - newest)) -le 300 ] || echo "watch $((${uptime%%.*} - newest))"
 fi
 # What `systemctl is-enabled` reads, without a process.
 for own in "$home"/*/current; do

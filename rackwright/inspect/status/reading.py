@@ -23,6 +23,7 @@ from rackwright.concerns.endpoint.why_switch import Aim, serves_the_same
 from rackwright.concerns.lease import SeenLease, parse_lease
 from rackwright.concerns.marks import Mark, parse_mark_file
 from rackwright.concerns.models import host_path
+from rackwright.concerns.watch import WATCH_TIMER
 from rackwright.concerns.watch.pause import Pause, parse_pause
 from rackwright.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.inspect.status.script import status_script
@@ -113,6 +114,8 @@ class HostStatus:
     """How often the host has put its rules back within the last hour, and which the last time."""
     boots: bool = True
     """False where its endpoints are not started at boot."""
+    watch: str = ""
+    """`disabled` where the timer of its watch is not enabled; the seconds since its last look, where that is long."""
     lacks: tuple[str, ...] = ()
     """Kernel objects that dockerd needs to start a container that publishes a port, and that are gone."""
     waits: tuple[str, ...] = ()
@@ -178,6 +181,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         ended_marks=() if lease.live else tuple(SeenDrained(None, "", marks, at_work).of_ended_runs("")),
         repairs=values.get("repairs", [""])[0],
         boots=values.get("boot") != ["no"],
+        watch=values.get("watch", [""])[0],
         lacks=tuple(values.get("lacks", ())),
         waits=tuple(values.get("waits", ())),
         rejects="rejects" in values,
@@ -311,12 +315,21 @@ def drift_of(status: EndpointStatus, host_status: HostStatus, drop_ins: Collecti
         found.append(
             f"the endpoints do not start at boot: {BOOT_UNIT} is not enabled; next: pyinfra INVENTORY deploy.py"
         )
+    if host_status.watch:
+        found.append(_unwatched(host_status.watch))
     if host_status.lacks and observed.spec.get("network") == "bridge":
         found.append(f"it cannot start again: {gone_chains(host_status.lacks)}; next: pyinfra INVENTORY deploy.py")
         found += [f"{REJECTED}; next: pyinfra INVENTORY deploy.py"] if host_status.rejects else []
     if observed.spec.get("network") == "bridge":
         found += [f"it cannot start again: {text}" for text in host_status.waits]
     return found
+
+
+def _unwatched(watch: str) -> str:
+    """Return what keeps a host from looking after itself."""
+    if watch.isdecimal():
+        return f"its host has not looked at it for {int(watch) // 60} min; next: rackwright drift INVENTORY"
+    return f"its host does not look after itself: {WATCH_TIMER} is not enabled; next: pyinfra INVENTORY deploy.py"
 
 
 def _pointers(endpoint: SeenEndpoint) -> list[str]:

@@ -9,12 +9,14 @@ from rackwright.concerns.endpoint.container import local_url
 from rackwright.concerns.image import PINS
 from rackwright.concerns.lease import LEASE
 from rackwright.concerns.marks import MARKS
-from rackwright.concerns.watch import repairs_file
+from rackwright.concerns.watch import WATCH_TIMER, repairs_file
+from rackwright.concerns.watch.units import RUNNER
 from rackwright.hostside import host_script, host_text
 from rackwright.paths import (
     DOCKER_SOCKET,
     ENGINE_STATES,
     ENGINES_PAUSED,
+    ENGINES_WATCHED,
     FIREWALL_GUARD,
     FIREWALL_LEFT,
     FIREWALL_SCRIPT,
@@ -32,7 +34,8 @@ def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}
     places |= {"drained": MARK, "marks": MARKS, "groups": f"{RUN}/groups"}
-    places |= {"runs": RUNNING, "paused": ENGINES_PAUSED, "states": ENGINE_STATES}
+    places |= {"runs": RUNNING, "paused": ENGINES_PAUSED}
+    places |= {"runner": RUNNER, "timer": WATCH_TIMER, "watched": ENGINES_WATCHED, "states": ENGINE_STATES}
     helpers = host_script("holders") + host_script("listener", listener_home="")
     functions = host_text("docker_lacks.sh") + host_text("docker_start.sh")
     return functions + helpers + host_script("status_read", endpoints="\n".join(rows), **places)
