@@ -220,6 +220,11 @@ def test_a_host_without_a_reading_for_a_while_is_silent() -> None:
     assert (row.state, row.facts[0].text) == ("silent", "no reading for 25 s")
 
 
+def test_a_sick_engine_stays_named_while_it_makes_readings_slow() -> None:
+    (row,) = rows([host_now("gpu001", [Look(500.0, {"llm": EngineNow(0)})], [status_row("gpu001", "sick")])], NOW + 25)
+    assert (row.state, row.tone, row.facts[0].kind) == ("sick", "bad", "silent")
+
+
 def test_equal_rows_are_one_with_their_sums() -> None:
     behind, alike = merged(rows([host_now("a"), host_now("b"), host_now("c", rows=[status_row("c", wanted=False)])]))
     assert (alike.hosts, alike.rate, alike.running) == (("a", "b"), 100.0, 4)

@@ -32,7 +32,8 @@ engine() { # its health, then its counters: one curl for both
   if [ "$3" = - ]; then
     curl --silent --noproxy '*' --max-time 5 --output /dev/null --write-out 'code %{http_code}\n' "$2"
   else
-    curl --silent --noproxy '*' --max-time 5 --output /dev/null --write-out 'code %{http_code}\n' "$2" \
+    # Without an answer to the first the second would only wait once more.
+    curl --fail-early --silent --noproxy '*' --max-time 5 --output /dev/null --write-out 'code %{http_code}\n' "$2" \
       --next --silent --noproxy '*' --max-time 5 "$3"
   fi | awk -v name="$1" -v tokens="$4" -v running="$5" -v waiting="$6" '
     function is(metric) { return index($0, metric) == 1 && substr($0, length(metric) + 1, 1) ~ /[{ ]/ }

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from rackwright.inspect.status.rows import StatusRow
 from rackwright.inspect.top.look import EngineNow, Look
 
-STALE = 10.0
-"""Seconds without a reading after which a host counts as silent: a few intervals."""
+STALE = 15.0
+"""Seconds without a reading after which a host counts as silent: a look at an engine that does not answer takes 5."""
 REREAD = 60.0
 """Seconds between two readings of status of a host, unless something has changed: one costs what thirty looks do."""
 LOOKS = 6

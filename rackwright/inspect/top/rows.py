@@ -97,14 +97,17 @@ def _endpoint_row(host: HostNow, row: StatusRow, shared: Sequence[Fact], now: fl
         return TopRow((host.name,), "", "unknown", BAD, facts=(Fact("trouble", row.health, BAD), *shared))
     engine, seconds = engine_of(host, row.endpoint), host.silent_for(now)
     working = next(_jobs(host, row.endpoint), None)
-    state = SILENT if seconds else working.kind if working else _state(host, row, engine.code)
+    state = working.kind if working else _state(host, row, engine.code)
+    tone = BUSY if working else TONES.get(state, BAD)
+    if seconds and tone != BAD:  # what is bad stays named: an engine that does not answer makes a reading slow
+        state, tone = SILENT, WARN
     facts = [Fact("silent", f"no reading for {clock(round(seconds))}", WARN)] if seconds else []
     facts += [*_endpoint_facts(host, row), *shared]
     return TopRow(
         (host.name,),
         row.endpoint,
         state,
-        BUSY if working and not seconds else TONES.get(state, BAD),
+        tone,
         row.release or "",
         rate(host, row.endpoint),
         engine.running,
