@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from rackwright.concerns.watch.metrics import CHECK, DEFAULT_FOLDER
 from rackwright.paths import act_unit
 from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing
@@ -131,3 +132,14 @@ def test_alone_it_is_never_given_up(scene: Scene) -> None:
     assert "sick-llm" not in marks(scene)
     assert "sick -" not in acts(scene)[-4:]
     scene.host.run(f"{found(scene, 'serving')}; systemctl start {act_unit('llm')}", check=False)
+
+
+def test_its_state_is_a_file_for_node_exporter(scene: Scene) -> None:
+    watched(scene)
+    scene.host.run(f"mkdir -p {DEFAULT_FOLDER}; {found(scene)}; sh {CHECK}")
+    try:
+        samples = scene.host.run(f"cat {DEFAULT_FOLDER}/rackwright.prom").stdout.splitlines()
+        assert 'rackwright_endpoint_state{endpoint="llm",state="hung"} 1' in samples
+        assert 'rackwright_release_proven{endpoint="llm"} 1' in samples
+    finally:
+        scene.host.run(f"rm -r {DEFAULT_FOLDER}")
