@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from rackwright.concerns.endpoint.proof.gpu_errors import HARDWARE
 from rackwright.concerns.endpoint.switch.transaction import act_time
-from rackwright.concerns.watch.units import check_file
+from rackwright.concerns.watch.units import BESIDE, check_file
 from rackwright.hostside import DOCKER_ENVIRONMENT, host_script, host_text
 from rackwright.paths import ACT_UNIT, ETC, STATE, UNITS
 from rackwright.plan.render import render_own
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 ACT_SCRIPT = f"{ETC}/watch-act"
-BESIDE = "# rackwright: beside a run"
-"""Second line of a check that only reads: a run does not hold it back."""
 TURN = 300
 """Seconds that a host may wait for its own minute, with some to spare."""
 
