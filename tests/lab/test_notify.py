@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +45,9 @@ def test_a_repair_on_a_host_reaches_the_webhook(site: Site, host: Host, hook: Re
     assert run("rackwright", "notify", "--test", "inventory/lab.py").status == 0
     assert [body["host"] for body in hook.bodies][1:] == [host.name]
     tell = (ROOT / "rackwright/hostside/tell.sh").read_text()
-    host.run(f"{tell}\ntell dockerd-repair dockerd-repair 'its chains were gone'; sh {NOTIFY_STARTER}")
+    host.run(f"{tell}\ntell dockerd-repair dockerd-repair 'its chains were gone'")
+    # Its first minute is over, in which hosts with the same event agree on one message.
+    host.run(f"sed -i 's/^time=.*/time={int(time.time()) - 100}/' {NOTIFY_FOLDERS[0]}/[0-9]* && sh {NOTIFY_STARTER}")
     host.run("systemctl start rackwright-notify.service")  # it waits for the one that the check has started
     assert hook.bodies[2]["key"] == "dockerd-repair"
     of_the_host.unlink()
