@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.concerns.firewall.nft_drops import drops
-from rackwright.concerns.watch.word import NAME, SCRIPT, listener, refusals, word_files
+from rackwright.concerns.firewall.iptables_rules import endpoint_rules
+from rackwright.concerns.firewall.nft_drops import word_drops
+from rackwright.concerns.watch.word import NAME, SCRIPT, askers, listener, refusals, word_files
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.peers import with_peers
 from rackwright.plan.change import Refuse
@@ -44,15 +45,16 @@ def test_peers_are_the_hosts_that_serve_the_same_model_and_keep_shared_settings_
 
 def closed(one: HostSettings) -> list[tuple[str, str]]:
     """Return the port and the networks of each drop; without networks it drops all."""
-    return re.findall(
-        r"dport (\d+) (?:ip6? saddr != \{ (.*) \}|meta nfproto ipv\d) drop", drops([(NAME, listener(one))], "docker0")
-    )
+    text = "\n".join(word_drops(NAME, one.word.port, askers(one)))
+    return re.findall(r"dport (\d+) (?:ip6? saddr != \{ (.*) \}|meta nfproto ipv\d) drop", text)
 
 
 def test_everybody_else_is_dropped() -> None:
-    assert closed(settings()) == [("8010", "127.0.0.1/32"), ("8010", "")]
+    assert closed(settings()) == [("8010", ""), ("8010", "")]
     one = placed([host("a", "10.0.0.1", settings()), host("c", "10.0.0.3", settings())])["a"]
     assert closed(one) == [("8010", "10.0.0.1/32, 10.0.0.3/32"), ("8010", "")]
+    accepted = [rule.text for rule in endpoint_rules([(NAME, listener(one))], 4, "docker0") if "allowed" in rule.text]
+    assert len(accepted) == 1
     gateways = settings(word={"port": 9000, "allow_from": ["10.9.0.0/24", "fd00::/64"]})
     assert closed(gateways) == [("9000", "10.9.0.0/24"), ("9000", "fd00::/64")]
 

@@ -5,8 +5,11 @@ ufw, firewalld and iptables-restore write their own tables and iptables' filter 
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
 
 from rackwright.concerns.firewall.iptables_rules import EVERYBODY, Listeners, networks_of, single_address, speaks
 from rackwright.concerns.firewall.rule_table import TAG
@@ -49,6 +52,23 @@ def refusing(endpoint: str, to: str, port: str, version: int, networks: Sequence
     family = "ip" if version == 4 else "ip6"
     source = f"{family} saddr != {{ {', '.join(networks)} }}" if networks else f"meta nfproto ipv{version}"
     return f'{to} tcp dport {port} {source} drop comment "{TAG}{endpoint}:refused"'
+
+
+@lru_cache(64)
+def word_drops(name: str, port: int, askers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the lines that close the port of the host's word to all but some addresses and networks.
+
+    Cached: the peers of a fleet are the same for each of its hosts.
+    """
+    networks = [ipaddress.ip_network(text) for text in askers]
+    found = ((version, _collapsed(networks, version)) for version in (4, 6))
+    return tuple(
+        refusing(name, LOCAL, str(port), version, those) for version, those in found if EVERYBODY[version] not in those
+    )
+
+
+def _collapsed(networks: Iterable[Any], version: int) -> list[str]:
+    return [str(one) for one in ipaddress.collapse_addresses(one for one in networks if one.version == version)]
 
 
 def _ports(endpoints: Listeners, version: int) -> Iterator[tuple[str, EndpointSettings, list[str]]]:

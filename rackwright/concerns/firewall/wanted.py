@@ -28,13 +28,13 @@ from rackwright.concerns.firewall.kept import (
     kept_files,
     kept_rules,
 )
-from rackwright.concerns.firewall.nft_drops import count, drops, lines_of
+from rackwright.concerns.firewall.nft_drops import count, drops, lines_of, word_drops
 from rackwright.concerns.firewall.older import as_nft
 from rackwright.concerns.firewall.place import meeting_places
 from rackwright.concerns.firewall.rule_table import TAG, Rule, Table
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.watch import watch_files
-from rackwright.concerns.watch.word import NAME, listener, port_taken
+from rackwright.concerns.watch.word import NAME, askers, listener, port_taken
 from rackwright.paths import WORD_UNITS
 from rackwright.plan.change import Owned, Refuse
 from rackwright.plan.concern import HostReading
@@ -71,9 +71,11 @@ def for_listeners(
     unlisted = [name for name in (*firewall.current, *firewall.proven) if name not in settings.all_endpoints]
     bridge = str(_daemon_json(docker).get("bridge") or "docker0")
     record: frozenset[Owned] = reading[RECORD]
-    ports = [*endpoints, *_word(settings, reading, record)]
+    has_word = _has_word(settings, reading, record)
+    ports = [*endpoints, (NAME, listener(settings))] if has_word else endpoints
     rules = _rules(ports, unlisted, firewall, bridge, settings.group, _proxied(firewall, docker))
-    closing = drops(ports, bridge, _drops_of(unlisted, firewall), settings.group)
+    closes_word = word_drops(NAME, settings.word.port, askers(settings)) if has_word else ()
+    closing = drops(endpoints, bridge, [*_drops_of(unlisted, firewall), *closes_word], settings.group)
     foreign = tuple(foreigners(UNIT, firewall.files.get(UNIT_FILE), False, record))
     return WantedFirewall(
         {command: _possible(entries, firewall.table(command), docker) for command, entries in rules.items()},
@@ -87,12 +89,10 @@ def for_listeners(
     )
 
 
-def _word(settings: HostSettings, reading: HostReading, record: frozenset[Owned]) -> Listeners:
-    """Return the port of the host's word, where deploy.py calls watch(), or an earlier deploy has put it there."""
-    if port_taken(settings):
-        return []
+def _has_word(settings: HostSettings, reading: HostReading, record: frozenset[Owned]) -> bool:
+    """Return True if the host says its word: deploy.py calls watch(), or an earlier deploy has put it there."""
     comes = reading.managed is not None and "watch" in reading.managed
-    return [(NAME, listener(settings))] if comes or Owned("unit", WORD_UNITS[0]) in record else []
+    return not port_taken(settings) and (comes or Owned("unit", WORD_UNITS[0]) in record)
 
 
 def _proxied(firewall: SeenFirewall, docker: SeenDocker) -> Proxied:

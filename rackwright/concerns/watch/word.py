@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterator
-
 from rackwright.hostside import host_text
 from rackwright.paths import ETC, UNITS, WORD_UNITS
 from rackwright.plan.change import Change, Refuse
@@ -52,14 +49,15 @@ def refusals(settings: HostSettings) -> list[Change]:
 
 
 def listener(settings: HostSettings) -> EndpointSettings:
-    """Return the word's port as the firewall sees one: open to the peers of its endpoints and to `word.allow_from`."""
+    """Return the word's port as the rules that accept see one: the drops alone decide who may ask.
+
+    A rule for each peer would be a thousand rules in a large fleet.
+    """
     base = next(iter(settings.all_endpoints.values()))
-    # Without anybody who may ask, the host itself may: an empty list would mean everybody.
-    networks = tuple(dict.fromkeys((*settings.word.allow_from, *_peers(settings)))) or ("127.0.0.1/32",)
-    here = {"network": "host", "bind": "::", "allow_from": networks, "port": settings.word.port}
-    return base.model_copy(update=here)
+    return base.model_copy(update={"network": "host", "bind": "::", "allow_from": "any", "port": settings.word.port})
 
 
-def _peers(settings: HostSettings) -> Iterator[str]:
-    for peers in settings.peers.values():
-        yield from (str(ipaddress.ip_network(peer.address)) for peer in peers if peer.address)
+def askers(settings: HostSettings) -> tuple[str, ...]:
+    """Return the addresses and networks that may ask: the peers of its endpoints, and those of the settings."""
+    peers = (peer.address for peers in settings.peers.values() for peer in peers if peer.address)
+    return tuple(dict.fromkeys((*settings.word.allow_from, *peers)))
