@@ -79,6 +79,11 @@ class Terminal:
                 return os.waitstatus_to_exitcode(status)
         raise AssertionError(self.output[-3000:])
 
+    @property
+    def waits_for_lines(self) -> bool:
+        """True in the usual mode, in which a key counts only with Enter."""
+        return bool(termios.tcgetattr(self.descriptor)[3] & termios.ICANON)
+
     def _take(self) -> None:
         while select.select([self.descriptor], [], [], 0.2)[0]:
             try:
@@ -99,6 +104,7 @@ def test_others_stay_drawn_while_hosts_hang_or_flood_and_q_leaves_the_terminal_c
     states = {row.split()[0]: row.split(None, 1)[1] for row in rows if row.startswith(("hang", "no-", "fl", "re"))}
     assert states == {"hang": "lost", "no-start": "lost", "flood": "lost", "reads": "absent"}
     assert terminal.press(b"q") == 0
+    assert terminal.waits_for_lines
     assert terminal.output.count(ALTERNATE) == terminal.output.count(MAIN) == 1
     assert terminal.output.rstrip().endswith((MAIN, SHOW_CURSOR))
     assert "Traceback" not in terminal.output
@@ -116,9 +122,9 @@ def test_a_host_that_stops_answering_is_lost_and_read_again_later(standin: Stand
 def test_ctrl_c_ends_it_as_every_command(standin: Standin, tmp_path: Path) -> None:
     terminal = Terminal.open(standin.site(tmp_path, "reads"), "top", "inventory/fleet.py")
     terminal.until("absent")
-    attributes = termios.tcgetattr(terminal.descriptor)
-    assert not attributes[3] & termios.ICANON
+    assert not terminal.waits_for_lines
     assert terminal.press(b"\x03") == 130
+    assert terminal.waits_for_lines
     assert MAIN in terminal.output
     assert "Traceback" not in terminal.output
 
