@@ -28,13 +28,13 @@ vllm:generation_tokens_total{engine="0"} 1.25e+06
 
 
 class Engine(BaseHTTPRequestHandler):
-    """Answers /health and /metrics, and remembers what it was asked."""
+    """Answers /health and /metrics, and remembers what it was requested."""
 
-    asked: list[tuple[str, str]]
+    requested: list[tuple[str, str]]
 
     def do_GET(self) -> None:
         """Answer."""
-        self.asked.append((self.path, self.headers.get("Authorization", "")))
+        self.requested.append((self.path, self.headers.get("Authorization", "")))
         self.send_response(200)
         self.end_headers()
         self.wfile.write(METRICS.encode() if self.path == "/metrics" else b"")
@@ -45,10 +45,10 @@ class Engine(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def engine() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    asked: list[tuple[str, str]] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Own", (Engine,), {"asked": asked}))
+    requested: list[tuple[str, str]] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Own", (Engine,), {"requested": requested}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    yield f"http://127.0.0.1:{server.server_address[1]}", requested
     server.shutdown()
 
 
