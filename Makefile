@@ -68,7 +68,7 @@ proof: setup
 	@scripts/run-tests proof
 	@RACKWRIGHT_FLEET_HOSTS=$${RACKWRIGHT_FLEET_HOSTS:-40} $(BIN)/python -m pytest -v tests/lab/fleet
 
-## soak: deploys, rollbacks and reboots of two hosts, over and over, with nothing left to do after each
+## soak: two hosts that switch, roll back and reboot, over and over; and a watch under load that must find nothing
 soak: setup
 	@RACKWRIGHT_SOAK_MINUTES=$${RACKWRIGHT_SOAK_MINUTES:-60} $(BIN)/python -m pytest -v -s tests/lab/soak
 
