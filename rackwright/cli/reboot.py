@@ -17,9 +17,9 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import counted, printable
 from rackwright.record.record import REBOOT
 from rackwright.rollout.launch import begin
-from rackwright.rollout.maintenance.drained_hosts import drained_hosts
+from rackwright.rollout.maintenance.host_marks import drained_in, marks_of
 from rackwright.rollout.maintenance.in_waves import BACK_WITHIN, restart_hosts
-from rackwright.rollout.maintenance.quarantine_marks import quarantined_hosts
+from rackwright.rollout.maintenance.quarantine_marks import quarantined_by
 from rackwright.rollout.maintenance.start_again import doubtful_starts
 from rackwright.rollout.participants import choose_participants
 
@@ -40,9 +40,10 @@ def run(args: argparse.Namespace) -> int:
     refuse_unchosen(args)
     entries = chosen_together(args.inventory, args.limit, args.only)
     root, path = site_root(Path(args.inventory)).absolute(), Path(args.inventory).absolute()
-    names, listed = [entry.name for entry in entries], quarantined_hosts(root, entries)
+    marks = marks_of(entries)
+    names, listed = [entry.name for entry in entries], quarantined_by(marks, root, entries)
     present = choose_participants(
-        path, names, root, listed, args.skip_offline, drained=drained_hosts(entries), peers=mates_of(entries)
+        path, names, root, listed, args.skip_offline, drained=drained_in(marks), peers=mates_of(entries)
     )
     chosen = [entry for entry in entries if entry.name in present.hosts]
     for text in [*present.reasons, *doubtful_starts(chosen, "boot")]:

@@ -26,7 +26,7 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, ReadingError
 from rackwright.rollout.forward_and_back import roll_out
 from rackwright.rollout.launch import begin
-from rackwright.rollout.maintenance.drained_hosts import drained_hosts
+from rackwright.rollout.maintenance.host_marks import drained_hosts
 from rackwright.settings.inventory_groups import ALL
 from rackwright.settings.ssh import known_hosts
 from rackwright.sources.lockfile import Lock, load_lock, pinned, write_lock

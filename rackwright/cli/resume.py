@@ -30,7 +30,7 @@ from rackwright.record.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, 
 from rackwright.rollout.deploy_record import sentence
 from rackwright.rollout.forward_and_back import of_all, roll_out, take_back
 from rackwright.rollout.launch import Run, begin
-from rackwright.rollout.maintenance.drained_hosts import drained_hosts
+from rackwright.rollout.maintenance.host_marks import drained_hosts
 from rackwright.rollout.maintenance.in_waves import BACK_WITHIN, restart_hosts, take_in, take_out
 from rackwright.rollout.maintenance.interrupted_restarts import await_restarts
 from rackwright.rollout.maintenance.start_again import doubtful_starts

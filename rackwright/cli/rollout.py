@@ -24,8 +24,8 @@ from rackwright.processes import module
 from rackwright.record.record import FORWARD
 from rackwright.rollout.forward_and_back import roll_out
 from rackwright.rollout.launch import begin
-from rackwright.rollout.maintenance.drained_hosts import drained_hosts
-from rackwright.rollout.maintenance.quarantine_marks import quarantined_hosts
+from rackwright.rollout.maintenance.host_marks import drained_in, marks_of
+from rackwright.rollout.maintenance.quarantine_marks import quarantined_by
 from rackwright.rollout.participants import choose_participants
 
 KEYS = {
@@ -92,9 +92,10 @@ def run(args: argparse.Namespace) -> int:
         )
     declared_by(root, entries)
     data = given(args)
-    inventory, listed = Path(args.inventory).absolute(), quarantined_hosts(root, entries)
+    marks = marks_of(entries)
+    inventory, listed = Path(args.inventory).absolute(), quarantined_by(marks, root, entries)
     present = choose_participants(
-        inventory, hosts, root, listed, args.skip_offline, drained=drained_hosts(entries), peers=mates_of(entries)
+        inventory, hosts, root, listed, args.skip_offline, drained=drained_in(marks), peers=mates_of(entries)
     )
     number = counted(len(present.hosts), "host")
     print(paragraph("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"])))

@@ -14,7 +14,7 @@ from rackwright.loading.files import site_root
 from rackwright.record.record import UNDRAIN
 from rackwright.rollout.launch import begin
 from rackwright.rollout.maintenance.capacity import refuse_halves
-from rackwright.rollout.maintenance.drained_hosts import drained_hosts
+from rackwright.rollout.maintenance.host_marks import drained_hosts
 from rackwright.rollout.maintenance.in_waves import take_in
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +33,7 @@ from rackwright.plan.concern import HostReading
 from rackwright.record.ending import Result, end_of_drain, end_of_reboot, end_of_undrain
 from rackwright.record.states import RunState
 from rackwright.rollout.maintenance.capacity import HostCapacity, too_many_down
-from rackwright.rollout.maintenance.drained_hosts import mark_in
+from rackwright.rollout.maintenance.host_marks import marks_in
 from rackwright.rollout.participants import choose_participants
 from rackwright.rollout.resumable_runs import candidates, chosen
 from rackwright.rollout.resuming import rest_of
@@ -138,10 +139,10 @@ def test_any_mark_is_a_mark_and_one_line_a_value(reason: str, who: str, since: s
 
 @pytest.mark.parametrize("text", ["", "\x00", "reason", "reason=\x1b[2J"])
 def test_a_broken_mark_counts(text: str) -> None:
-    found = mark_in(["drained", *text.split("\n")])
+    found = marks_in([f"drained={base64.b64encode(text.encode()).decode()}"]).drained
     assert found is not None
     assert found.who == "an unknown user"
-    assert mark_in([""]) is None
+    assert marks_in([""]).drained is None
 
 
 def test_a_reason_must_say_something() -> None:

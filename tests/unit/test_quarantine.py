@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ from rackwright.record.quarantine import (
     update_quarantine,
 )
 from rackwright.record.record import Record, record_of
-from rackwright.rollout.maintenance import quarantine_marks
-from rackwright.rollout.maintenance.quarantine_marks import SeenMark, merged, quarantined_hosts
+from rackwright.rollout.maintenance import host_marks, quarantine_marks
+from rackwright.rollout.maintenance.quarantine_marks import merged, quarantined_hosts
 from rackwright.rollout.participants import Participants, choose_participants
 from rackwright.settings.host_settings import HostSettings
 from tests import texts
@@ -131,9 +132,9 @@ def test_a_run_of_nobody_is_an_error() -> None:
 # -- the hosts' own marks
 
 
-def shown(reason: str = "", since: str = "2026-11-27 04:00:00", keeps_marks: bool = True) -> SeenMark:
+def shown(reason: str = "", since: str = "2026-11-27 04:00:00", keeps_marks: bool = True) -> HostMarks:
     mark = Mark("quarantine", "up", since, "ann@desk", reason) if reason else None
-    return SeenMark(mark, keeps_marks)
+    return HostMarks(quarantine=mark, keeps_marks=keeps_marks)
 
 
 LISTED = SiteList({"h1": ECC}, frozenset({"h1"}))
@@ -152,7 +153,7 @@ LISTED = SiteList({"h1": ECC}, frozenset({"h1"}))
         (SiteList({}, released={"h1": "2026-11-27 03:59:59"}), {"h1": shown("fan")}, ["h1"]),
     ],
 )
-def test_the_hosts_marks_decide(listed: SiteList, on_host: dict[str, SeenMark], hosts: list[str]) -> None:
+def test_the_hosts_marks_decide(listed: SiteList, on_host: dict[str, HostMarks], hosts: list[str]) -> None:
     assert list(merged(listed, on_host).hosts) == hosts
 
 
@@ -169,10 +170,13 @@ def test_marks_follow_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         elif "unmark quarantine" in script:
             del marks[one.name]
         else:
-            return Reply(("mark", *marks[one.name].splitlines()) if one.name in marks else ("none",))
+            return Reply(
+                (f"quarantine={base64.b64encode(marks[one.name].encode()).decode()}",) if one.name in marks else ()
+            )
         return Reply()
 
     monkeypatch.setattr(quarantine_marks, "poll", poll)
+    monkeypatch.setattr(host_marks, "poll", poll)
     entries = [InventoryHost(name, (), {}, HostSettings.model_construct(), {}) for name in ("h1", "h2")]
     change_quarantine(tmp_path, lambda _: {"h1": ECC, "h2": ECC})
     away.add("h2")

@@ -1,0 +1,51 @@
+"""Marks that keep runs away from a host, whichever machine wrote them: an operator's drain, and a quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rackwright.adapter.run.poll import poll
+from rackwright.concerns.drained import MARK, Drained, parse_mark
+from rackwright.concerns.marks import MARKS, QUARANTINE, Mark, parse_mark_file
+from rackwright.hostside import host_script
+from rackwright.loading.host import InventoryHost
+from rackwright.plan.reading import decode, pairs
+
+
+@dataclass(frozen=True)
+class HostMarks:
+    """The marks of a host that was read."""
+
+    drained: Drained | None = None
+    quarantine: Mark | None = None
+    keeps_marks: bool = True
+    """False without a folder of marks: the host was set up again since the last one was written."""
+
+
+def marks_of(entries: Sequence[InventoryHost]) -> dict[str, HostMarks]:
+    """Read both marks over one login; unreadable hosts are not among them, since the run reports those itself."""
+    script = host_script("out_of_service_read", drained=MARK, quarantine=f"{MARKS}/{QUARANTINE}")
+    replies = poll(entries, lambda _: script)
+    return {name: marks_in(reply.lines) for name, reply in replies.items() if not reply.trouble}
+
+
+def marks_in(lines: Sequence[str]) -> HostMarks:
+    """Return the marks that the script printed."""
+    texts = {name: decode(text) for name, text in pairs("\n".join(lines)).items()}
+    quarantine = texts.get(QUARANTINE)
+    return HostMarks(
+        parse_mark(texts.get("drained")),
+        None if quarantine is None else parse_mark_file(QUARANTINE, quarantine),
+        "no-marks" not in lines,
+    )
+
+
+def drained_in(marks: dict[str, HostMarks]) -> dict[str, Drained]:
+    """Return the drained ones among these hosts."""
+    return {name: one.drained for name, one in marks.items() if one.drained}
+
+
+def drained_hosts(entries: Sequence[InventoryHost]) -> dict[str, Drained]:
+    """Return the drained hosts, with their marks."""
+    return drained_in(marks_of(entries))
