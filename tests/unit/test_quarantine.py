@@ -28,6 +28,7 @@ from rackwright.record.quarantine import (
 )
 from rackwright.record.record import Record, record_of
 from rackwright.rollout.maintenance import host_marks, quarantine_marks
+from rackwright.rollout.maintenance.host_marks import HostMarks
 from rackwright.rollout.maintenance.quarantine_marks import merged, quarantined_hosts
 from rackwright.rollout.participants import Participants, choose_participants
 from rackwright.settings.host_settings import HostSettings
