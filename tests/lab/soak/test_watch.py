@@ -53,15 +53,15 @@ def watched(site: Site, worker_lab: Lab) -> Host:
 
 
 def test_the_watch_raises_no_false_alarm(watched: Host, tmp_path: Path) -> None:
-    ends, seen = time.monotonic() + 60 * MINUTES, set[str]()
+    ends, states = time.monotonic() + 60 * MINUTES, set[str]()
     with loading([watched], RATE, tmp_path / "load.jsonl"):
         for name, noise in cycle(NOISES.items()):
             watched.run(noise, check=False)
             found = watched.run(FINDINGS, check=False).stdout.strip()
             assert watched.run(ALARMS).stdout == "", f"during {name}: {found}"
-            seen.add(found.partition("\n")[0])
+            states.add(found.partition("\n")[0])
             print(f"{name}: {found}", flush=True)
             if time.monotonic() > ends:
                 break
-    assert seen & {"serving", "idle"}, seen
+    assert states & {"serving", "idle"}, states
     assert "restart" not in watched.run("cat /run/rackwright/watch/llm").stdout
