@@ -49,7 +49,7 @@ report() { # kind, text: at most once an hour the same row
   [ "$(rows | tail -n 1 | cut -d' ' -f2-)" = "$1 - $2" ] && [ $(($(date +%s) - $(rows | tail -n 1 | cut -d' ' -f1))) -lt 3600 ] && return 0
   add_row "$1" - "$2"
   : >"$JOB/reported"
-  tell would-restart "would-restart-$endpoint" "endpoint $endpoint is $sign: $signs; $2"
+  tell would-restart "would-restart-$endpoint" "endpoint $endpoint $why_now: $signs; $2"
 }
 well() { # the look says itself that the hang has ended
   tell_resolved restart "restart-$endpoint" "endpoint $endpoint was restarted and proved itself"
@@ -70,13 +70,13 @@ stop=$(number "$etc/act-$endpoint" stop 60) drain=$(number "$etc/act-$endpoint" 
 questions=$home/proofs/$(basename "$(readlink "$home/proven")")
 proof=$(number "$questions" '# seconds' 900)
 window=$((3 * (after + drain + load + proof)))
-sign=hang signs=$(value "$look" signs | cut -c1-300)
+sign=hang why_now='is not proven' signs=$(value "$look" signs | cut -c1-300)
 
 is_left() { [ -e "$marks/$own" ]; } # by an act that was cut, or whose proof was refused
 hung() { # whether the look, of the last minutes, still finds it so, or an earlier act has left it marked
   uptime
   [ $((up - $(number "$look" looked -999))) -le 180 ] || return 1
-  case $(value "$look" state) in hung) sign=hang ;; dead) sign=dead ;; *) is_left ;; esac
+  case $(value "$look" state) in hung) sign=hang why_now=hangs ;; dead) sign=dead why_now='is dead' ;; *) is_left ;; esac
 }
 may_restart() { # whether enough others serve; sets `ready`; fails with `why`
   ask_peers
@@ -142,7 +142,7 @@ printf '%s\n' "$((up + longest)) $endpoint" >"$run/act-until"
 take_lease "$longest"
 add_row restart begun "$sign: $signs"
 began=$(rows | tail -n 1 | cut -d' ' -f1)
-tell restart "restart-$endpoint" "endpoint $endpoint is restarted, because it is $sign: $signs"
+tell restart "restart-$endpoint" "endpoint $endpoint is restarted, because it $why_now: $signs"
 wait_for_askers
 keep_evidence
 if restart && prove; then
