@@ -25,7 +25,7 @@ def host(tmp_path: Path) -> Host:
     host.write("/var/lib/rackwright/watch/firewall", "100 again")
     host.write("/var/lib/rackwright/marks/sick-llm", "word=down")
     host.write("/var/lib/rackwright/drained", "x")
-    host.write("/run/rackwright/watch/gpus", "faults=1")
+    host.write("/run/rackwright/gpus", "faults=1")
     host.write("/run/rackwright/watch-gpus/faults", "errors-GPU-1 x")
     host.write("/run/rackwright/lease", f"taken={host.uptime - 30}", f"expires={host.uptime + 600}")
     host.samples()

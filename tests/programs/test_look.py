@@ -428,7 +428,5 @@ def test_looks_that_stopped_for_a_while_prove_nothing(host: Host, engine: Engine
 def test_what_is_no_longer_watched_leaves_no_state(host: Host) -> None:
     host.look()
     (host.folder / "states" / "old").write_text("state=idle\n")
-    (host.folder / "states" / "gpus").write_text("state=ok\n")
     host.look()
     assert not (host.folder / "states" / "old").exists()
-    assert (host.folder / "states" / "gpus").exists(), "it is the check of the GPUs that writes it"

@@ -140,7 +140,7 @@ def test_marks_lease_drain_repair_and_pause(host: Host) -> None:
 
 def test_faults_of_gpus(host: Host) -> None:
     with_endpoint(host)
-    host.write("/run/rackwright/watch/gpus", "looked=1", "state=fault", "since=1", "faults=2", "signs=x; y")
+    host.write("/run/rackwright/gpus", "looked=1", "state=fault", "since=1", "faults=2", "signs=x; y")
     host.write("/run/rackwright/watch-gpus/faults", "kernel-79-0000:1b:00 NVRM: x", "driver nvidia-smi hangs")
     found = host.samples()
     assert found["rackwright_gpu_faults"] == 2

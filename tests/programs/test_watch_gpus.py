@@ -75,7 +75,7 @@ class Host:
             (self.folder / "run/watch-gpus/asked").unlink(missing_ok=True)
         run = subprocess.run(["sh"], input=text, env={}, capture_output=True, text=True, check=False)
         assert (run.returncode, run.stderr) == (0, "")
-        return dict(row.split("=", 1) for row in (self.folder / "run/watch/gpus").read_text().splitlines())
+        return dict(row.split("=", 1) for row in (self.folder / "run/gpus").read_text().splitlines())
 
     @property
     def events(self) -> list[str]:

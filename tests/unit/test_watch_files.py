@@ -188,7 +188,11 @@ def test_the_json_metrics_of_tensorrt_llm_are_never_read() -> None:
 
 def test_the_most_requests_come_from_the_options_alone() -> None:
     assert watched(settings(engine={"max_batch_size": 1}))["batch"] == "1"
-    assert watched(settings())["batch"] == "0"
+    assert watched(settings())["batch"] == "2048", "its default"
+    assert watched(settings(engine_kind="vllm", image="vllm/vllm-openai:v0.32.0"))["batch"] == "128", (
+        "the least default"
+    )
+    assert watched(settings(engine_kind="sglang", image="lmsysorg/sglang:v0.5.23"))["batch"] == "0", "it is unknown"
 
 
 def test_the_metrics_of_the_signs_exist() -> None:

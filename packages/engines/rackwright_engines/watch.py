@@ -28,7 +28,7 @@ class Signs:
     awake: str
     """Label of its row that is 1 while the engine is awake."""
     batch: int
-    """The most requests at a time, as its options have it; 0 where they do not."""
+    """The most requests at a time, by its options, or at least by its default; 0 where neither says it."""
     compilers: tuple[str, ...]
     """Programs that an engine starts, and waits for, at a first request of a new shape."""
 
@@ -44,7 +44,7 @@ def signs(endpoint: Serving) -> Signs:
         tuple(facts["moves"]),
         sleep.get("name", ""),
         sleep.get("awake", ""),
-        _whole(options_of(endpoint), facts["batch"]),
+        _whole(options_of(endpoint), facts["batch"]) or facts.get("least", 0),
         tuple(every["compilers"]),
     )
 

@@ -308,7 +308,7 @@ weigh() { # how long counter, probe and bytes have been still together, and how 
 [ -d "$states" ] || mkdir -p "$states"
 for file in "$states"/*; do
   name=${file##*/}
-  [ ! -f "$file" ] || [ "$name" = gpus ] || [ -f "$watched/${name%%.*}" ] || rm -f "$file"
+  [ ! -f "$file" ] || [ -f "$watched/${name%%.*}" ] || rm -f "$file"
 done
 looks=
 for file in "$watched"/*; do

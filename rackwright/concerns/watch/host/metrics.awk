@@ -42,7 +42,7 @@ BEGIN {
   if (file == "spec.json") { kind = "spec"; endpoint[key = part[parts - 2]] = 1 }
   else if (kind == "watch" && file ~ /^acts-/) { kind = "acts"; endpoint[key = substr(file, 6)] = 1 }
   else if (kind == "watch" && file == "firewall") kind = "repairs"
-  else if (kind == "watch" && file == "gpus") kind = key = file
+  else if (kind !~ /^watch/ && file == "gpus") kind = key = file
   else if (kind == "watched" || kind == "watch") { if (file ~ /\./) next; endpoint[key = file] = 1 }
   else if (kind == "marks") key = file
   else kind = file

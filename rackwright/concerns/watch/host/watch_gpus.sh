@@ -5,7 +5,7 @@
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C
 umask 077
-shown=/run/rackwright/watch/gpus own=/run/rackwright/watch-gpus well=/var/lib/rackwright/watch/gpus-well
+shown=/run/rackwright/gpus own=/run/rackwright/watch-gpus well=/var/lib/rackwright/watch/gpus-well
 mkdir -p "${shown%/*}" "$own" "${well%/*}" || exit 1
 read -r up _ </proc/uptime
 up=${up%%.*}

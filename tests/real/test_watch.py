@@ -1,0 +1,60 @@
+"""A real vLLM that hangs or dies between two deploys: its host finds it, restarts it once and proves it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from rackwright.paths import act_unit
+from rackwright_lab.hosts.host import Host
+from tests.lab.conftest import Site
+from tests.lab.watching import looked
+from tests.real.test_vllm import CHILD, ask, deploy, started, wait_for_another_start
+
+pytestmark = [pytest.mark.lab, pytest.mark.nightly]
+
+CORE = "$(docker top rackwright-llm -eo pid,args | awk '/EngineCore/ {print $1}')"
+ACTS = "cat /var/lib/rackwright/watch/acts-llm"
+
+
+@pytest.fixture(scope="module")
+def host(site: Site) -> Host:
+    """Return a host that serves, and whose watch restarts."""
+    host = site.lab.hosts[1]
+    run = deploy(site, "--data", f"watch={json.dumps({'act': 'restart'})}", "--limit", host.name)
+    assert run.status == 0, run.output
+    return host
+
+
+def wait_for_proof(host: Host, seconds: int = 300) -> None:
+    """Wait until the act has ended with its proof."""
+    host.run(
+        f"for i in $(seq {seconds}); do {ACTS} | tail -n 1 | grep -q 'restart proven' && exit 0; sleep 1; done; exit 1"
+    )
+
+
+def test_a_core_that_is_stopped_is_found_restarted_once_and_proven(host: Host) -> None:
+    assert looked(host, 700)["state"] in ("idle", "serving")
+    before = started(host)
+    host.run(f"kill -STOP {CORE}")
+    assert host.run("curl -fsS -m 5 -o /dev/null http://127.0.0.1:8000/health", check=False).returncode == 0
+    assert looked(host, 700)["state"] == "stalled"
+    assert looked(host, 130)["state"] == "hung"
+    wait_for_proof(host)
+    assert started(host) != before
+    assert "42" in ask(host)
+    assert host.run("ls /var/lib/rackwright/marks").stdout == ""
+    assert len(host.run(ACTS).stdout.splitlines()) == 1
+
+
+def test_a_core_that_is_killed_comes_back_by_its_unit_and_the_watch_leaves_it_alone(host: Host) -> None:
+    acts, before = host.run(ACTS).stdout, started(host)
+    host.run(CHILD)
+    wait_for_another_start(host, before)
+    time.sleep(35)
+    assert "42" in ask(host)
+    assert looked(host)["state"] in ("idle", "serving")
+    assert host.run(ACTS).stdout == acts
+    assert host.run(f"systemctl is-active {act_unit('llm')}", check=False).stdout.strip() == "inactive"
