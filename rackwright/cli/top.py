@@ -14,7 +14,7 @@ from rackwright.loading.files import site_root
 from rackwright.record.view.live_run import is_terminal
 
 OUTPUT = "rackwright.inspect.top.output"
-"""What reads and draws: half of all modules stand behind it."""
+"""The module that reads and draws: half of all modules are behind it."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -59,7 +59,7 @@ MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
     "docker": tuple((kind, "*") for kind in ("package", "hold", "group_member", "daemon_key", "apt_source", "file")),
     "endpoint": (("unit", "*"), ("directory", f"{STATE}/endpoints/*")),
 }
-"""Which entries of the ownership record a step makes: kind, and name as a pattern."""
+"""Entries of the ownership record that a step makes: kind, and name as a pattern."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Whom the settings of hosts notify, each once. Pure."""
+"""Receivers that the settings of hosts name, each once. Pure."""
 
 from __future__ import annotations
 

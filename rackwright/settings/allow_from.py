@@ -1,4 +1,4 @@
-"""Which clients may reach a port: `allow_from`, and the networks that `private` stands for."""
+"""Clients that may reach a port: `allow_from`, and the networks that `private` stands for."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Either = Annotated[
     _Word | _Networks, Discriminator(lambda value: "[word]" if isinstance(value, str) else "[networks]")
 ]
 AllowFrom = Annotated[_Either | None, BeforeValidator(_allowed)]
-"""Who may reach a port; None: nothing was written."""
+"""Clients that may reach a port; None: nothing was written."""
 PRIVATE = (
     "10.0.0.0/8",
     "172.16.0.0/12",
@@ -48,7 +48,7 @@ PRIVATE = (
     "fc00::/7",
     "fe80::/10",
 )
-"""What never comes from the internet: RFC 1918, RFC 6598 (carriers and VPNs), link-local (RFC 3927), RFC 4193."""
+"""Networks without an address of the internet: RFC 1918, RFC 6598 (carriers and VPNs), link-local (RFC 3927), RFC 4193."""
 
 
 def who(networks: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Whom hosts and runs notify between and during deploys: a command, or a webhook."""
+"""The receiver of messages between and during deploys: a command, or a webhook."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALERTS = "/api/v2/alerts"
 
 
 class Notify(Frozen):
-    """Whom hosts tell of hangs, restarts, repairs and drift, and runs of stops and rollbacks; default: no one."""
+    """The receiver of hosts' hangs, restarts, repairs and drift, and of stopped and rolled back runs; default: no one."""
 
     command: Annotated[tuple[Line, ...], BeforeValidator(words)] = ()
     """Program and arguments, never through a shell, with the message on standard input; hosts run it as root, runs as

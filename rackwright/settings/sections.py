@@ -552,10 +552,10 @@ class Word(Frozen):
 
 
 class Watch(Frozen):
-    """How a host watches its endpoints between two deploys, where deploy.py calls `watch()`."""
+    """A host's watch of its endpoints between two deploys, where deploy.py calls `watch()`."""
 
     act: Literal["tell", "restart", "off"] = "tell"
-    """How the host acts on an endpoint that hangs or has died.
+    """The act on an endpoint that hangs or has died.
 
     `tell` reports it and changes nothing; `restart` restarts it once, with proof; `off` does not look.
     """

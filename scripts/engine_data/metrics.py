@@ -20,7 +20,7 @@ HEADS = {
     "vllm": "path: /metrics\nunless: disable-log-stats\n",
     "sglang": "path: /metrics\nneeds: enable-metrics\n",
 }
-"""Where they are read: vllm/entrypoints/serve/instrumentator/metrics.py, sglang/srt/entrypoints/http_server.py."""
+"""Their sources: vllm/entrypoints/serve/instrumentator/metrics.py, sglang/srt/entrypoints/http_server.py."""
 
 
 def as_file(engine: str, versions: Sequence[str], cache: Path) -> str:

@@ -1,4 +1,4 @@
-"""What `rackwright watch` does on a host: the real script; only systemctl is the test's."""
+"""`rackwright watch` on a host: the real script; only systemctl is the test's."""
 
 from __future__ import annotations
 

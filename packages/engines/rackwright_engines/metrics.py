@@ -17,7 +17,7 @@ SERIES = {"histogram": ("_bucket", "_count", "_sum"), "summary": ("", "_count", 
 
 @dataclass(frozen=True)
 class Scrape:
-    """Where the metrics of an endpoint are read."""
+    """Reach of an endpoint's metrics."""
 
     path: str
     """Empty where nothing can be read."""

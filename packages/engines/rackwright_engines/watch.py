@@ -1,4 +1,4 @@
-"""How a watcher tells an engine that works from one that hangs: its metrics, and how long they may stand still."""
+"""Signs of an engine that works and of one that hangs: its metrics, and how long they may stand still."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rackwright_engines.serving import Serving
 
 @dataclass(frozen=True)
 class Signs:
-    """What shows of one endpoint that its engine makes steps."""
+    """Signs of one endpoint that its engine makes steps."""
 
     path: str
     """Path of its metrics; empty where nothing can be read."""

@@ -52,7 +52,7 @@ class Reading:
 
 @dataclass
 class Script:
-    """What is run on a host."""
+    """The script that runs on a host."""
 
     repeated: str
     """Reads a request from standard input for each reading."""

@@ -44,7 +44,7 @@ RECENT = 300
 
 @dataclass(frozen=True)
 class WatchedEngine:
-    """What the host's own look has found of an engine."""
+    """The findings of the host's own look at an engine."""
 
     state: str = ""
     """Empty where nothing looks, or where nothing has looked for a while."""
@@ -52,7 +52,7 @@ class WatchedEngine:
     """For how long it has been so."""
     signs: str = ""
     would: str = ""
-    """What the watch would have done, had the settings asked for it."""
+    """The act that the watch would have done with `watch.act: restart`."""
 
     @property
     def is_down(self) -> bool:

@@ -57,7 +57,7 @@ class StatusRow:
     drained: str = ""
     """Since when, by whom and why its host is drained."""
     paused: str = ""
-    """How long the watch of its host's engines is still paused, by whom and why."""
+    """The pause of its host's watch: until when, by whom and why."""
     watch: str = ""
     """Signs by which its host has found that it hangs or is dead, and what the watch would have done."""
     marks: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ class JobNow:
     seconds: float
     """Since its start."""
     text: str
-    """What it said last of how far it is."""
+    """Its last message about its progress."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Look:
     jobs: tuple[JobNow, ...] = ()
     marks: tuple[Mark, ...] = ()
     watch: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What the host's own last look found, by endpoint."""
+    """The findings of the host's own last look, by endpoint."""
     acts: Mapping[str, Act] = field(default_factory=dict)
     pause: Pause | None = None
     drained: Drained | None = None

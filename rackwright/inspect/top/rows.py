@@ -27,7 +27,7 @@ TONES = {
     SILENT: WARN,
     "stopped": WARN,
 }
-"""How good each state is; one that is not here is bad."""
+"""Tone of each state; one that is not here is bad."""
 WATCHED_BAD = ("hung", "dead", "stalled")
 """States of the host's own watch that say more than a /health of 200."""
 CLEARED = "clear"
@@ -41,7 +41,7 @@ class Fact:
     """Something that a host does, or that was done to it."""
 
     kind: str
-    """Equal on hosts of which the same can be said."""
+    """Equal on hosts that may share a row."""
     text: str
     tone: str = IDLE
 

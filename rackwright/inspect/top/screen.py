@@ -35,7 +35,7 @@ class Title:
     inventory: str
     time: datetime
     keys: str = ""
-    """How the picture is left; empty where it is printed once."""
+    """The key that ends the picture; empty where it is printed once."""
 
 
 def draw(rows: Sequence[TopRow], title: Title, height: int, width: int) -> RenderableType:

@@ -39,7 +39,7 @@ grep -lE '^kind=(hang|dead|restart|would-restart|sick)$' /var/lib/rackwright/eve
 ls /var/lib/rackwright/marks 2>/dev/null
 true
 """
-"""What must print nothing: acts, events of the engine, marks."""
+"""Prints nothing as long as nothing was found: acts, events of the engine, marks."""
 
 
 @pytest.fixture
