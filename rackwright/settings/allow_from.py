@@ -48,7 +48,7 @@ PRIVATE = (
     "fc00::/7",
     "fe80::/10",
 )
-"""Networks without an address of the internet: RFC 1918, RFC 6598 (carriers and VPNs), link-local (RFC 3927), RFC 4193."""
+"""Networks without an address of the internet: RFC 1918, 6598 (carriers and VPNs), 3927 (link-local) and 4193."""
 
 
 def who(networks: Sequence[str]) -> str:

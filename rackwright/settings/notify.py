@@ -22,7 +22,7 @@ _ALERTS = "/api/v2/alerts"
 
 
 class Notify(Frozen):
-    """The receiver of hosts' hangs, restarts, repairs and drift, and of stopped and rolled back runs; default: no one."""
+    """The receiver of hosts' hangs, restarts, repairs and drift, and of bad ends of runs; default: none."""
 
     command: Annotated[tuple[Line, ...], BeforeValidator(words)] = ()
     """Program and arguments, never through a shell, with the message on standard input; hosts run it as root, runs as
