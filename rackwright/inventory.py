@@ -159,7 +159,7 @@ class _Command:
     def deploy(self) -> Path | None:
         return Path(self.options.deploy) if self.options and self.options.deploy else None
 
-    def touched(self, hosts: Iterable[InventoryHost]) -> list[InventoryHost]:
+    def chosen_among(self, hosts: Iterable[InventoryHost]) -> list[InventoryHost]:
         return [host for host in hosts if host.name in self.chosen]
 
 
@@ -197,7 +197,7 @@ def _command(listing: Listing, inventory_file: Path) -> _Command:
 
 def _prepare_pyinfra(command: _Command, loaded: Loaded) -> None:
     """Change what pyinfra does from now on, and warn of what ssh would do differently."""
-    reached = {host.name: host.data for host in command.touched(loaded.hosts)}
+    reached = {host.name: host.data for host in command.chosen_among(loaded.hosts)}
     tell(not_followed(reached.items()))
     pyinfra_options.keep_flags()
     fail_on_interrupt()
@@ -217,7 +217,7 @@ def _begin_run(command: _Command, loaded: Loaded, listing: Listing, inventory_fi
         return
     refuse_half_groups(loaded.hosts, command.chosen)
     if not options.dry:
-        addresses = {host.name: host.address for host in command.touched(loaded.hosts)}
+        addresses = {host.name: host.address for host in command.chosen_among(loaded.hosts)}
         import_module(RECORD).keep_record(inventory_file, _root(listing), addresses, command.deploy, options.data)
 
 
@@ -235,7 +235,7 @@ def _with_declared(command: _Command, loaded: Loaded, inventory_file: Path) -> l
     if deploy is None:
         return loaded.hosts
     (forgo_broken_locks if deploy.resolve() == TEARDOWN else refuse_broken_locks)()
-    declared = check_steps(deploy, command.touched(loaded.hosts))
+    declared = check_steps(deploy, command.chosen_among(loaded.hosts))
     remember(declared)
     hosts = overlay_all(loaded.hosts, declared, deploy)
     _refuse_broken_templates(hosts, declared)

@@ -139,6 +139,11 @@ def questions_file(endpoint: str, spec_hash: str) -> str:
     return f"{endpoint_dir(endpoint)}/proofs/{spec_hash}"
 
 
+def word_unit(instance: str) -> str:
+    """Return the name of the unit that answers one question for the word."""
+    return WORD_UNITS[1].replace("@", f"@{instance}")
+
+
 def act_unit(endpoint: str) -> str:
     """Return the name of the unit that restarts an endpoint when it hangs."""
     return ACT_UNIT.replace("@", f"@{endpoint}")

@@ -13,7 +13,7 @@ from rackwright.hostside import host_script
 from rackwright.inspect.run_script import HostOutput, show, spread
 from rackwright.messages import RackwrightError
 from rackwright.notify.message import Message
-from rackwright.notify.send import Answer, send
+from rackwright.notify.send import Delivery, send
 from rackwright.notify.targets import targets
 from rackwright.plan.change import Shell
 
@@ -46,6 +46,6 @@ def run(args: argparse.Namespace) -> int:
     return done_if(not any(ended))
 
 
-def _output(answer: Answer) -> HostOutput:
+def _output(answer: Delivery) -> HostOutput:
     text = (f"{answer.target}: {answer.text}",)
     return HostOutput(True, out=text) if answer.ok else HostOutput(False, err=text)

@@ -13,7 +13,7 @@ word_of() { # ENDPOINT; prints its word; the worst counts
     [ -f "$marks/$mark_of-$1" ] || continue
     word_of_mark "$marks/$mark_of-$1"
     case $marked in
-      down) echo "down #$mark_of"; return ;;
+      down) printf '%s\n' "down #$mark_of"; return ;;
       drain) word=drain ;;
     esac
   done

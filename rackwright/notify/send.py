@@ -30,7 +30,7 @@ SHOWN = 300
 
 
 @dataclass(frozen=True)
-class Answer:
+class Delivery:
     """The other side's answer, or why it is missing. target: whom the message was for, without a secret."""
 
     target: str
@@ -38,13 +38,13 @@ class Answer:
     text: str
 
 
-def send(message: Message, to: Iterable[HostSettings]) -> list[Answer]:
+def send(message: Message, to: Iterable[HostSettings]) -> list[Delivery]:
     """Send a message to each target; it takes `WHOLE` seconds at most."""
     deadline = time.monotonic() + WHOLE
     return [_sent(message, one, min(SECONDS, max(1.0, deadline - time.monotonic()))) for one in to]
 
 
-def _sent(message: Message, settings: HostSettings, seconds: float) -> Answer:
+def _sent(message: Message, settings: HostSettings, seconds: float) -> Delivery:
     notify = settings.notify
     values = message.values(platform.node() or "control machine", datetime.now(UTC))
     body = filled(notify.form, values)
@@ -53,18 +53,18 @@ def _sent(message: Message, settings: HostSettings, seconds: float) -> Answer:
     return _posted(notify, notify.url, settings, body, seconds)
 
 
-def _posted(notify: Notify, url: Secret, settings: HostSettings, body: str, seconds: float) -> Answer:
+def _posted(notify: Notify, url: Secret, settings: HostSettings, body: str, seconds: float) -> Delivery:
     target = host_of(url.unmask())
     try:
         work = partial(Client(settings).post, url, notify.header, body.encode(), seconds)
         answer = within(seconds, work)
     except (RackwrightError, OSError) as error:
-        return Answer(target, False, _shown(str(error)))
+        return Delivery(target, False, _shown(str(error)))
     text = answer.body[:SHOWN].decode(errors="replace")
-    return Answer(target, 200 <= answer.status < 300, _shown(f"HTTP {answer.status}: {text}"))
+    return Delivery(target, 200 <= answer.status < 300, _shown(f"HTTP {answer.status}: {text}"))
 
 
-def _commanded(notify: Notify, settings: HostSettings, values: dict[str, str], body: str, seconds: float) -> Answer:
+def _commanded(notify: Notify, settings: HostSettings, values: dict[str, str], body: str, seconds: float) -> Delivery:
     """Run the command in the site's folder, as hooks are; its whole group is ended when the time is over."""
     words = [str(settings.site / notify.command[0]) if "/" in notify.command[0] else notify.command[0]]
     names = ("kind", "key", "state", "hosts", "title", "text")
@@ -80,15 +80,15 @@ def _commanded(notify: Notify, settings: HostSettings, values: dict[str, str], b
             start_new_session=True,
         )
     except OSError as error:
-        return Answer(notify.command[0], False, f"cannot be run: {error.strerror}")
+        return Delivery(notify.command[0], False, f"cannot be run: {error.strerror}")
     try:
         output, _ = process.communicate(body.encode(), timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return Answer(notify.command[0], False, f"was ended after {seconds:.0f} s")
+        return Delivery(notify.command[0], False, f"was ended after {seconds:.0f} s")
     text = f"exit status {process.returncode}: {output[:SHOWN].decode(errors='replace')}"
-    return Answer(notify.command[0], process.returncode == 0, _shown(text))
+    return Delivery(notify.command[0], process.returncode == 0, _shown(text))
 
 
 def _shown(text: str) -> str:

@@ -23,6 +23,7 @@ class SiteArguments(TypedDict, total=False):
     releases: Mapping[str, Any]
     rollout: Mapping[str, Any]
     notify: Mapping[str, Any]
+    word: Mapping[str, Any]
     fabric_address: str
 
 

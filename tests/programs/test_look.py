@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.watch.look import look_script
+from rackwright.concerns.watch.engine_check import engine_check_script
 from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.skipif(not shutil.which("ss") or os.geteuid() != 0, reason="needs ss, and root for nsenter")
@@ -131,7 +131,7 @@ class Host:
     @property
     def script(self) -> str:
         """Return the check with this folder for the host's own, and all processes in one container."""
-        whole = look_script()
+        whole = engine_check_script()
         for path, name in (
             ("/etc/rackwright/watched", "watched"),
             ("/run/rackwright/watch", "states"),

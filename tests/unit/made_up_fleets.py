@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rackwright.inspect.status.rows import StatusRow
 from rackwright.inspect.top.fleet import HostNow
-from rackwright.inspect.top.look import EngineNow, Look
+from rackwright.inspect.top.host_sample import EngineNow, HostSample
 
 NOW = 1000.0
 """This machine's monotonic clock."""
@@ -19,7 +19,7 @@ def status_row(host: str, health: str = "serving", **fields: object) -> StatusRo
     return StatusRow(host, "llm", health=health, **values)  # type: ignore[arg-type]
 
 
-def host_now(name: str, looks: Sequence[Look] = (), rows: Sequence[StatusRow] | None = None) -> HostNow:
+def host_now(name: str, looks: Sequence[HostSample] = (), rows: Sequence[StatusRow] | None = None) -> HostNow:
     """Return a host with a status and these looks; by default two, 2 s apart, in which it made 50 tokens a second."""
     host = HostNow(name)
     for look in looks or busy_looks():
@@ -27,10 +27,10 @@ def host_now(name: str, looks: Sequence[Look] = (), rows: Sequence[StatusRow] | 
     return host
 
 
-def busy_looks(**fields: object) -> list[Look]:
+def busy_looks(**fields: object) -> list[HostSample]:
     """Return two looks at an engine with three requests, one of which waits."""
     engines = [{"llm": EngineNow(200, tokens, 2, 1)} for tokens in (1000.0, 1100.0)]
-    return [Look(500.0 + 2 * n, one, **fields) for n, one in enumerate(engines)]  # type: ignore[arg-type]
+    return [HostSample(500.0 + 2 * n, one, **fields) for n, one in enumerate(engines)]  # type: ignore[arg-type]
 
 
 def fleet_of(count: int) -> list[HostNow]:

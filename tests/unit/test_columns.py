@@ -16,7 +16,7 @@ from tests.unit.test_grammar import leaves, site
 
 __all__ = ["site"]
 PRINT_ROWS = {"status", "drift", "runs", "quarantine", "lease show"}
-FOR_PROGRAMS = PRINT_ROWS | {"plan", "check", "advise", "logs", "exec", "chat", "firewall show"}
+FOR_PROGRAMS = PRINT_ROWS | {"plan", "check", "advise", "logs", "exec", "chat", "firewall show", "watch show"}
 DRIFT = [
     HostDrift("h1", "read", (Drift("docker", "moved", "a\nb"), Drift("image", "asked", "c"))),
     HostDrift("h2", "read"),

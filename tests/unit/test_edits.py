@@ -297,6 +297,7 @@ SHOWN = """\
 for unit; do case $unit in
 --property=* | show) continue ;;
 rackwright-llm.service) paths="{units}/$unit.d/rackwright-firewall.conf {units}/$unit.d/rackwright-mine.conf" ;;
+rackwright-*@*) paths={units}/${{unit%@*}}@.service.d/override.conf ;;
 rackwright*) paths={units}/$unit.d/override.conf ;;
 *) paths= ;;
 esac; printf 'ActiveState=active\\nDropInPaths=%s\\n\\n' "$paths"; done

@@ -17,7 +17,7 @@ from rich.console import Console
 from rackwright.concerns.marks import MARKS
 from rackwright.inspect.top.counters import COUNTERS, counters_row
 from rackwright.inspect.top.fleet import HostNow, needs_status, rate
-from rackwright.inspect.top.look import EngineNow, JobNow, Look, parse_look
+from rackwright.inspect.top.host_sample import EngineNow, HostSample, JobNow, parse_sample
 from rackwright.inspect.top.page import page
 from rackwright.inspect.top.rows import TopRow, merged, rows_of
 from rackwright.inspect.top.screen import Title, draw, fitting
@@ -64,7 +64,7 @@ engine llm waiting 1.000
 
 
 def test_a_reading_is_parsed() -> None:
-    look = parse_look(READING.splitlines())
+    look = parse_sample(READING.splitlines())
     assert look.engines == {"llm": EngineNow(200, 1100.0, None, 1)}
     assert look.jobs == (JobNow("switch-llm", 20.0, "draining: requests open: 2"), JobNow("pull-1", 1.0, ""))
     assert [(mark.kind, mark.endpoint, mark.reason) for mark in look.marks] == [
@@ -85,7 +85,7 @@ def test_a_reading_is_parsed() -> None:
     ],
 )
 def test_what_makes_no_sense_is_left_out(text: str) -> None:
-    look = parse_look(text.splitlines())
+    look = parse_sample(text.splitlines())
     assert look.uptime == 5
     assert all(engine.tokens is None for engine in look.engines.values())
     assert not look.acts
@@ -93,13 +93,13 @@ def test_what_makes_no_sense_is_left_out(text: str) -> None:
 
 def test_without_its_clock_nothing_is_a_reading() -> None:
     with pytest.raises(ReadingError, match="RW0802"):
-        parse_look(["engine llm code 200"])
+        parse_sample(["engine llm code 200"])
 
 
 @given(st.lists(st.text(max_size=60), max_size=12))
 def test_no_text_of_a_host_acts_on_a_terminal(lines: list[str]) -> None:
     text = "".join(lines).replace("\n", " ")
-    found = parse_look(
+    found = parse_sample(
         ["uptime 9", f"file {MARKS}/sick-llm reason={text}", f"file {ENGINE_STATES}/llm signs={text}", *lines]
     )
     host = host_now("gpu001", [found])
@@ -110,13 +110,13 @@ def test_no_text_of_a_host_acts_on_a_terminal(lines: list[str]) -> None:
 def test_a_rate_is_the_difference_of_two_readings_and_none_after_a_restart_of_the_engine() -> None:
     host = host_now("gpu001")
     assert rate(host, "llm") == 50.0
-    host.add(Look(504.0, {"llm": EngineNow(200, 10.0)}), None, NOW)
+    host.add(HostSample(504.0, {"llm": EngineNow(200, 10.0)}), None, NOW)
     assert rate(host, "llm") is None
-    host.add(Look(506.0, {"llm": EngineNow(200, 30.0)}), None, NOW)
+    host.add(HostSample(506.0, {"llm": EngineNow(200, 30.0)}), None, NOW)
     assert rate(host, "llm") == 10.0
-    host.add(Look(508.0, {"llm": EngineNow(0)}), None, NOW)
+    host.add(HostSample(508.0, {"llm": EngineNow(0)}), None, NOW)
     assert rate(host, "llm") is None
-    host.add(Look(3.0, {"llm": EngineNow(200, 900.0)}), None, NOW)
+    host.add(HostSample(3.0, {"llm": EngineNow(200, 900.0)}), None, NOW)
     assert rate(host, "llm") is None, "the host was restarted"
 
 
@@ -124,7 +124,7 @@ def test_status_is_read_again_when_it_is_old_or_a_look_contradicts_it() -> None:
     host = host_now("gpu001")
     assert not needs_status(host, NOW + 5)
     assert needs_status(host, NOW + 61)
-    host.add(Look(506.0, {"llm": EngineNow(503)}), None, NOW)
+    host.add(HostSample(506.0, {"llm": EngineNow(503)}), None, NOW)
     assert needs_status(host, NOW + 5)
     assert needs_status(HostNow("gpu002"), NOW)
 
@@ -132,15 +132,15 @@ def test_status_is_read_again_when_it_is_old_or_a_look_contradicts_it() -> None:
 def test_status_is_read_again_once_a_job_has_ended() -> None:
     host = host_now("gpu001", busy_looks(jobs=(JobNow("switch-llm", 20.0, ""),)))
     assert not needs_status(host, NOW + 5)
-    host.add(Look(506.0, {"llm": EngineNow(200)}), None, NOW)
+    host.add(HostSample(506.0, {"llm": EngineNow(200)}), None, NOW)
     assert needs_status(host, NOW + 5)
-    host.add(Look(508.0, {"llm": EngineNow(200)}), [status_row("gpu001")], NOW)
+    host.add(HostSample(508.0, {"llm": EngineNow(200)}), [status_row("gpu001")], NOW)
     assert not needs_status(host, NOW + 5)
 
 
 def test_a_member_of_several_hosts_is_not_asked_for_its_own_answer() -> None:
     row = status_row("gpu002", head="gpu001")
-    host = host_now("gpu002", [Look(500.0, {"llm": EngineNow(0)})], [row])
+    host = host_now("gpu002", [HostSample(500.0, {"llm": EngineNow(0)})], [row])
     assert not needs_status(host, NOW + 5)
     assert rows([host])[0].state == "serving"
 
@@ -198,20 +198,20 @@ def test_a_job_of_another_endpoint_is_the_hosts() -> None:
 
 
 def test_marks_acts_pause_and_signs_are_facts() -> None:
-    look = parse_look(READING.splitlines())
+    look = parse_sample(READING.splitlines())
     (row,) = rows([host_now("gpu001", [look])])
     kinds = ["draining", "sick", "signs", "downloading", "act restart", "paused"]
     assert [fact.kind for fact in row.facts] == kinds
 
 
 def test_an_act_before_a_proven_switch_is_not_shown() -> None:
-    look = parse_look(READING.replace("restart ok it answered again", "clear ok proven").splitlines())
+    look = parse_sample(READING.replace("restart ok it answered again", "clear ok proven").splitlines())
     (row,) = rows([host_now("gpu001", [look])])
     assert not any(fact.kind.startswith("act") for fact in row.facts)
 
 
 def test_an_engine_that_stopped_answering_is_not_serving_any_longer() -> None:
-    (row,) = rows([host_now("gpu001", [*busy_looks(), Look(506.0, {"llm": EngineNow(0)})])])
+    (row,) = rows([host_now("gpu001", [*busy_looks(), HostSample(506.0, {"llm": EngineNow(0)})])])
     assert (row.state, row.tone) == ("no answer", "bad")
 
 
@@ -221,7 +221,8 @@ def test_a_host_without_a_reading_for_a_while_is_silent() -> None:
 
 
 def test_a_sick_engine_stays_named_while_it_makes_readings_slow() -> None:
-    (row,) = rows([host_now("gpu001", [Look(500.0, {"llm": EngineNow(0)})], [status_row("gpu001", "sick")])], NOW + 25)
+    sample = HostSample(500.0, {"llm": EngineNow(0)})
+    (row,) = rows([host_now("gpu001", [sample], [status_row("gpu001", "sick")])], NOW + 25)
     assert (row.state, row.tone, row.facts[0].kind) == ("sick", "bad", "silent")
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from rackwright.concerns.deploy_steps import Declared, left_of
 from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
-from rackwright.concerns.watch.concern import SeenFile, SeenWatch, WantedWatch, as_left, changes, parse, wanted
+from rackwright.concerns.watch.concern import SeenWatch, WantedWatch, WatchFile, as_left, changes, parse, wanted
+from rackwright.concerns.watch.engine_check import engine_check_files
 from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
-from rackwright.concerns.watch.look import look_files
 from rackwright.paths import ETC, UNITS, WATCH_UNITS, questions_file
 from rackwright.plan.change import Change, Owned, Shell, WriteFile
 from rackwright.plan.concern import HostReading
@@ -36,7 +36,7 @@ def sha256(text: str) -> str:
 
 def settled(wanted: WantedWatch) -> SeenWatch:
     """Return a host as a deploy leaves it."""
-    files = {path: SeenFile(sum_, "644:root") for path, sum_ in wanted.sums.items()}
+    files = {path: WatchFile(sum_, "644:root") for path, sum_ in wanted.sums.items()}
     return SeenWatch(files, wanted.sums, frozenset(enabled_units(wanted.files)))
 
 
@@ -65,7 +65,7 @@ def test_a_second_run_changes_nothing() -> None:
 def test_an_edit_by_hand_and_a_disabled_timer_have_moved_on_their_own() -> None:
     path = f"{UNITS}/{TIMER}"
     reading = settled(WANTED)
-    edited = replace(reading, files={**reading.files, path: SeenFile(sha256("x"), "644:root")})
+    edited = replace(reading, files={**reading.files, path: WatchFile(sha256("x"), "644:root")})
     removed = replace(reading, files={name: one for name, one in reading.files.items() if name != path})
     for moved in (edited, removed, replace(reading, running=frozenset())):
         assert only(changes(WANTED, moved)).by_itself
@@ -79,7 +79,7 @@ def test_an_open_mode_is_closed_again() -> None:
         only(
             changes(
                 WANTED,
-                replace(reading, files={**reading.files, path: SeenFile(reading.files[path].sha256, "666:root")}),
+                replace(reading, files={**reading.files, path: WatchFile(reading.files[path].sha256, "666:root")}),
             )
         )
     )
@@ -97,7 +97,7 @@ def test_what_is_no_longer_wanted_is_removed_and_a_foreign_file_stays() -> None:
     gone = {f"{ETC}/watched/old": "x", f"{UNITS}/rackwright-notify.timer": "y"}
     before = settled(WantedWatch({**WANTED.files, **gone}))
     foreign = f"{ETC}/watch.d/firewall"
-    change = only(changes(WANTED, replace(before, files={**before.files, foreign: SeenFile("a" * 64, "644:root")})))
+    change = only(changes(WANTED, replace(before, files={**before.files, foreign: WatchFile("a" * 64, "644:root")})))
     assert set(change.disowns) == {Owned("file", f"{ETC}/watched/old"), Owned("unit", "rackwright-notify.timer")}
     scripts = "".join(step.script for step in change.steps if isinstance(step, Shell))
     assert all(path in scripts for path in gone)
@@ -114,7 +114,7 @@ def test_a_secret_file_is_roots_alone_and_known_by_its_sum() -> None:
 
 def test_a_reading_is_parsed() -> None:
     reading = parse(f"watched {'a' * 64} 644:root {ETC}/watch\nrunning {TIMER}")
-    assert reading == SeenWatch({f"{ETC}/watch": SeenFile("a" * 64, "644:root")}, {}, frozenset({TIMER}))
+    assert reading == SeenWatch({f"{ETC}/watch": WatchFile("a" * 64, "644:root")}, {}, frozenset({TIMER}))
 
 
 def test_the_timer_stays_as_long_as_one_of_its_two_steps_is_called() -> None:
@@ -145,7 +145,7 @@ def test_questions_of_an_earlier_version_s_release_are_stored_where_the_watch_ma
 
 
 def watched(found: HostSettings, *addresses: str) -> dict[str, str]:
-    text = look_files(found, addresses)[f"{ETC}/watched/llm"]
+    text = engine_check_files(found, addresses)[f"{ETC}/watched/llm"]
     return dict(row.split("=", 1) for row in text.splitlines())
 
 
@@ -171,7 +171,7 @@ def test_a_host_behind_another_address_is_the_last_and_asks_all() -> None:
 
 
 def test_nothing_is_looked_at_where_the_watch_is_off() -> None:
-    assert look_files(settings(watch={"act": "off"})) == {}
+    assert engine_check_files(settings(watch={"act": "off"})) == {}
 
 
 def test_after_is_the_engines_unless_it_is_set() -> None:

@@ -15,7 +15,7 @@ from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
 from rackwright.concerns.watch.units import CHECKS, RUNNER, WATCHED
 from rackwright.concerns.watch.word import WORD_FILES, refusals
 from rackwright.hostside import host_script
-from rackwright.paths import ETC, UNITS, WATCH_UNITS, WORD_UNITS
+from rackwright.paths import ETC, NOTIFY_UNIT, UNITS, WATCH_UNITS, WORD_UNITS, act_unit, word_unit
 from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
 from rackwright.plan.concern import Concern, HostReading
@@ -23,15 +23,15 @@ from rackwright.plan.reading import files, lines_of
 from rackwright.settings.host_settings import ENDPOINTS, HostSettings
 from rackwright.settings.secret import Secret
 
-READ_UNITS = (*WATCH_UNITS, *WORD_UNITS[:1])
-"""Units whose state is read."""
+READ_UNITS = (*WATCH_UNITS, WORD_UNITS[0], NOTIFY_UNIT, word_unit("0"), act_unit("0"))
+"""Units whose state and drop-ins are read; systemd shows those of a template for one of its instances alone."""
 IPV6_DIGITS = 32
 OWN_FOLDERS = (WATCHED,)
 """Folders in which nothing but the wanted files stays."""
 
 
 @dataclass(frozen=True)
-class SeenFile:
+class WatchFile:
     """A file on the host: its SHA-256, its mode and its owner."""
 
     sha256: str
@@ -42,7 +42,7 @@ class SeenFile:
 class SeenWatch:
     """The watch's files on the host by path, and the units that are enabled and active."""
 
-    files: Mapping[str, SeenFile] = field(default_factory=dict)
+    files: Mapping[str, WatchFile] = field(default_factory=dict)
     last_sums: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 by path, as the last deploy wrote the files."""
     running: frozenset[str] = frozenset()
@@ -79,7 +79,7 @@ def parse(output: str) -> SeenWatch:
     rows = [row.split(" ") for row in lines_of(output)]
     listed = [row.split(" ", 1) for row in (files(output).get(LEFT) or "").splitlines()]
     return SeenWatch(
-        {row[3]: SeenFile(row[1], row[2]) for row in rows if row[0] == "watched"},
+        {row[3]: WatchFile(row[1], row[2]) for row in rows if row[0] == "watched"},
         {row[1]: row[0] for row in listed if len(row) > 1},
         frozenset(row[1] for row in rows if row[0] == "running"),
         frozenset(_address(row[1]) for row in rows if row[0] == "address"),
@@ -169,7 +169,7 @@ def _entry(path: str) -> Owned:
 
 def _is_there(path: str, sha256: str, wanted: WantedWatch, reading: SeenWatch) -> bool:
     mode = f"{int(_mode(wanted.files[path]), 8):o}:root"
-    return reading.files.get(path) == SeenFile(sha256, mode)
+    return reading.files.get(path) == WatchFile(sha256, mode)
 
 
 def _surplus(wanted: WantedWatch, reading: SeenWatch) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rackwright.concerns.watch.act import act_files
-from rackwright.concerns.watch.look import look_files
+from rackwright.concerns.watch.engine_check import engine_check_files
 from rackwright.concerns.watch.metrics import metrics_files
 from rackwright.concerns.watch.notify import NOTIFY_FOLDERS, notify_files
 from rackwright.concerns.watch.units import watch_files
@@ -26,7 +26,7 @@ def all_files(settings: HostSettings, addresses: Collection[str] = ()) -> dict[s
 
     addresses: the host's own, by which it finds itself among its peers.
     """
-    found: dict[str, str | Secret] = {**watch_files(), **look_files(settings, addresses)}
+    found: dict[str, str | Secret] = {**watch_files(), **engine_check_files(settings, addresses)}
     for piece in PIECES:
         found.update(piece(settings))
     return found

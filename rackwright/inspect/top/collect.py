@@ -11,7 +11,7 @@ from rackwright.adapter.run.readings import Reading
 from rackwright.inspect.status.output import rows_on
 from rackwright.inspect.status.reading import Asked
 from rackwright.inspect.top.fleet import HostNow, needs_status
-from rackwright.inspect.top.look import parse_look
+from rackwright.inspect.top.host_sample import parse_sample
 from rackwright.inspect.top.script import LOOK, STATUS
 from rackwright.messages import ReadingError
 from rackwright.settings.host_settings import HostSettings
@@ -21,7 +21,7 @@ END = "end"
 
 
 @dataclass
-class Fleet:
+class TopFleet:
     """The hosts in the inventory's order, and what their settings ask for."""
 
     settings: Mapping[str, HostSettings]
@@ -55,7 +55,7 @@ class Fleet:
         lines = list(reading.lines)
         split = lines.index(END) + 1 if reading.request == STATUS and END in lines else 0
         try:
-            look = parse_look(lines[split:])
+            look = parse_sample(lines[split:])
         except ReadingError as error:
             self._hosts[name].lose(str(error))
             return

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rackwright.inspect.status.rows import StatusRow
-from rackwright.inspect.top.look import EngineNow, Look
+from rackwright.inspect.top.host_sample import EngineNow, HostSample
 
 STALE = 15.0
 """Seconds without a reading after which a host counts as silent: a look at an engine that does not answer takes 5."""
@@ -24,7 +24,7 @@ class HostNow:
     name: str
     rows: Sequence[StatusRow] = ()
     """Of its last status; empty before the first."""
-    looks: deque[Look] = field(default_factory=lambda: deque(maxlen=LOOKS))
+    looks: deque[HostSample] = field(default_factory=lambda: deque(maxlen=LOOKS))
     trouble: str = ""
     """Why it is lost; empty for a host that answers."""
     read_at: float | None = None
@@ -34,11 +34,11 @@ class HostNow:
     """Why rollouts leave it out, by the site's list."""
 
     @property
-    def look(self) -> Look | None:
+    def sample(self) -> HostSample | None:
         """The last look."""
         return self.looks[-1] if self.looks else None
 
-    def add(self, look: Look, rows: Sequence[StatusRow] | None, now: float) -> None:
+    def add(self, look: HostSample, rows: Sequence[StatusRow] | None, now: float) -> None:
         """Add a reading. rows: those of status where it was read, too."""
         if self.looks and look.uptime < self.looks[-1].uptime:
             self.looks.clear()  # it was restarted
@@ -79,7 +79,7 @@ def needs_status(host: HostNow, now: float) -> bool:
     """Return True if the next reading must be one of status: it is old, or the last looks contradict it."""
     if host.status_at is None or now - host.status_at >= REREAD or _has_ended_work(host):
         return True
-    return _differs(host.look, [row for row in host.rows if not row.head or row.head == row.host])
+    return _differs(host.sample, [row for row in host.rows if not row.head or row.head == row.host])
 
 
 def _has_ended_work(host: HostNow) -> bool:
@@ -91,11 +91,11 @@ def _has_ended_work(host: HostNow) -> bool:
     return bool(ended) or (_is_leased(before) and not _is_leased(after))
 
 
-def _is_leased(look: Look) -> bool:
+def _is_leased(look: HostSample) -> bool:
     return look.lease is not None and look.lease.live is not None
 
 
-def _differs(look: Look | None, rows: Iterable[StatusRow]) -> bool:
+def _differs(look: HostSample | None, rows: Iterable[StatusRow]) -> bool:
     if look is None:
         return False
     answers = {name: engine.code == OK for name, engine in look.engines.items()}
@@ -107,4 +107,4 @@ OK = 200
 
 def engine_of(host: HostNow, endpoint: str) -> EngineNow:
     """Return an engine's last figures; empty ones before the first look."""
-    return (host.look.engines.get(endpoint) if host.look else None) or EngineNow()
+    return (host.sample.engines.get(endpoint) if host.sample else None) or EngineNow()

@@ -12,7 +12,7 @@ from rich.live import Live
 
 from rackwright.adapter.concurrency import sleep
 from rackwright.adapter.run.readings import Readings, Script
-from rackwright.inspect.top.collect import Fleet
+from rackwright.inspect.top.collect import TopFleet
 from rackwright.inspect.top.keys import quit_pressed
 from rackwright.inspect.top.rows import TopRow, rows_of
 from rackwright.inspect.top.screen import Title, draw
@@ -48,7 +48,7 @@ class Top:
     ) -> None:
         self.inventory, self.names = inventory, list(settings)
         quarantined = {host: f"since {one.since}, {one.why}" for host, one in load_quarantine(root).items()}
-        self.fleet = Fleet(settings, quarantined)
+        self.fleet = TopFleet(settings, quarantined)
         made = {id(one): _script(one) for one in settings.values()}
         scripts = {name: made[id(one)] for name, one in settings.items()}
         self.readings = Readings(entries, scripts, self.fleet.next_request, INTERVAL)

@@ -10,7 +10,7 @@ from rackwright.concerns.lease import whose
 from rackwright.concerns.marks import QUARANTINE, TRIAL, Mark
 from rackwright.inspect.status.rows import UNKNOWN, StatusRow
 from rackwright.inspect.top.fleet import OK, HostNow, engine_of, rate
-from rackwright.inspect.top.look import JobNow, Look
+from rackwright.inspect.top.host_sample import HostSample, JobNow
 from rackwright.paths import ENDPOINT_JOBS, endpoint_job
 from rackwright.record.progress import DOWNLOADING, parse_line
 from rackwright.record.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock
@@ -118,11 +118,11 @@ def _endpoint_row(host: HostNow, row: StatusRow, shared: Sequence[Fact], now: fl
 
 def _state(host: HostNow, row: StatusRow, code: int) -> str:
     """Return what an endpoint does: what the watch says of it, what a look saw since the last status, or the status."""
-    watched = host.look.watch.get(row.endpoint, {}).get("state", "") if host.look else ""
+    watched = host.sample.watch.get(row.endpoint, {}).get("state", "") if host.sample else ""
     if watched in WATCHED_BAD and row.health in ("serving", "sick"):
         return watched
     answers = not row.head or row.head == host.name
-    if row.serving and answers and host.look and row.endpoint in host.look.engines and code != OK:
+    if row.serving and answers and host.sample and row.endpoint in host.sample.engines and code != OK:
         return UNANSWERED
     return row.health
 
@@ -130,12 +130,12 @@ def _state(host: HostNow, row: StatusRow, code: int) -> str:
 def _jobs(host: HostNow, endpoint: str) -> Iterator[Fact]:
     """Yield the running jobs of an endpoint."""
     names = {endpoint_job(kind, endpoint) for kind in ENDPOINT_JOBS}
-    yield from (_job_fact(job) for job in (host.look.jobs if host.look else ()) if job.name in names)
+    yield from (_job_fact(job) for job in (host.sample.jobs if host.sample else ()) if job.name in names)
 
 
 def _endpoint_facts(host: HostNow, row: StatusRow) -> Iterator[Fact]:
     """Yield what concerns one endpoint alone, the most urgent first."""
-    look = host.look
+    look = host.sample
     yield from _jobs(host, row.endpoint)
     yield from (_mark_fact(mark) for mark in (look.marks if look else ()) if mark.endpoint == row.endpoint)
     watched = look.watch.get(row.endpoint, {}) if look else {}
@@ -153,7 +153,7 @@ def _endpoint_facts(host: HostNow, row: StatusRow) -> Iterator[Fact]:
 
 def _host_facts(host: HostNow, time: datetime) -> Iterator[Fact]:
     """Yield what concerns the host as a whole."""
-    look = host.look
+    look = host.sample
     if look is None:
         return
     of_endpoints = {endpoint_job(kind, row.endpoint) for row in host.rows for kind in ENDPOINT_JOBS}
@@ -189,7 +189,7 @@ def _mark_fact(mark: Mark) -> Fact:
     return Fact(mark.kind, f"{kind} since {mark.since} UTC by {mark.who}: {mark.reason}", tone)
 
 
-def _act_facts(look: Look, time: datetime) -> Iterator[Fact]:
+def _act_facts(look: HostSample, time: datetime) -> Iterator[Fact]:
     for endpoint, act in look.acts.items():
         if act.kind != CLEARED and 0 <= time.timestamp() - act.time < RECENT:
             at = f"{datetime.fromtimestamp(act.time, UTC):%H:%M} UTC"

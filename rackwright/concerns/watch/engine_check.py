@@ -21,7 +21,7 @@ FRESH = 600
 """Seconds after ready in which nothing counts as hung."""
 
 
-def look_files(settings: HostSettings, addresses: Collection[str] = ()) -> dict[str, str]:
+def engine_check_files(settings: HostSettings, addresses: Collection[str] = ()) -> dict[str, str]:
     """Return its files by path; none where the settings turn it off. Only the head of a group of hosts looks.
 
     addresses: the host's own.
@@ -29,14 +29,14 @@ def look_files(settings: HostSettings, addresses: Collection[str] = ()) -> dict[
     if settings.watch.act == "off" or settings.follows:
         return {}
     files = {
-        f"{WATCHED}/{name}": watched_text(settings, endpoint, Fleet.of(settings, name, addresses))
+        f"{WATCHED}/{name}": watched_text(settings, endpoint, HostsOfModel.of(settings, name, addresses))
         for name, endpoint in settings.all_endpoints.items()
     }
-    return {LOOK: look_script(), **files} if files else {}
+    return {LOOK: engine_check_script(), **files} if files else {}
 
 
 @dataclass(frozen=True)
-class Fleet:
+class HostsOfModel:
     """The hosts that answer for the same model, as one of them sees them."""
 
     others: tuple[PeerHost, ...] = ()
@@ -46,7 +46,7 @@ class Fleet:
     """Number of the others before this host."""
 
     @classmethod
-    def of(cls, settings: HostSettings, endpoint: str, addresses: Collection[str]) -> Fleet:
+    def of(cls, settings: HostSettings, endpoint: str, addresses: Collection[str]) -> HostsOfModel:
         """Return the fleet of an endpoint. A host whose address is not its own counts as the last one of it."""
         peers = [peer for peer in settings.peers.get(endpoint, ()) if not peer.follows]
         if not peers:
@@ -76,13 +76,13 @@ def _spared(max_unavailable: str, size: int) -> int:
     return max(1, int(share) if share == max_unavailable else size * int(share) // 100)
 
 
-def watched_text(settings: HostSettings, endpoint: EndpointSettings, fleet: Fleet) -> str:
+def watched_text(settings: HostSettings, endpoint: EndpointSettings, fleet: HostsOfModel) -> str:
     """Return what the look and the restart know of an endpoint, KEY=VALUE lines without secrets."""
     rows = (*_engine_rows(settings, endpoint), *_fleet_rows(settings, fleet))
     return "".join(f"{key}={value}\n" for key, value in rows)
 
 
-def _fleet_rows(settings: HostSettings, fleet: Fleet) -> Iterator[tuple[str, str | int]]:
+def _fleet_rows(settings: HostSettings, fleet: HostsOfModel) -> Iterator[tuple[str, str | int]]:
     yield "hosts", fleet.size
     yield "index", fleet.index
     yield "max_unavailable", _spared(settings.rollout.max_unavailable, fleet.size)
@@ -111,7 +111,7 @@ def _engine_rows(settings: HostSettings, endpoint: EndpointSettings) -> Iterator
     yield "act", settings.watch.act
 
 
-def look_script() -> str:
+def engine_check_script() -> str:
     """Return the check."""
     parts = [
         f"# Written by Rackwright: looks at the engine of each endpoint of {WATCHED}.\n{BESIDE}\nexport LC_ALL=C\n",

@@ -55,7 +55,7 @@ class Act:
 
 
 @dataclass(frozen=True)
-class Look:
+class HostSample:
     """One reading."""
 
     uptime: float
@@ -70,7 +70,7 @@ class Look:
     lease: SeenLease | None = None
 
 
-def parse_look(lines: Iterable[str]) -> Look:
+def parse_sample(lines: Iterable[str]) -> HostSample:
     """Return a parsed reading. Raises ReadingError when it makes no sense."""
     rows = [row.split(" ") for row in lines]
     try:
@@ -78,7 +78,7 @@ def parse_look(lines: Iterable[str]) -> Look:
     except (StopIteration, ValueError, IndexError) as error:
         raise ReadingError("the host printed something unexpected", code="RW0802") from error
     texts = _files(rows)
-    return Look(
+    return HostSample(
         uptime,
         _engines(rows),
         tuple(job for row in rows if row[0] == "job" and (job := _job(row, uptime))),
