@@ -116,7 +116,11 @@ def test_what_reads_an_inventory_sees_the_arguments_too(site: Path) -> None:
     assert found.settings.port == 9000
 
 
-def test_a_broken_deploy_file_stops_nobody_who_does_not_need_it(site: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_deploy_file_stops_nobody_who_does_not_need_it(
+    site: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # pyinfra's own set-up, in a test before, ends it.
+    monkeypatch.setattr(logging.getLogger("pyinfra"), "propagate", True)
     (site / "deploy.py").write_text("endpoint(port=9000\n")
     with caplog.at_level(logging.WARNING):
         [found] = load_inventory(site / "inventory/one.py")
