@@ -59,7 +59,7 @@ def test_the_products_wheel_has_all_data_of_the_engines_and_nothing_of_lab_and_b
     data = {f"rackwright_engines/{path.relative_to(ENGINES)}" for path in ENGINES.rglob("*.yaml")}
     assert len(data) > 80
     assert data - files == set()
-    assert {f"rackwright/data/{name}.yaml" for name in ("api_key", "preflight", "rights")} - files == set()
+    assert {f"rackwright/data/{name}.yaml" for name in ("api_key", "preflight_figures", "rights")} - files == set()
     assert {path.partition("/")[0] for path in files} == {"rackwright", "rackwright_engines"}
     assert [path for path in files if "lab" in Path(path).stem.split("_") or path.endswith((".txt", ".in"))] == []
 

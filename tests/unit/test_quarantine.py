@@ -171,9 +171,8 @@ def test_marks_follow_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         elif "unmark quarantine" in script:
             del marks[one.name]
         else:
-            return Reply(
-                (f"quarantine={base64.b64encode(marks[one.name].encode()).decode()}",) if one.name in marks else ()
-            )
+            text = base64.b64encode(marks.get(one.name, "").encode()).decode()
+            return Reply(("marks", *([f"quarantine={text}"] if text else [])))
         return Reply()
 
     monkeypatch.setattr(quarantine_marks, "poll", poll)

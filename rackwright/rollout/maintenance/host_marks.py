@@ -19,7 +19,7 @@ class HostMarks:
 
     drained: Drained | None = None
     quarantine: Mark | None = None
-    keeps_marks: bool = True
+    keeps_marks: bool = False
     """False without a folder of marks: the host was set up again since the last one was written."""
 
 
@@ -37,7 +37,7 @@ def marks_in(lines: Sequence[str]) -> HostMarks:
     return HostMarks(
         parse_mark(texts.get("drained")),
         None if quarantine is None else parse_mark_file(QUARANTINE, quarantine),
-        "no-marks" not in lines,
+        "marks" in lines,
     )
 
 
