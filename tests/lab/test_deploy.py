@@ -127,7 +127,7 @@ def test_a_reading_of_a_converged_host_starts_few_programs(deployed: Site) -> No
     assert (found["docker"], found["nvidia-smi"], found["systemctl"], found["dpkg-query"]) == (0, 1, 1, 1), found
     assert found["curl"] == 2, "Docker's API, and /health"
     assert found["base64"] <= 2, "all files travel in one archive"
-    assert found.total() <= 64, found
+    assert found.total() <= 70, found
 
 
 def test_looking_ahead_finds_nothing_on_a_converged_host(deployed: Site) -> None:
@@ -203,7 +203,8 @@ def test_after_a_reboot_it_serves_by_itself_and_nothing_is_pending(deployed: Sit
     hosts, waits = deployed.lab.hosts, ("--data", "stop_timeout=25")
     staged = deployed.deploy("-y", *waits)
     assert staged.status == 0, staged.output
-    assert [name for name in staged.changed if "wanted release of" not in name] == []
+    # The watch's restart knows how long a stop may take.
+    assert [name for name in staged.changed if "wanted release of" not in name and "Watch |" not in name] == []
     running = [host.run(RELEASE_OF).stdout for host in hosts]
     for host in hosts:
         host.reboot()

@@ -67,6 +67,8 @@ def test_a_new_name_is_a_switch_that_a_rollback_undoes(scene: Scene) -> None:
     assert back.status == 0, back.output
     assert scene.runs() == scene.proven() == good
     assert scene.host.run("docker ps --format '{{.Names}}'").stdout.split() == ["rackwright-llm"]
+    # The rollback moved endpoints alone: the host learns at the next deploy whom to look at.
+    assert [name.partition(" ")[0] for name in scene.deploy().changed] == ["Watch"]
     assert scene.deploy().changed == []
 
 
