@@ -32,9 +32,12 @@ from rackwright.concerns.endpoint.edits import (
     limit_edits,
 )
 from rackwright.concerns.endpoint.release.files import build_release
+from rackwright.concerns.endpoint.seen import joined
+from rackwright.concerns.endpoint.seen import parse as parse_endpoints
 from rackwright.concerns.firewall.kept import door_file
 from rackwright.hostside import host_script
 from rackwright.paths import OWN_DROP_INS, OWN_UNITS, UNITS, held_file
+from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.render import Expanded, systemd_command
 from rackwright.settings.host_settings import NOWHERE, HostSettings
@@ -324,3 +327,17 @@ def test_a_drop_in_by_hand_is_read_whatever_its_name_and_unit(tmp_path: Path) ->
 def test_the_names_of_rackwrights_drop_ins_are_those_that_it_writes() -> None:
     written = {PurePosixPath(path).name for path in (door_file("llm"), held_file("llm"))}
     assert written == set(OWN_DROP_INS)
+
+
+@pytest.mark.parametrize(
+    ("unit", "path", "elsewhere"),
+    [
+        ("rackwright-act@0.service", f"{UNITS}/rackwright-act@.service", False),
+        ("rackwright-act@0.service", "/run/systemd/system/rackwright-act@.service", True),
+        ("rackwright-llm.service", f"{UNITS}/rackwright-llm.service", False),
+        ("rackwright-llm.service", "/run/systemd/system/rackwright-llm.service", True),
+    ],
+)
+def test_an_instance_is_read_from_its_template(unit: str, path: str, elsewhere: bool) -> None:
+    answers = Answers({unit: {"FragmentPath": path, "LoadState": "loaded"}})
+    assert parse_endpoints(joined("", answers)).edits.elsewhere == ({unit: path} if elsewhere else {})

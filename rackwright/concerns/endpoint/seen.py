@@ -179,10 +179,14 @@ def as_meant(reading: SeenEndpoints, names: Collection[str]) -> SeenEndpoints:
     return replace(reading, endpoints=found)
 
 
+_INSTANCE = re.compile(r"@[^.]*\.")
+"""The part of a name that tells one instance of a template from the others."""
+
+
 def _elsewhere_lines(answers: Answers) -> Iterator[str]:
     for unit in answers.units:
         path = "/dev/null" if answers.unit(unit, "LoadState") == "masked" else answers.unit(unit, "FragmentPath")
-        if unit.startswith("rackwright") and path not in ("", f"{UNITS}/{unit}"):
+        if unit.startswith("rackwright") and path not in ("", f"{UNITS}/{_INSTANCE.sub('@.', unit)}"):
             yield f"elsewhere {unit} {path}"
 
 
