@@ -19,7 +19,7 @@ AT_WORK = "at_work_"
 LONGEST = 300
 
 MarkState = Literal["up", "drain", "down"]
-"""Whether an endpoint may get requests: `down` is worse than `drain`, and `drain` worse than `up`."""
+"""Readiness of an endpoint for requests: `down` is worse than `drain`, and `drain` worse than `up`."""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ due() { # say once that it hangs or has died, and that it has come back; start w
   esac
 }
 
-in_hand() { # sets `why` where the endpoint is somebody's: an operator's, a run's, or a restart's by this watch
+in_hand() { # sets `why` where an operator, a run or a restart by this watch has the endpoint in hand
   why=
   until=
   [ ! -r "$paused" ] || read -r until <"$paused"
