@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     to = targets(settings)
     if not to:
         raise RackwrightError(
-            "no host's settings have `notify:`, so there is no receiver; nothing was sent; next: write notify.url or "
+            "no host's settings have `notify:`, so the message has no receiver; nothing was sent; next: write notify.url or "
             "notify.command into group_vars, then: rackwright notify --test INVENTORY",
             code="RW1034",
         )
