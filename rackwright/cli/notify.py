@@ -34,8 +34,8 @@ def run(args: argparse.Namespace) -> int:
     to = targets(settings)
     if not to:
         raise RackwrightError(
-            "no host's settings have `notify:`, so the message has no receiver; nothing was sent; next: write notify.url or "
-            "notify.command into group_vars, then: rackwright notify --test INVENTORY",
+            "no host's settings have `notify:`, so the message has no receiver; nothing was sent; next: "
+            "write notify.url or notify.command into group_vars, then: rackwright notify --test INVENTORY",
             code="RW1034",
         )
     message = Message("test", "test", PurePath(args.inventory).stem, "a test message of Rackwright")
