@@ -224,11 +224,11 @@ def _lost(members: Hosts) -> Iterator[Problem]:
 
 def address_of(host: InventoryHost) -> str:
     """Return the address by which other members reach a host: the setting, or what SSH goes to; empty when unknown."""
-    return host.settings.fabric_address or _resolved(place_of(host.name, host.data).address)
+    return host.settings.fabric_address or resolved_address(place_of(host.name, host.data).address)
 
 
 @cache
-def _resolved(name: str) -> str:
+def resolved_address(name: str) -> str:
     """Return a name's first IPv4 address that is not this machine's own; empty when it has no such address."""
     try:
         found = [str(entry[4][0]) for entry in socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)]

@@ -14,6 +14,7 @@ from rackwright.loading.ansible.jinja import HostJinja, evaluated, has_jinja
 from rackwright.loading.ansible.ssh_config import jump_of
 from rackwright.loading.choice import EVERYBODY, Choice
 from rackwright.loading.files import Site, site_root
+from rackwright.loading.gateways import is_gateway, problems_behind, problems_between, with_gateways
 from rackwright.loading.group import Unjudged, grouped, kept_in_group
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.merge import Layer, merge
@@ -106,7 +107,9 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: C
     merged = {name: _placed(layer, site.root) for name, layer in reader.all_merged().items()}
     if listing.is_ansible:
         reader.foreign.skipped = without_a_model(
-            {name: layer.values for name, layer in merged.items()}, overrides_by_section
+            {name: layer.values for name, layer in merged.items()},
+            overrides_by_section,
+            [name for name in merged if is_gateway(listing.groups.of(name))],
         )
     names = [name for name in listing.hosts if name not in reader.foreign.skipped]
     _look_up({name: {**merged[name].values, **overrides_by_section} for name in names})
@@ -120,6 +123,7 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: C
     unjudged = [Unjudged(name, tuple(groups.of(name)), merged[name].values) for name in names if refused[name]]
     grouping = grouped([host for host in judged if host], unjudged, refused)
     chosen = [name for name in names if choice.takes(name, groups.of(name))]
+    _judge_gateways([name for name in names if is_gateway(groups.of(name))], grouping.hosts, refused)
     wrong = [*common, *_of_chosen(chosen, refused, grouping.held)]
     wrong_hosts = [name for name in names if refused[name] or name in grouping.held]
     if wrong:
@@ -130,7 +134,8 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: C
         for name in wrong_hosts
         if name not in choice.without
     }
-    return Loaded(with_peers(grouping.hosts), reader.foreign, reader.unused, skipped)
+    hosts = with_gateways(with_peers(grouping.hosts), unjudged)
+    return Loaded([host for host in hosts if not refused[host.name]], reader.foreign, reader.unused, skipped)
 
 
 def _of_chosen(
@@ -147,6 +152,15 @@ def _of_chosen(
             yield Problem(None, (), text, name, code="RW0255")
     for other in with_them:
         yield from refused[other]
+
+
+def _judge_gateways(gateways: Sequence[str], hosts: Sequence[InventoryHost], refused: dict[str, list[Problem]]) -> None:
+    """Add what does not fit between gateways and the hosts behind them; a gateway needs all of these to be right."""
+    for problem in problems_between(hosts):
+        refused[problem.host].append(problem)
+    wrong = [name for name, problems in refused.items() if problems]
+    for gateway in gateways:
+        refused[gateway] += problems_behind(gateway, [name for name in wrong if name != gateway])
 
 
 def _look_up(hosts: Mapping[str, Mapping[str, Any]]) -> None:
@@ -228,7 +242,7 @@ def overlaid(
     settings, problems = validate(host.name, _hidden(final.values), dict(final.origins), checked or Known(host.root))
     if settings is None:
         raise InvalidSettingsError(problems, "the same command again")
-    settings = kept_in_group(host, settings, "the same command again").with_peers(host.settings.peers)
+    settings = kept_in_group(host, settings, "the same command again").placed_as(host.settings)
     return replace(host, settings=settings, origins=dict(final.origins))
 
 

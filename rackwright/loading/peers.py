@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
+from typing import Any
 
-from rackwright.loading.group import address_of
+from rackwright.loading.group import resolved_address
 from rackwright.loading.host import InventoryHost
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.peer_host import PeerHost
+from rackwright.settings.ssh.known_hosts import place_of
 
 ByModel = dict[str, tuple[PeerHost, ...]]
 
@@ -41,22 +43,28 @@ def _models(settings: HostSettings) -> Mapping[str, None]:
 
 def _by_endpoint(settings: HostSettings) -> Iterator[tuple[str, str]]:
     for name, endpoint in settings.all_endpoints.items():
-        if model := _model(endpoint):
+        if model := served_name(endpoint):
             yield name, model
 
 
-def _model(endpoint: EndpointSettings) -> str:
+def served_name(endpoint: EndpointSettings) -> str:
+    """Return the name by which clients ask for an endpoint's model; empty when it has none."""
     return PurePosixPath(endpoint.model.mount).name if endpoint.model else ""
 
 
 def _peer(host: InventoryHost) -> PeerHost:
-    return PeerHost(host.name, host.settings.word.port, host.settings.follows, partial(_address, host))
+    return PeerHost(host.name, host.settings.word.port, host.settings.follows, partial(host_address, host))
 
 
-def _address(host: InventoryHost) -> str:
+def host_address(host: InventoryHost) -> str:
     """Return a host's address; an IPv6 one only where it is written as such."""
-    given = str(host.settings.fabric_address or host.data.get("ssh_hostname") or host.name)
+    return address_at(host.name, host.settings.fabric_address, host.data)
+
+
+def address_at(name: str, fabric_address: object, data: Mapping[str, Any]) -> str:
+    """Return the address of a host of this name. fabric_address: as its settings say. data: its variables."""
+    given = str(fabric_address or data.get("ssh_hostname") or name)
     try:
         return str(ipaddress.ip_address(given))
     except ValueError:
-        return address_of(host)
+        return resolved_address(place_of(name, data).address)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
+from rackwright.settings.gateway import DNS_NAME
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.secret import Secret, shown_value
 from rackwright.settings.sections import (
@@ -45,6 +46,7 @@ SECRET_PATHS: tuple[KeyPath, ...] = (
     ("models", "hub_token"),
     ("notify", "url"),
     ("notify", "header"),
+    ("gateway", "certificate_key"),
     ("api_key",),
     ("endpoints", "NAME", "api_key"),
 )
@@ -89,6 +91,7 @@ PATTERNS = {
     BLOB: "git's hash of a file: 40 hexadecimal digits",
     REPOSITORY: "a repository of the hub, as openai/gpt-oss-120b",
     DROP_IN: "a drop-in's file name, as override.conf, or its absolute path",
+    DNS_NAME: "a name of DNS in small letters, as llm.example.org",
     YAML_FILE: "a file name that ends in .yaml or .yml, without folders",
 }
 """What the patterns of the settings ask for."""

@@ -24,6 +24,7 @@ class SiteArguments(TypedDict, total=False):
     rollout: Mapping[str, Any]
     notify: Mapping[str, Any]
     word: Mapping[str, Any]
+    gateway: Mapping[str, Any]
     fabric_address: str
 
 

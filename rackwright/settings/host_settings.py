@@ -17,6 +17,8 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from rackwright.addresses import is_loopback
 from rackwright.paths import reserved
 from rackwright.settings.allow_from import PRIVATE, AllowFrom
+from rackwright.settings.backend import Backend, GatewayHost
+from rackwright.settings.gateway import Gateway
 from rackwright.settings.group import Group
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.notify import Notify
@@ -234,11 +236,14 @@ class HostSettings(EndpointSettings):
     watch: Watch = Watch.model_construct()
     notify: Notify = Notify.model_construct()
     word: Word = Word.model_construct()
+    gateway: Gateway = Gateway.model_construct()
     fabric_address: FabricAddress | None = None
     """Address of this host towards the others of its endpoint; default: the one that SSH reaches it by."""
     _site: Path = PrivateAttr(default=NOWHERE)
     _group: Group | None = PrivateAttr(default=None)
     _peers: Mapping[str, tuple[PeerHost, ...]] = PrivateAttr(default_factory=dict)
+    _gateways: tuple[GatewayHost, ...] = PrivateAttr(default=())
+    _backends: tuple[Backend, ...] | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
         """Keep the site's folder, which the loader hands over; it is not a key of the settings."""
@@ -285,6 +290,41 @@ class HostSettings(EndpointSettings):
         found._peers = peers
         vars(found)["judged"] = self.judged
         return found
+
+    @property
+    def gateways(self) -> tuple[GatewayHost, ...]:
+        """The gateways of its inventory, in the inventory's order."""
+        return self._gateways
+
+    @property
+    def is_gateway(self) -> bool:
+        """True if it is in the inventory's group `gateway`."""
+        return self._backends is not None
+
+    @property
+    def is_gateway_alone(self) -> bool:
+        """True if it is a gateway, and serves nothing itself."""
+        return self.is_gateway and not self.all_endpoints
+
+    @property
+    def backends(self) -> tuple[Backend, ...]:
+        """The models behind this gateway; empty on other hosts."""
+        return self._backends or ()
+
+    def with_gateways(
+        self, gateways: tuple[GatewayHost, ...], backends: tuple[Backend, ...] | None = None
+    ) -> HostSettings:
+        """Return the same settings, for a host with these gateways. backends: of a gateway."""
+        if (gateways, backends) == (self._gateways, self._backends):
+            return self
+        found = self.model_copy()
+        found._gateways, found._backends = gateways, backends
+        vars(found)["judged"] = self.judged
+        return found
+
+    def placed_as(self, other: HostSettings) -> HostSettings:
+        """Return the same settings, for a host with the peers and gateways of another one's."""
+        return self.with_peers(other.peers).with_gateways(other._gateways, other._backends)
 
     def only(self, sections: frozenset[str]) -> HostSettings:
         """Return settings that have these sections alone; `ENDPOINTS` stands for all keys of endpoints.

@@ -85,6 +85,7 @@ SECTIONS = (
     "watch",
     "notify",
     "word",
+    "gateway",
     "gate",
 )
 """Keys whose values are merged key by key when several files name them."""

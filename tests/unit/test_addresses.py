@@ -11,7 +11,7 @@ import pytest
 
 from rackwright.addresses import is_loopback
 from rackwright.concerns.endpoint.group.open_ports import listening
-from rackwright.loading.group import _resolved
+from rackwright.loading.group import resolved_address
 from rackwright.settings.host_settings import EndpointSettings
 
 PACKAGE = Path(__file__).parents[2] / "rackwright"
@@ -44,7 +44,7 @@ def test_a_name_that_leads_to_this_machine_is_no_address_for_others(monkeypatch:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in ("127.0.1.1", "10.0.0.7")]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
-    assert _resolved("gpu01.made.up") == "10.0.0.7"
+    assert resolved_address("gpu01.made.up") == "10.0.0.7"
 
 
 def test_nobody_says_it_anew() -> None:

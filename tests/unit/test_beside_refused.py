@@ -185,3 +185,14 @@ def test_endless_jinja_is_its_hosts_alone(site: Path, monkeypatch: pytest.Monkey
     assert list(found.refused) == ["b"]
     with pytest.raises(InvalidSettingsError, match=r"RW0234: host_vars/b\.yml:2: ansible_host: "):
         load(listing, choice=Choice(["b"]))
+
+
+def test_a_gateway_is_refused_with_any_host_behind_it_and_still_let_in(site: Path) -> None:
+    (site / "inventory/x.py").write_text(BUILD % '{"left": ["a", "b"], "gateway": ["192.0.2.9"]}')
+    (site / "group_vars/gateway.yml").write_text("gateway: {tls: false, port: 80}\n")
+    (site / "host_vars/b.yml").write_text("port: banana\n")
+    [host] = chosen_hosts("inventory/x.py", ("a",))
+    assert list(refused_of("inventory/x.py")) == ["b", "192.0.2.9"]
+    assert [one.address for one in host.settings.gateways] == ["192.0.2.9"]
+    with pytest.raises(SettingsError, match="RW0254"):
+        names("gateway")

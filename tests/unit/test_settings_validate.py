@@ -22,7 +22,7 @@ def problem_texts(values: dict[str, Any]) -> list[str]:
     return [f"{'.'.join(map(str, problem.path))}: {problem.text}" for problem in problems]
 
 
-VAULT = "secrets go into registry.key, models.hub_token, notify.url, notify.header and api_key"
+VAULT = "secrets go into registry.key, models.hub_token, notify.url, notify.header, gateway.certificate_key and api_key"
 
 REPOSITORY = "a repository of the hub, as openai/gpt-oss-120b"
 PATH = "an absolute path of letters, digits and ._@+-"

@@ -9,6 +9,7 @@ from typing import Any
 from rackwright.concerns.docker import DOCKER, SeenDocker
 from rackwright.concerns.docker.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, refusal
+from rackwright.concerns.firewall.gateways import with_gateways
 from rackwright.concerns.firewall.iptables_rules import (
     DOCKER_USER,
     FAMILIES,
@@ -68,6 +69,7 @@ def for_listeners(
 ) -> WantedFirewall:
     """Return rules and drops for endpoints at their addresses; rules for missing chains wait in the script."""
     docker: SeenDocker = reading[DOCKER]
+    endpoints = with_gateways(settings, endpoints)
     unlisted = [name for name in (*firewall.current, *firewall.proven) if name not in settings.all_endpoints]
     bridge = str(_daemon_json(docker).get("bridge") or "docker0")
     record: frozenset[Owned] = reading[RECORD]

@@ -58,6 +58,7 @@ def listener(settings: HostSettings) -> EndpointSettings:
 
 
 def askers(settings: HostSettings) -> tuple[str, ...]:
-    """Return the addresses and networks that may ask: the peers of its endpoints, and those of the settings."""
+    """Return the addresses and networks that may ask: peers of its endpoints, gateways, and those of the settings."""
     peers = (peer.address for peers in settings.peers.values() for peer in peers if peer.address)
-    return tuple(dict.fromkeys((*settings.word.allow_from, *peers)))
+    gateways = (gateway.address for gateway in settings.gateways if gateway.address)
+    return tuple(dict.fromkeys((*settings.word.allow_from, *peers, *gateways)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_origin
 
@@ -98,10 +98,13 @@ def own_keys_in(layers: Iterable[Mapping[str, Any]]) -> list[str]:
     return [str(pattern) for patterns in patterns_of if isinstance(patterns, list | tuple) for pattern in patterns]
 
 
-def without_a_model(values: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any]) -> list[str]:
+def without_a_model(
+    values: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any], gateways: Collection[str] = ()
+) -> list[str]:
     """Return the hosts that nothing gives a model while others have one: a management host among GPU hosts.
 
     Where every host lacks one, deploy.py gives it, or does without. values: by host. overrides: what `--data` says.
+    gateways: hosts that need none.
     """
     with_one = {name for name, layer in values.items() if {"model", "endpoints"} & {*layer, *overrides}}
-    return [name for name in values if name not in with_one] if with_one else []
+    return [name for name in values if name not in with_one and name not in gateways] if with_one else []

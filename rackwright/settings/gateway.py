@@ -1,0 +1,69 @@
+"""A gateway in front of the endpoints: its names, its port, its clients, its certificate and its limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from rackwright.settings.allow_from import PRIVATE, AllowFrom
+from rackwright.settings.misfit import MisfitError
+from rackwright.settings.secret import Secret
+from rackwright.settings.sections import YAML_FILE, Address, Frozen, Line, Port
+
+CODE = "RW0124"
+DNS_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$"
+"""A name of DNS in small letters; `host` routing puts the model's name before it."""
+DnsName = Annotated[str, Field(pattern=DNS_NAME, max_length=253)]
+Route = Literal["path", "header", "host", "body"]
+Limit = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class Gateway(Frozen):
+    """The HAProxy of a host in the inventory's group `gateway`, where deploy.py calls `gateway()`."""
+
+    names: tuple[DnsName, ...] = ()
+    """DNS names of the gateway; with `host` in `route_by`, MODEL.NAME leads to a model."""
+    bind: Address = "::"
+    """Address to listen on; `::` is IPv6 and IPv4."""
+    port: Port = 443
+    """TCP port of the gateway; with `tls: false` mostly 80."""
+    allow_from: AllowFrom = "private"
+    """Networks that may connect: a list of them, `private` (no address of the internet), or `any`."""
+    tls: bool = True
+    """False: requests and keys travel in clear, for example behind another server's TLS."""
+    certificate: Line | None = None
+    """PEM file in the site with the certificate and its chain."""
+    certificate_key: Secret | None = None
+    """Private key of the certificate, in PEM, as a vault value."""
+    route_by: Annotated[tuple[Route, ...], Field(min_length=1)] = ("path", "header", "host")
+    """Parts of a request that may name the model: the path (`/MODEL/v1/...`), the header `X-Model`, the host name
+    (MODEL.NAME), and the JSON body's `model`. The body needs HAProxy 2.5, and memory for each request.
+    """
+    body_limit: Annotated[int, Field(ge=1, le=1024)] = 16
+    """MiB that the body of a request may have."""
+    requests_per_minute: Limit = 0
+    """Requests a minute that a key has, where the file of keys says nothing else; 0 for no limit."""
+    requests_in_flight: Limit = 0
+    """Requests of a key at the same time, where the file of keys says nothing else; 0 for no limit."""
+    keys: Annotated[str, Field(pattern=YAML_FILE)] = "gateway_keys.yml"
+    """File in the site with the clients' names and the SHA-256 of their keys."""
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The networks that may connect; empty: all."""
+        if self.allow_from == "any":
+            return ()
+        return PRIVATE if self.allow_from in (None, "private") else tuple(self.allow_from)
+
+    @property
+    def lacks_certificate(self) -> bool:
+        """True if it is to speak TLS without a certificate."""
+        return self.tls and self.certificate is None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Gateway:
+        if (self.certificate is None) != (self.certificate_key is None):
+            missing = "certificate" if self.certificate is None else "certificate_key"
+            raise MisfitError("is missing: a certificate and its key belong together", "gateway", missing, code=CODE)
+        return self
