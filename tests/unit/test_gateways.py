@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_the_gateways_may_ask_and_reach_the_port_without_being_written_anywhere(
 
 
 @pytest.mark.parametrize("how", [{"allow_from": "any"}, {"network": "host"}], ids=["open to all", "loopback alone"])
-def test_a_port_is_left_as_it_is_where_the_gateway_changes_nothing(how: dict[str, object]) -> None:
+def test_a_port_is_left_as_it_is_where_the_gateway_changes_nothing(how: dict[str, Any]) -> None:
     served = placed(host("a", "10.0.0.1", settings(**how)), gateway())["a"]
     assert let_in(served, listeners(served)) == listeners(served)
 
