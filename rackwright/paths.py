@@ -72,6 +72,8 @@ ENGINE_STATES = f"{RUN}/watch"
 ACTS = f"{STATE}/watch"
 """Folder with `acts-ENDPOINT`: what the watch did, a row of `EPOCH KIND RESULT TEXT` each."""
 WATCH_UNITS = (f"{_OWN}watch.service", f"{_OWN}watch.timer")
+WORD_NOTES = "/run/rackwright-word"
+"""Folder with a note for each asker of the host's word, and for each endpoint that it asked for."""
 WORD_UNITS = (f"{_OWN}word.socket", f"{_OWN}word@.service")
 """Units that answer whether the host's endpoints may be used."""
 ACT_UNIT = f"{_OWN}act@.service"

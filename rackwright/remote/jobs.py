@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from rackwright.adapter.command_output import Printed, tail
@@ -12,6 +13,7 @@ from rackwright.adapter.run_context import RunningJobs, part_of
 from rackwright.messages import ReadingError, counted
 from rackwright.paths import job_unit
 from rackwright.plan.change import Job, Shell
+from rackwright.plan.drain_end import DRAINED, parse_drain
 from rackwright.plan.jobstream import PROGRESS, Event, Heard, JobStream, text_of
 from rackwright.record.journal import note
 from rackwright.record.progress import Calm, Meter
@@ -153,6 +155,9 @@ def _update_of(job: Job, ok: bool, output: Printed) -> job_scripts.JobUpdate:
 
 
 def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[Heard], None]) -> None:
+    if isinstance(heard, Event) and heard.kind == DRAINED and (drain := parse_drain(heard.text)):
+        note(DRAINED, host=host.name, **drain.fields)
+        heard = replace(heard, text=str(drain))
     heed(heard)
     if (
         isinstance(heard, Event)

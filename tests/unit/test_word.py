@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from rackwright.concerns.firewall.iptables_rules import endpoint_rules
 from rackwright.concerns.firewall.nft_drops import word_drops
-from rackwright.concerns.watch.word import NAME, SCRIPT, askers, listener, refusals, word_files
+from rackwright.concerns.watch.word import NAME, SCRIPT, askers, listener, question, refusals, word_files
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.peers import with_peers
 from rackwright.plan.change import Refuse
@@ -99,7 +100,7 @@ def test_a_question_gets_one_line_whatever_it_holds(script: Path) -> None:
     assert ask(script, b"") == "drain\n"
     (script / "state/endpoints/b/replaced-by").write_text("a")
     assert ask(script, b"\n") == "ready up\n"
-    for odd in (b"c\n", b"../a\n", b"a b\n", b"\0\xff\n", b"x" * 1_000_000, b"-n\n", b"*\n"):
+    for odd in (b"c\n", b"../a\n", b"a b c\n", b"\0\xff\n", b"x" * 1_000_000, b"-n\n", b"*\n"):
         assert ask(script, odd) == "down #unknown\n"
 
 
@@ -116,9 +117,41 @@ def test_who_asked_and_when_is_noted_by_endpoint(script: Path) -> None:
     assert sorted(path.name for path in (script / "notes").iterdir()) == ["10.0.0.9@a", "fe80::1"]
 
 
+def ask_as_gateway(folder: Path, question: bytes, hangs_up: bool = False) -> str:
+    ours, hosts = socket.socketpair()
+    ours.sendall(question)
+    if hangs_up:
+        ours.shutdown(socket.SHUT_WR)
+    with ours, hosts:
+        environment = {"REMOTE_ADDR": "10.0.0.5"}
+        subprocess.run(["bash", f"{folder}/word"], stdin=hosts, stdout=hosts, env=environment, check=False)
+        return ours.recv(100).decode()
+
+
+def test_a_gateway_is_noted_by_its_name_wherever_it_asks_from(script: Path) -> None:
+    (script / "state/marks/trial-a").write_text("word=drain\n")
+    assert ask_as_gateway(script, f"{question('a', 'gw1.example')}\n".encode()) == "drain\n"
+    assert [path.name for path in (script / "notes").iterdir()] == ["gateway-gw1.example@a"]
+    assert "word=drain" in (script / "notes/gateway-gw1.example@a").read_text()
+    for odd in (b"a ../x\n", b"a gw 1\n", b"a " + b"x" * 240 + b"\n", b"c gw1\n"):
+        assert ask_as_gateway(script, odd) == "down #unknown\n"
+    assert len(list((script / "notes").iterdir())) == 1
+
+
+def test_a_gateway_that_hung_up_before_the_answer_has_not_heard_it(script: Path) -> None:
+    assert ask_as_gateway(script, b"a gw1\n", hangs_up=True) == "ready up\n"
+    assert list((script / "notes").iterdir()) == []
+
+
+def test_a_name_that_no_note_can_have_is_left_out_of_the_question() -> None:
+    assert (question("llm", "10.0.0.5"), question("llm", "a/b"), question("sent", "gw1")) == (
+        "llm 10.0.0.5", "llm", "sent",
+    )  # fmt: skip
+
+
 def test_the_port_is_the_settings_own() -> None:
-    socket = next(text for path, text in word_files(settings(word={"port": 9000})).items() if path.endswith(".socket"))
-    assert "\nListenStream=9000\n" in socket
+    unit = next(text for path, text in word_files(settings(word={"port": 9000})).items() if path.endswith(".socket"))
+    assert "\nListenStream=9000\n" in unit
     assert replace(host("a", "10.0.0.1", settings())).settings.word.port == 8010
 
 

@@ -20,6 +20,7 @@ from rackwright.concerns.endpoint.switch.conflicts import Exchange
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, refusal, set_apart
 from rackwright.concerns.endpoint.switch.job import (
     drain_script,
+    drain_time,
     gpus_kept_script,
     in_turn,
     join_script,
@@ -187,7 +188,7 @@ def _set_apart(name: str, settings: EndpointSettings, reading: SeenEndpoint, for
         if reading.serving
         else ""
     )
-    return set_apart(unit_name(name), foreign, drain, settings.drain_timeout + settings.hook_timeout)
+    return set_apart(unit_name(name), foreign, drain, drain_time(settings))
 
 
 def _docker_down(name: str) -> Change:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rackwright.hostside import host_text
 from rackwright.paths import ETC, UNITS, WORD_UNITS
 from rackwright.plan.change import Change, Refuse
@@ -14,6 +16,8 @@ NAME = "word"
 WORD_FILES = (SCRIPT, *(f"{UNITS}/{unit}" for unit in WORD_UNITS))
 CONNECTIONS, PER_SOURCE = 256, 32
 """Questions that are answered at the same time: of all askers, and of one."""
+GATEWAY = re.compile(r"[A-Za-z0-9._:-]{1,200}")
+"""Names of hosts that a question can have."""
 SECONDS = 10
 """Within which a question has ended, whatever the asker does."""
 
@@ -28,6 +32,16 @@ def word_files(settings: HostSettings) -> dict[str, str]:
         ),
         f"{UNITS}/{service}": render_own(f"{service}.j2", script=SCRIPT, seconds=SECONDS),
     }
+
+
+def question(endpoint: str, gateway: str) -> str:
+    """Return the line by which a gateway asks for an endpoint's word; without its name where the host cannot note it.
+
+    The name is what the host's note has: a gateway has several addresses.
+    """
+    # Peers ask `sent EVENT`.
+    named = GATEWAY.fullmatch(gateway) and endpoint != "sent"
+    return f"{endpoint} {gateway}" if named else endpoint
 
 
 def port_taken(settings: HostSettings) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rackwright.plan.drain_end import DrainEnd
 from rackwright.record.fault import Failure
 from rackwright.record.journal import Event
 from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK, VERIFYING
@@ -86,6 +87,8 @@ class HostTimeline:
     errors: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     """Files with the logs of releases that failed here."""
+    drains: list[DrainEnd] = field(default_factory=list)
+    """How each drain ended here."""
 
     @property
     def phase(self) -> str:
@@ -197,6 +200,16 @@ class Timeline:
     def endpoints(self) -> list[str]:
         """The endpoints that any host was asked, in that order."""
         return list(dict.fromkeys(endpoint for host in self.hosts.values() for endpoint in host.endpoints))
+
+    @property
+    def drains(self) -> list[DrainEnd]:
+        """How each drain ended, on all hosts."""
+        return [drain for host in self.hosts.values() for drain in host.drains]
+
+    @property
+    def cut(self) -> int:
+        """Requests that were open when their endpoint was stopped, as far as they could be counted."""
+        return sum(drain.cut or 0 for drain in self.drains)
 
     def is_final(self, host: HostTimeline) -> bool:
         """Return True when the host's state is final in the phase that runs."""

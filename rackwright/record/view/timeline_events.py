@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from rackwright.paths import endpoint_job
+from rackwright.plan.drain_end import DRAINED, DrainEnd
 from rackwright.record.fault import failures_in
 from rackwright.record.journal import Event
 from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK
@@ -241,6 +242,13 @@ def _log(timeline: Timeline, event: Event, now: float) -> None:  # noqa: ARG001 
     timeline.host(event).logs.append(str(event["file"]))
 
 
+def _drained(timeline: Timeline, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
+    cut = event.get("cut")
+    gone = tuple(str(name) for name in event.get("gone", ()))
+    drain = DrainEnd(str(event["endpoint"]), None if cut is None else int(cut), int(event["seconds"]), gone)
+    timeline.host(event).drains.append(drain)
+
+
 def _end(timeline: Timeline, event: Event, now: float) -> None:
     timeline.ended, timeline.text = now, str(event.get("text", ""))
     timeline.status = int(event["status"])
@@ -261,5 +269,6 @@ _HANDLERS = {
     "failure": _failure,
     "error": _error,
     "log": _log,
+    DRAINED: _drained,
     "end": _end,
 }

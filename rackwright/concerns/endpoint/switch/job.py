@@ -13,6 +13,7 @@ from rackwright.paths import (
     STATE,
     SWITCH_LOCK,
     UNITS,
+    WORD_NOTES,
     container_name,
     endpoint_dir,
     endpoint_job,
@@ -22,9 +23,12 @@ from rackwright.paths import (
     release_dir,
     unit_name,
 )
+from rackwright.settings.host_settings import EndpointSettings
 
 ROOM = 16 * 1024
 """KiB on a file system of the host's, below which a failure is its fault."""
+HEARD = 60
+"""Seconds within which each asker of the host's word has heard that it is drained, or is gone."""
 CONTAINERD = "/var/lib/containerd /run/containerd"
 """Folders in which each start of a container writes, beside Docker's own."""
 
@@ -93,15 +97,26 @@ def await_act_script(seconds: int) -> str:
 
 
 def drain_script(endpoint: str, port: int, drain_timeout: int, hook: str) -> str:
-    """Run the site's hook, a script, and wait until no request is open on `port` (time in seconds)."""
+    """Run the site's hook, a script, wait until each gateway knows, and then until no request is open on `port`.
+
+    drain_timeout: in seconds, of the last of the three.
+    """
     return job_script(
         "drain",
+        endpoint=endpoint,
+        notes=WORD_NOTES,
+        askers_limit=HEARD,
         unit=unit_name(endpoint),
         container=container_name(endpoint),
         port=port,
         drain_timeout=drain_timeout,
         hook=hook,
     )
+
+
+def drain_time(settings: EndpointSettings) -> int:
+    """Return the seconds that such a drain may take."""
+    return settings.hook_timeout + HEARD + settings.drain_timeout
 
 
 def gpus_kept_script(*endpoints: str) -> str:

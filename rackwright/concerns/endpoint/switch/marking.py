@@ -6,6 +6,10 @@ from collections.abc import Iterable
 
 from rackwright.concerns.marks import MARKS, MarkState, trial_mark
 from rackwright.hostside import durable_script, host_text
+from rackwright.paths import WORD_NOTES
+
+HEARD = 10
+"""Seconds within which the gateways hear that an endpoint serves again: they ask every 2 s, and are gone after 6."""
 
 
 def mark_script(endpoints: Iterable[str], state: MarkState, why: str) -> str:
@@ -14,8 +18,12 @@ def mark_script(endpoints: Iterable[str], state: MarkState, why: str) -> str:
 
 
 def unmark_script(endpoints: Iterable[str], undone: bool = False) -> str:
-    """Return the script of a job that removes its marks. undone: restore the marks from before the job instead."""
-    return _with_functions("unmark_trials", marked=" ".join(endpoints), undone="yes" if undone else "no")
+    """Return the script of a job that removes its marks, and ends when each gateway knows.
+
+    undone: restore the marks from before the job instead.
+    """
+    words = {"marked": " ".join(endpoints), "undone": "yes" if undone else "no", "notes": WORD_NOTES}
+    return host_text("event.sh") + _with_functions("unmark_trials", **words, askers_limit=HEARD)
 
 
 def mark_files(endpoints: Iterable[str]) -> str:
@@ -23,5 +31,5 @@ def mark_files(endpoints: Iterable[str]) -> str:
     return " ".join(f"{MARKS}/{trial_mark(name)}" for name in endpoints)
 
 
-def _with_functions(name: str, **values: str) -> str:
+def _with_functions(name: str, **values: str | int) -> str:
     return host_text("mark.sh") + durable_script(name, **values)

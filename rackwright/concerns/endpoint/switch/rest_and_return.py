@@ -17,13 +17,13 @@ from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script, ready_script
-from rackwright.concerns.endpoint.switch.job import await_act_script, drain_script, in_turn
-from rackwright.concerns.endpoint.switch.marking import mark_script, unmark_script
+from rackwright.concerns.endpoint.switch.job import await_act_script, drain_script, drain_time, in_turn
+from rackwright.concerns.endpoint.switch.marking import HEARD, mark_script, unmark_script
 from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn, Proved
 from rackwright.concerns.endpoint.switch.transaction import Part, act_time, endpoints_switch, start_time, switch_job
 from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.messages import coded
-from rackwright.paths import endpoint_dir, endpoint_job, job_unit, unit_name
+from rackwright.paths import STATE, WORD_NOTES, endpoint_dir, endpoint_job, job_unit, unit_name
 from rackwright.plan.change import Change, Job, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reach import client_port_of
@@ -110,7 +110,7 @@ def rest_script(name: str, endpoint: EndpointSettings | None, now: SeenEndpoint,
 
 def _seconds(endpoint: EndpointSettings | None) -> int:
     return (
-        endpoint.hook_timeout * 2 + endpoint.drain_timeout + start_time(endpoint) + act_time(endpoint) + STOPPING
+        endpoint.hook_timeout + drain_time(endpoint) + start_time(endpoint) + act_time(endpoint) + STOPPING
         if endpoint
         else UNKNOWN_DRAIN + STOPPING
     )
@@ -154,7 +154,8 @@ def follower_undrain_changes(settings: HostSettings, reading: HostReading) -> li
 
 
 def _unmark() -> Change:
-    unmark = Shell(durable_script("unmark", mark=MARK, no_boot=NO_BOOT))
+    paths = {"mark": MARK, "no_boot": NO_BOOT, "homes": f"{STATE}/endpoints", "notes": WORD_NOTES}
+    unmark = Shell(durable_script("unmark", **paths, askers_limit=HEARD))
     return Change("let runs take the host again", "it is no longer drained", (unmark,))
 
 

@@ -17,6 +17,7 @@ from rackwright.concerns.endpoint.switch.job import (
     can_start_script,
     commit_script,
     drain_script,
+    drain_time,
     gpus_kept_script,
     halt_script,
     in_turn,
@@ -28,7 +29,7 @@ from rackwright.concerns.endpoint.switch.job import (
     started_script,
     wait_script,
 )
-from rackwright.concerns.endpoint.switch.marking import mark_files, mark_script, unmark_script
+from rackwright.concerns.endpoint.switch.marking import HEARD, mark_files, mark_script, unmark_script
 from rackwright.concerns.endpoint.switch.proving import MEASURING, Tried, faults_script, prove_script, proving_time
 from rackwright.hostside import durable_script, host_script, job_script, trial_of_several
 from rackwright.paths import (
@@ -437,7 +438,7 @@ def _seconds(switch: Switch) -> int:
 
 def _part_seconds(part: Part) -> int:
     proof = max(proving_time(tried.questions) for tried in (part.new, part.old) if tried)
-    return 3 * part.settings.hook_timeout + part.settings.drain_timeout + 2 * (start_time(part.settings) + proof)
+    return 2 * part.settings.hook_timeout + drain_time(part.settings) + 2 * (start_time(part.settings) + proof) + HEARD
 
 
 def word_script(endpoint: str, message: str) -> str:

@@ -40,26 +40,10 @@ keep_evidence() { # before anything is stopped
   timeout 30 nvidia-smi -q >"$kept.nvidia-smi" 2>&1
   journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null | tail -n 500 >"$kept.kernel"
 }
-# Gateways that ask go away by the mark: each has asked since then, or has not for three of its own intervals.
-wait_for_askers() { # at most 60 s
-  uptime
-  since=$up
-  while uptime && [ $((up - since)) -lt 60 ]; do
-    waits=no
-    for asker in "$run-word"/*; do
-      # ADDRESS, or ADDRESS@ENDPOINT where one was asked for.
-      case ${asker##*/} in *@"$endpoint") ;; *@*) continue ;; esac
-      [ -f "$asker" ] || continue
-      last=$(number "$asker" last 0) before=$(number "$asker" previous 0)
-      interval=$((last - before))
-      # Who asks less often than that is not a balancer.
-      [ $interval -le 20 ] && [ "$before" -gt 0 ] || interval=20
-      [ $interval -ge 1 ] || interval=1
-      if [ "$last" -le "$since" ] && [ $((up - last)) -le $((3 * interval)) ]; then waits=yes; fi
-    done
-    [ $waits = yes ] || return 0
-    sleep 1
-  done
+#include askers.sh
+wait_for_askers() { # until each gateway has heard it; what is open on a hung engine never ends
+  asker_clock
+  askers_await "$asker_now" out 60
 }
 started() { # wait until the unit is active, which means that /health answers 200; fails with `why`
   uptime

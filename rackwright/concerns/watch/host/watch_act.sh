@@ -5,7 +5,7 @@ PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C
 endpoint=$1
 case $endpoint in '' | *[!a-z0-9_-]*) exit 1 ;; esac
-state=/var/lib/rackwright run=/run/rackwright etc=/etc/rackwright
+state=/var/lib/rackwright run=/run/rackwright etc=/etc/rackwright notes=/run/rackwright-word
 home=$state/endpoints/$endpoint unit=rackwright-$endpoint.service container=rackwright-$endpoint
 watched=$etc/watched/$endpoint look=$run/watch/$endpoint own=watch-$endpoint
 JOB=$run/act/$endpoint

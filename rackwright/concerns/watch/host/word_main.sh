@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Answer one question: the word of an endpoint, or the worst of all. Standard input and output are the asker's connection.
 # bash, whose `read` has a limit of time and of letters: two programs less for each question than with sh.
-# The name of an endpoint comes as one line; an asker that sends nothing gets the answer after half a second. Each asker's
-# last two times are noted, so that a drain can tell who has seen its word.
+# The name of an endpoint comes as one line, and after a space the name of the gateway that asks; an asker that sends nothing gets
+# the answer after half a second. Each asker's last two times are noted, so that a drain can tell who has seen its word.
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
 notes=/run/rackwright-word homes=/var/lib/rackwright/endpoints
 rank() { # word; sets `rank`, the higher the worse
@@ -21,6 +21,8 @@ worst() { # prints the worst word of the endpoints of this host
 note() { # word; what a drainer reads: a file for each asker, and for each endpoint that it asks for
   asker=${REMOTE_ADDR#::ffff:}
   case $asker in '' | *[!0-9a-fA-F.:]*) return ;; esac
+  # A gateway has several addresses, so that it says its name; no address begins as this does.
+  asker=${gateway:+gateway-}${gateway:-$asker}
   file=$notes/$asker${asked:+@$asked} previous=
   if [ -f "$file" ]; then
     while read -r row; do case $row in last=*) previous=${row#last=} ;; esac; done <"$file"
@@ -34,7 +36,7 @@ note() { # word; what a drainer reads: a file for each asker, and for each endpo
 }
 IFS= read -r -t 0.5 -n 256 asked
 asked=${asked%$'\r'}
-known=yes
+known=yes gateway=
 # A peer with the same event asks whether this host sends it (notify.j2): pending or sent, and the event's age in seconds.
 case $asked in 'sent '*)
   event=${asked#sent } answer=none
@@ -52,11 +54,16 @@ case $asked in 'sent '*)
   exit
   ;;
 esac
+case $asked in *' '*)
+  case ${asked#* } in *[!A-Za-z0-9._:-]*) ;; *) [ ${#asked} -gt 240 ] || gateway=${asked#* } asked=${asked%% *} ;; esac ;;
+esac
 case $asked in
   '') answer=$(worst) ;;
   *[!a-z0-9_-]*) known=no ;;
   *) if [ -L "$homes/$asked/current" ]; then answer=$(word_of "$asked"); else known=no; fi ;;
 esac
+# A gateway that has hung up already, since its own time was over, does not get the answer: that is no note.
+[ -z "$gateway" ] || ! read -r -t 0 || known=no
 printf '%s\n' "${answer:-down #unknown}"
 exec >&- <&- 2>/dev/null
 [ $known = no ] || note "$answer"

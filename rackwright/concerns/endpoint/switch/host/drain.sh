@@ -1,8 +1,13 @@
-# Let the site take an endpoint out of its balancer, then wait until no request is open on it.
-# Parameters: unit container port drain_timeout hook (a script).
+# Take an endpoint's clients away: by the site's hook, and by the word of this host, which each gateway has heard then; wait until no request is open.
+# The mark that changes the word is there already. Parameters: endpoint unit container port drain_timeout hook (a script) notes askers_limit (seconds).
+# Says an event `drained ENDPOINT OPEN SECONDS GATEWAY...`: requests that are open when it ends, and the gateways that were not waited for.
 systemctl is-active --quiet "$unit" || exit 0
-sh -c "$hook" || exit 1
+#include askers.sh
 #include open_requests.sh
+asker_clock
+since=$asker_now
+sh -c "$hook" || exit 1
+askers_await "$since" out "$askers_limit"
 look() {
   pid=$(timeout 20 docker inspect --format '{{.State.Pid}}' "$container" 2>&1) ||
     # A dockerd that does not answer says nothing of clients: they may be there until the time is over.
@@ -13,7 +18,7 @@ look() {
 }
 nl='
 '
-connections= looks=0 quiet_looks=0 waited=0
+open=0 connections= looks=0 quiet_looks=0 waited=0
 while systemctl is-active --quiet "$unit"; do
   found=$(look)
   counts=${found%%"$nl"*}
@@ -29,4 +34,6 @@ while systemctl is-active --quiet "$unit"; do
   waited=$((waited + 1))
   sleep 1
 done
+asker_clock
+event drained "$endpoint ${open:-0} $(((asker_now - since) / 100))$askers_gone"
 exit 0

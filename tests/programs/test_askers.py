@@ -1,0 +1,136 @@
+"""Who has heard the word of a host: the real script over notes as word_main.sh writes them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rackwright.hostside import host_text
+
+SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
+GATEWAY = "gateway-gw1@llm"
+
+
+def up() -> float:
+    return float(Path("/proc/uptime").read_text().split()[0])
+
+
+@dataclass
+class Waited:
+    """How long a wait took, which gateways it gave up, and what it said."""
+
+    seconds: float
+    gone: list[str]
+    text: str
+
+
+class Notes:
+    """The folder of the notes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, name: str, ago: float, interval: float = 2, word: str = "ready up") -> None:
+        last = up() - ago
+        (self.folder / name).write_text(f"last={last:<14.2f}\nprevious={last - interval:<14.2f}\nword={word:<14}\n")
+
+    def start(self, words: str = "out", limit: int = 30, shell: str = "dash") -> tuple[subprocess.Popen[str], float]:
+        script = (
+            f'notes={self.folder} endpoint=llm\nevent() {{ echo "$*"; }}\n{host_text("askers.sh")}\n'
+            f'asker_clock; askers_await "$asker_now" {words} {limit}; echo "gone$askers_gone"\n'
+        )
+        words_of = [shell, "sh"] if shell == "busybox" else [shell]
+        process = subprocess.Popen([*words_of, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return process, time.monotonic()
+
+    def end(self, started: tuple[subprocess.Popen[str], float]) -> Waited:
+        process, began = started
+        output, error = process.communicate(timeout=60)
+        assert (process.returncode, error) == (0, "")
+        *lines, gone = output.splitlines()
+        return Waited(time.monotonic() - began, gone.split()[1:], "\n".join(lines))
+
+    def wait(self, words: str = "out", limit: int = 30, shell: str = "dash") -> Waited:
+        return self.end(self.start(words, limit, shell))
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Notes:
+    return Notes(tmp_path)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_gateway_is_waited_for_until_it_has_heard_the_word(notes: Notes, shell: str) -> None:
+    notes.write(GATEWAY, 1)
+    started = notes.start(shell=shell)
+    time.sleep(1)
+    notes.write(GATEWAY, 0)  # it asked before it could be told
+    time.sleep(1)
+    assert started[0].poll() is None
+    notes.write(GATEWAY, 0, word="drain")
+    waited = notes.end(started)
+    assert (waited.seconds > 1.9, waited.seconds < 5, waited.gone) == (True, True, [])
+    assert "gw1" in waited.text
+
+
+@pytest.mark.parametrize("word", ["drain", "down #trial", "down #stopped"])
+def test_each_word_that_takes_it_out_counts(notes: Notes, word: str) -> None:
+    notes.write(GATEWAY, -1, word=word)
+    assert notes.wait().seconds < 1
+
+
+def test_a_gateway_that_is_killed_in_the_wait_is_given_up_after_three_intervals(notes: Notes) -> None:
+    notes.write(GATEWAY, 1)
+    notes.write("gateway-gw2@llm", -1, word="drain")
+    waited = notes.wait()
+    assert 4 < waited.seconds < 9
+    assert waited.gone == ["gw1"]
+
+
+def test_one_that_is_gone_is_named_and_one_that_never_asked_is_not(notes: Notes) -> None:
+    assert notes.wait().gone == []
+    notes.write(GATEWAY, 7)
+    notes.write("gateway-10.0.0.5@llm", 3600)
+    waited = notes.wait()
+    assert (waited.seconds < 1, sorted(waited.gone)) == (True, ["10.0.0.5", "gw1"])
+    assert notes.wait("any").text == ""
+
+
+def test_other_askers_count_once_they_ask_again_and_again(notes: Notes) -> None:
+    notes.write("10.0.0.9@llm", 0, interval=100)
+    (notes.folder / "10.0.0.8@llm").write_text(f"last={up():<14.2f}\nprevious={'':<14}\nword={'ready up':<14}\n")
+    notes.write("10.0.0.7@other", 0)
+    assert notes.wait().seconds < 1
+    notes.write("fe80::1", 0)
+    assert 4 < notes.wait().seconds < 9
+
+
+def test_before_the_next_host_a_gateway_has_heard_that_this_one_serves(notes: Notes) -> None:
+    notes.write(GATEWAY, 1, word="drain")
+    started = notes.start("any")
+    time.sleep(1)
+    assert started[0].poll() is None
+    notes.write(GATEWAY, 0)
+    assert notes.end(started).seconds < 4
+
+
+def test_no_wait_is_longer_than_its_limit(notes: Notes) -> None:
+    notes.write(GATEWAY, -20)
+    waited = notes.wait(limit=2)
+    assert 1.9 < waited.seconds < 4
+
+
+@pytest.mark.parametrize("text", ["", "last=\nprevious=\nword=\n", "last=0.08\nword=drain", "last=1.2.3\nlast=x 1\n",
+                                  "last=$(id)\n", "last=-5\n", "\0\n", "last=99999999999999999999.99\n"])  # fmt: skip
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_damaged_note_holds_nothing_up(notes: Notes, text: str, shell: str) -> None:
+    (notes.folder / GATEWAY).write_text(text)
+    (notes.folder / "10.0.0.9@llm").write_text(text)
+    os.mkfifo(notes.folder / "10.0.0.8@llm")
+    assert notes.wait(shell=shell).seconds < 2
