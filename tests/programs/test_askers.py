@@ -36,9 +36,9 @@ class Notes:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def write(self, name: str, ago: float, interval: float = 2, word: str = "ready up") -> None:
+    def write(self, name: str, ago: float, interval: float = 2, answer: str = "ready up") -> None:
         last = up() - ago
-        (self.folder / name).write_text(f"last={last:<14.2f}\nprevious={last - interval:<14.2f}\nword={word:<14}\n")
+        (self.folder / name).write_text(f"last={last:<14.2f}\nprevious={last - interval:<14.2f}\nword={answer:<14}\n")
 
     def start(self, words: str = "out", limit: int = 30, shell: str = "dash") -> tuple[subprocess.Popen[str], float]:
         script = (
@@ -70,24 +70,24 @@ def test_a_gateway_is_waited_for_until_it_has_heard_the_word(notes: Notes, shell
     notes.write(GATEWAY, 1)
     started = notes.start(shell=shell)
     time.sleep(1)
-    notes.write(GATEWAY, 0)  # it asked before it could be told
+    notes.write(GATEWAY, 0)  # it asked before the mark
     time.sleep(1)
     assert started[0].poll() is None
-    notes.write(GATEWAY, 0, word="drain")
+    notes.write(GATEWAY, 0, answer="drain")
     waited = notes.end(started)
     assert (waited.seconds > 1.9, waited.seconds < 5, waited.gone) == (True, True, [])
     assert "gw1" in waited.text
 
 
-@pytest.mark.parametrize("word", ["drain", "down #trial", "down #stopped"])
-def test_each_word_that_takes_it_out_counts(notes: Notes, word: str) -> None:
-    notes.write(GATEWAY, -1, word=word)
+@pytest.mark.parametrize("answer", ["drain", "down #trial", "down #stopped"])
+def test_each_word_that_takes_it_out_counts(notes: Notes, answer: str) -> None:
+    notes.write(GATEWAY, -1, answer=answer)
     assert notes.wait().seconds < 1
 
 
 def test_a_gateway_that_is_killed_in_the_wait_is_given_up_after_three_intervals(notes: Notes) -> None:
     notes.write(GATEWAY, 1)
-    notes.write("gateway-gw2@llm", -1, word="drain")
+    notes.write("gateway-gw2@llm", -1, answer="drain")
     waited = notes.wait()
     assert 4 < waited.seconds < 9
     assert waited.gone == ["gw1"]
@@ -112,7 +112,7 @@ def test_other_askers_count_once_they_ask_again_and_again(notes: Notes) -> None:
 
 
 def test_before_the_next_host_a_gateway_has_heard_that_this_one_serves(notes: Notes) -> None:
-    notes.write(GATEWAY, 1, word="drain")
+    notes.write(GATEWAY, 1, answer="drain")
     started = notes.start("any")
     time.sleep(1)
     assert started[0].poll() is None

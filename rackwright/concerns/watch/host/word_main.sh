@@ -62,7 +62,7 @@ case $asked in
   *[!a-z0-9_-]*) known=no ;;
   *) if [ -L "$homes/$asked/current" ]; then answer=$(word_of "$asked"); else known=no; fi ;;
 esac
-# A gateway that has hung up already, since its own time was over, does not get the answer: that is no note.
+# A gateway that has hung up already, since its own time was over, does not get the answer, and is not noted.
 [ -z "$gateway" ] || ! read -r -t 0 || known=no
 printf '%s\n' "${answer:-down #unknown}"
 exec >&- <&- 2>/dev/null
