@@ -124,7 +124,9 @@ def ask_as_gateway(folder: Path, question: bytes, hangs_up: bool = False) -> str
         ours.shutdown(socket.SHUT_WR)
     with ours, hosts:
         environment = {"REMOTE_ADDR": "10.0.0.5"}
-        subprocess.run(["bash", f"{folder}/word"], stdin=hosts, stdout=hosts, env=environment, check=False)
+        subprocess.run(
+            ["bash", f"{folder}/word"], stdin=hosts.fileno(), stdout=hosts.fileno(), env=environment, check=False
+        )
         return ours.recv(100).decode()
 
 
