@@ -71,6 +71,8 @@ ENGINE_STATES = f"{RUN}/watch"
 """Folder with what the last look at each endpoint found, as `KEY=VALUE` lines of a file of its name."""
 ACTS = f"{STATE}/watch"
 """Folder with `acts-ENDPOINT`: what the watch did, a row of `EPOCH KIND RESULT TEXT` each."""
+EVENTS_SENT = f"{STATE}/notify/sent"
+"""Folder with a file for each event that the host has sent, and whose end it has not."""
 WATCH_UNITS = (f"{_OWN}watch.service", f"{_OWN}watch.timer")
 WORD_NOTES = "/run/rackwright-word"
 """Folder with a note for each asker of the host's word, and for each endpoint that it asked for."""

@@ -138,3 +138,14 @@ def test_an_answer_in_slow_parts_holds_it_until_the_last_one(engine: Engine, dra
 def test_a_request_that_never_ends_holds_it_for_the_limit(engine: Engine, drained: Callable[..., float]) -> None:
     with client(engine, "wait 12"):
         assert 4 <= drained(limit=4) < 11
+
+
+def test_ten_thousand_quiet_connections_do_not_hold_it(drained: Callable[..., float], tmp_path: Path) -> None:
+    clients = (f"10.0.{number >> 8}.{number & 255}:40000" for number in range(10_000))
+    rows = "".join(
+        f"0 0 127.0.0.1:1 {client} bytes_sent:9 bytes_received:9 lastsnd:30000 lastrcv:60000\n" for client in clients
+    )
+    (tmp_path / "rows").write_text(rows)
+    (tmp_path / "bin/nsenter").write_text(f"#!/bin/sh\ncat {tmp_path}/rows\n")
+    (tmp_path / "bin/nsenter").chmod(0o755)
+    assert drained(15) < 12

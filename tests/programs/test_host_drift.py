@@ -142,3 +142,10 @@ def test_it_looks_every_ten_minutes(host: Host) -> None:
     assert host.look() == []
     (host.root / "look").write_text("by hand")
     assert host.look(is_due=False) == []
+
+
+def test_what_was_put_right_during_a_boot_is_resolved_once(host: Host) -> None:
+    (host.root / "state/notify/sent").mkdir(parents=True)
+    (host.root / "state/notify/sent/drift").touch()
+    assert [state for state, _ in host.look()] == ["resolved"]
+    assert host.look() == []

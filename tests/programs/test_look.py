@@ -44,6 +44,8 @@ class Engine(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Requests)
         self.port = int(self.server_address[1])
         self.steps, self.cache, self.awake = 7, 0.0, 1
+        self.endless = False
+        self.sent = 0
         self.stuck = threading.Event()
         self.ended = threading.Event()
         self.unavailable = self.uncounted = False
@@ -61,6 +63,8 @@ class _Requests(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/health":
             self._answer(503 if self.server.unavailable else 200, "")
+        elif self.server.endless:
+            self._send_for_ever()
         elif self.server.uncounted:
             self._answer(404, "")
         else:
@@ -83,6 +87,15 @@ class _Requests(BaseHTTPRequestHandler):
         self.end_headers()
         while not self.server.ended.wait(0.2):
             self.wfile.write(b"data: token\n\n")
+
+    def _send_for_ever(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        part = b"x" * (1 << 20)
+        with suppress(OSError):
+            while self.server.sent < 400 << 20:
+                self.wfile.write(part)
+                self.server.sent += len(part)
 
     def _answer(self, status: int, text: str) -> None:
         self.send_response(status)
@@ -139,6 +152,7 @@ class Host:
             ("/var/lib/rackwright/endpoints", "endpoints"),
             ("/var/lib/rackwright/drained", "drained"),
             ("/var/lib/rackwright/events", "events"),
+            ("/var/lib/rackwright/notify/sent", "sent"),
         ):
             assert path in whole
             whole = whole.replace(path, str(self.folder / name))
@@ -170,6 +184,12 @@ class Host:
     @property
     def noted(self) -> dict[str, str]:
         return dict(row.split("=", 1) for row in (self.folder / "states" / "llm").read_text().splitlines())
+
+    def has_sent(self, *keys: str) -> None:
+        """Let the sender have sent these events, whose ends it has not sent."""
+        (self.folder / "sent").mkdir()
+        for key in keys:
+            (self.folder / "sent" / key).touch()
 
     def pass_time(self, seconds: int, looks: bool = True) -> None:
         """Make all that the look has noted older; `looks`: others were made in the meantime."""
@@ -430,3 +450,35 @@ def test_what_is_no_longer_watched_leaves_no_state(host: Host) -> None:
     (host.folder / "states" / "old").write_text("state=idle\n")
     host.look()
     assert not (host.folder / "states" / "old").exists()
+
+
+def test_ten_thousand_connections_are_counted_at_each_look(host: Host, engine: Engine) -> None:
+    engine.stuck.set()
+    clients = (f"10.0.{number >> 8}.{number & 255}:40000" for number in range(10_000))
+    rows = "".join(
+        f"0 0 127.0.0.1:1 {client} bytes_sent:9 bytes_received:9 lastsnd:60000 lastrcv:9\n" for client in clients
+    )
+    (host.folder / "rows").write_text(rows)
+    host.program("ss", f"cat {host.folder}/rows")
+    host.look()
+    assert [host.look_after(30)["open"] for _ in range(2)] == ["10000", "10000"]
+
+
+def test_metrics_without_an_end_are_cut(host: Host, engine: Engine) -> None:
+    engine.endless = True
+    assert host.look()["state"] in ("idle", "serving")
+    assert engine.sent < 100 << 20
+
+
+def test_what_was_sent_before_a_boot_or_a_deploy_is_resolved_once(host: Host, engine: Engine) -> None:
+    host.has_sent("hang-llm", "sick-llm", "gpu-1")
+    host.look()
+    host.look()
+    assert host.events == [("hang", "resolved"), ("sick", "resolved")]
+
+
+def test_what_stays_sick_is_not_resolved(host: Host, engine: Engine) -> None:
+    host.has_sent("sick-llm", "hang-llm")
+    engine.stuck.set()
+    host.look()
+    assert host.events == []

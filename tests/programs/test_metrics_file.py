@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -32,12 +34,13 @@ class Host:
         file.write_text("".join(f"{row}\n" for row in rows))
         return file
 
-    def check(self, folder: str | None = None) -> subprocess.CompletedProcess[str]:
+    def check(self, folder: str | None = None, path: str = "") -> subprocess.CompletedProcess[str]:
         """Run the check as it is written for a host, with this folder before each path."""
         text = metrics_files(settings(watch={"textfile": folder}))[CHECK]
         for path in sorted({*PATHS, *([folder] if folder else [])}, key=len, reverse=True):
             text = re.sub(rf"(?<![\w/.-]){re.escape(path)}", f"{self.root}{path}", text)
-        return subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, check=False)
+        env = {**os.environ, "PATH": f"{path}{os.environ['PATH']}"}
+        return subprocess.run(["/bin/sh"], input=text, env=env, capture_output=True, text=True, check=False)
 
     def file(self, folder: str = DEFAULT_FOLDER) -> Path:
         return self.root / folder.lstrip("/") / NAME
@@ -197,6 +200,18 @@ def test_a_file_is_never_half_written_and_follows_no_link(host: Host) -> None:
     assert elsewhere.read_text() == "root\n"
     assert [path.name for path in host.file().parent.iterdir()] == [NAME]
     assert oct(host.file().stat().st_mode)[-3:] == "644"
+
+
+def test_the_folder_s_owner_cannot_lead_it_to_another_file(host: Host) -> None:
+    victim = host.write("/etc/shadow", "secret")
+    victim.chmod(0o600)
+    folder = host.file().parent
+    for name in ("stat", "awk", "mktemp", "date"):
+        real = shutil.which(name)
+        swap = f'for each in {folder}/.rackwright.prom.*; do [ ! -e "$each" ] || ln -sfn {victim} "$each"; done'
+        host.write(f"/bin/{name}", "#!/bin/sh", swap, f'{real} "$@"', "ended=$?", swap, "exit $ended").chmod(0o755)
+    host.check(path=f"{host.root}/bin:")
+    assert (victim.read_text(), victim.stat().st_mode & 0o777) == ("secret\n", 0o600)
 
 
 def test_another_folder_leaves_no_file_behind(host: Host) -> None:

@@ -312,6 +312,16 @@ def test_where_peers_do_not_answer_each_sends_its_own(tmp_path: Path, hook: Rece
     assert [body["hosts"] for body in hook.bodies] == ["h2"]
 
 
+@pytest.mark.parametrize("odd", ["sent 08x", "pending 5 x", f"sent {'9' * 30}", "pending 1=2"])
+def test_an_answer_of_a_peer_that_is_no_age_is_none(odd: str, tmp_path: Path, hook: Receiver) -> None:
+    host = posting(tmp_path, hook)
+    peers(tmp_path, 2, {"h0": odd, "h1": "pending 080"})
+    host.tell("tell hang hang-llm x")
+    host.older(310)
+    assert host.send() == (0, "")
+    assert [body["hosts"].split(", ")[-1] for body in hook.bodies] == ["h2"]
+
+
 def test_an_event_of_another_hour_is_another_event(tmp_path: Path, hook: Receiver) -> None:
     host = posting(tmp_path, hook)
     peers(tmp_path, 2, {"h0": "sent 4000", "h1": "none"})

@@ -102,10 +102,7 @@ class Stage:
                      "etc/watched", "etc/act", "bin", "run-word"):  # fmt: skip
             (self.folder / name).mkdir(parents=True)
         for name, text in PROGRAMS.items():
-            program = self.folder / "bin" / name
-            note = "" if name in QUIET else 'echo "$(basename "$0") $*" >>"$CALLS"\n'
-            program.write_text(f"#!/bin/sh\n{note}{text}\n")
-            program.chmod(0o755)
+            self.program(name, text)
         home = self.home
         (home / "current").symlink_to("releases/new")
         (home / "proven").symlink_to("releases/new")
@@ -115,6 +112,12 @@ class Stage:
         self.look("hung")
         self.unit(RUNNING)
         self.after_start(RUNNING)
+
+    def program(self, name: str, text: str) -> None:
+        program = self.folder / "bin" / name
+        note = "" if name in QUIET else 'echo "$(basename "$0") $*" >>"$CALLS"\n'
+        program.write_text(f"#!/bin/sh\n{note}{text}\n")
+        program.chmod(0o755)
 
     @property
     def home(self) -> Path:
@@ -338,6 +341,27 @@ def test_what_an_act_has_left_marked_is_asked_again_and_not_restarted_for_it(sta
     stage.look("idle")
     assert stage.run().changed == []
     assert (stage.marks, stage.results) == (set(), ["tell proven"])
+
+
+def test_what_an_act_has_left_marked_is_proven_where_the_watch_no_longer_restarts(stage: Stage) -> None:
+    stage.settings["act"] = "tell"
+    assert (stage.run().changed, stage.results) == ([], [])
+    (stage.folder / "state/marks").mkdir()
+    (stage.folder / "state/marks/watch-llm").write_text("word=down\n")
+    assert (stage.run().changed, stage.marks) == ([], {"watch-llm"})
+    stage.look("idle")
+    assert (stage.run().changed, stage.marks) == ([], set())
+
+
+def test_what_a_container_prints_is_kept_in_bounds_and_printable(stage: Stage) -> None:
+    stage.program(
+        "docker",
+        "case $1 in exec) printf '\\033]0;x\\007'; head -c 9000000 /dev/zero | tr '\\0' x ;; *) exit 1 ;; esac",
+    )
+    stage.run()
+    (stacks,) = (stage.home / "failed").glob("*.stacks")
+    assert 1_000_000 < stacks.stat().st_size < 8_000_000
+    assert stacks.read_bytes().startswith(b"]0;xxx")
 
 
 def test_an_act_that_is_cut_starts_what_was_proven_and_gives_the_lease_back(stage: Stage) -> None:

@@ -22,7 +22,8 @@ PATHS = {
     "/usr/local/sbin:/usr/local/bin": "bin",
 }
 PROGRAMS = {
-    "nvidia-smi": 'case $1 in nvlink) cat "$D/links" 2>/dev/null ;; *) cat "$D/xml"; exit "$(cat "$D/status")" ;; esac',
+    "nvidia-smi": """: >"$D/asked-now"
+case $1 in nvlink) cat "$D/links" 2>/dev/null ;; *) cat "$D/xml"; exit "$(cat "$D/status")" ;; esac""",
     "journalctl": 'cat "$D/kernel" 2>/dev/null; echo "-- cursor: s=1"; : >"$D/kernel"',
 }
 XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1, name=python3, x"
@@ -41,6 +42,9 @@ class Host:
         for name, text in PROGRAMS.items():
             (folder / "bin" / name).write_text(f"#!/bin/sh\nD={folder}\n{text}\n")
             (folder / "bin" / name).chmod(0o755)
+        (folder / "hanging").mkdir()
+        (folder / "hanging/nvidia-smi").write_text("#!/bin/sh\nwhile :; do sleep 60; done\n")
+        (folder / "hanging/nvidia-smi").chmod(0o755)
         self.gpus(ONE, TWO)
 
     def gpus(self, *uuids: str, status: int = 0, tags: Mapping[str, str] = NONE) -> None:
@@ -206,3 +210,35 @@ def test_between_two_readings_the_last_one_counts(host: Host) -> None:
     assert host.look()["faults"] == "1"
     host.gpus(ONE, TWO)
     assert host.look(again=False)["faults"] == "1"
+
+
+def test_a_driver_that_still_hangs_is_not_asked_again(host: Host) -> None:
+    (host.folder / "status").write_text("1")
+    asking = subprocess.Popen([host.folder / "hanging/nvidia-smi"])
+    try:
+        (host.folder / "run/watch-gpus/asking").write_text(f"{asking.pid}\n")
+        (host.folder / "asked-now").unlink()
+        host.look()
+        assert host.look()["faults"] == "1"
+        assert host.events == ["firing gpu-driver"]
+        assert not (host.folder / "asked-now").exists()
+    finally:
+        asking.kill()
+        asking.wait()
+    (host.folder / "status").write_text("0")
+    assert host.look()["faults"] == "0"
+
+
+def test_a_fault_that_a_boot_has_ended_is_resolved(host: Host) -> None:
+    host.kernel(XID.format(79))
+    host.look()
+    host.boot()
+    assert host.look()["faults"] == "0"
+    assert [event.split()[0] for event in host.events] == ["firing", "resolved"]
+
+
+def test_of_the_kernels_messages_only_those_of_hardware_are_kept(host: Host) -> None:
+    host.kernel(*["docker0: port 1(veth0) entered blocking state"] * 100, XID.format(79))
+    assert host.look()["faults"] == "1"
+    assert (host.folder / "run/watch-gpus/said").stat().st_size < 200
+    assert (host.folder / "run/watch-gpus/cursor").read_text() == "s=1\n"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rackwright.concerns.deploy_steps import Declared, left_of
@@ -13,7 +15,7 @@ from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.watch.concern import SeenWatch, WantedWatch, WatchFile, as_left, changes, parse, wanted
 from rackwright.concerns.watch.engine_check import engine_check_files
 from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
-from rackwright.paths import ETC, UNITS, WATCH_UNITS, questions_file
+from rackwright.paths import ETC, STATE, UNITS, WATCH_UNITS, questions_file
 from rackwright.plan.change import Change, Owned, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.settings.host_settings import HostSettings
@@ -110,6 +112,41 @@ def test_a_secret_file_is_roots_alone_and_known_by_its_sum() -> None:
     (step,) = (one for one in change.steps if isinstance(one, WriteFile) and one.path == path)
     assert step.mode == "0600"
     assert "abcdefgh" not in repr(change)
+
+
+def test_the_list_of_sums_is_roots_alone() -> None:
+    # The sum of a short secret beside its known text would say which one it is.
+    steps = only(changes(WANTED, SeenWatch())).steps
+    (mode,) = (step.mode for step in steps if isinstance(step, WriteFile) and step.path == LEFT)
+    assert mode == "0600"
+
+
+def test_an_endpoint_that_is_no_longer_watched_leaves_no_state_mark_or_open_event(tmp_path: Path) -> None:
+    path = f"{ETC}/watched/old"
+    before = settled(WANTED)
+    reading = replace(before, files={**before.files, path: WatchFile("0" * 64, "644:root")})
+    (script,) = [
+        one.script for one in only(changes(WANTED, reading)).steps if isinstance(one, Shell) and path in one.script
+    ]
+    gone = (
+        "run/watch/old",
+        "run/watch/old.connections",
+        "state/marks/watch-old",
+        "state/watch/acts-old",
+        "etc/watched/old",
+    )
+    stays = ("run/watch/older", "state/marks/sick-old", "state/notify/sent/sick-old")
+    for name in (*gone, *stays):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("fired=hang\n")
+    for folder, name in {"/run/rackwright": "run", STATE: "state", ETC: "etc"}.items():
+        script = script.replace(folder, str(tmp_path / name))
+    subprocess.run(["sh", "-c", script], check=True)
+    files = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    events = {name for name in files if "/events/" in name}
+    assert files - events == set(stays)
+    texts = sorted("".join((tmp_path / name).read_text().splitlines(True)[1:3]) for name in events)
+    assert texts == ["key=hang-old\nstate=resolved\n", "key=sick-old\nstate=resolved\n"]
 
 
 def test_a_reading_is_parsed() -> None:

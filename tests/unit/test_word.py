@@ -167,3 +167,12 @@ def test_a_peer_is_answered_whether_this_host_sends_an_event(script: Path) -> No
     for other in (b"sent dead-llm\n", b"sent \n", b"sent ../word\n", b"sent .\n"):
         assert ask(script, other) == "none\n"
     assert not any((script / "notes").iterdir())
+
+
+def test_notes_of_ever_new_askers_end(script: Path) -> None:
+    for number in range(2001):
+        (script / f"notes/fd00::{number:x}@a").touch()
+    ask(script, b"a\n", "fd00::0@a".partition("@")[0])
+    assert (script / "notes/fd00::0@a").read_text().startswith("last=")
+    assert ask(script, b"a\n", "fe80::1") == "ready up\n"
+    assert not (script / "notes/fe80::1@a").exists()

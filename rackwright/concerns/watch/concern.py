@@ -14,8 +14,20 @@ from rackwright.concerns.watch.act_questions import missing_questions, store_que
 from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
 from rackwright.concerns.watch.units import CHECKS, RUNNER, WATCHED
 from rackwright.concerns.watch.word import WORD_FILES, refusals
-from rackwright.hostside import host_script
-from rackwright.paths import ETC, NOTIFY_UNIT, UNITS, WATCH_UNITS, WORD_UNITS, act_unit, word_unit
+from rackwright.hostside import host_script, host_text
+from rackwright.paths import (
+    ACTS,
+    ENGINE_STATES,
+    ETC,
+    EVENTS_SENT,
+    MARKS,
+    NOTIFY_UNIT,
+    UNITS,
+    WATCH_UNITS,
+    WORD_UNITS,
+    act_unit,
+    word_unit,
+)
 from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
 from rackwright.plan.concern import Concern, HostReading
@@ -140,9 +152,9 @@ def _files(wanted: WantedWatch, reading: SeenWatch) -> list[Change]:
     idle = [unit for unit in enabled_units(wanted.files) if unit not in reading.running]
     if not (differing or surplus or idle or reading.last_sums != wanted.sums):
         return []
-    steps: list[Step] = [Shell(host_script("watch_unit_remove", path=path, units=UNITS)) for path in surplus]
+    steps: list[Step] = [Shell(_removal(path)) for path in surplus]
     steps += [WriteFile(path, wanted.files[path], _mode(wanted.files[path])) for path in differing]
-    steps.append(WriteFile(LEFT, wanted.sums_list))
+    steps.append(WriteFile(LEFT, wanted.sums_list, "0600"))
     restarted = [path.removeprefix(f"{UNITS}/") for path in differing if path.endswith((".timer", ".socket"))]
     starts = {"enabled": " ".join(enabled_units(wanted.files)), "restarted": " ".join(restarted)}
     steps.append(Shell(host_script("watch_start", **starts)))
@@ -156,6 +168,15 @@ def _files(wanted: WantedWatch, reading: SeenWatch) -> list[Change]:
             by_itself=bool(reading.edited or reading.stopped),
         )
     ]
+
+
+def _removal(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    remove = host_script("watch_unit_remove", path=path, units=UNITS)
+    if folder != WATCHED:
+        return remove
+    folders = {"states": ENGINE_STATES, "acts": ACTS, "marks": MARKS, "sent": EVENTS_SENT}
+    return host_text("tell.sh") + host_script("watch_forget", endpoint=name, **folders) + remove
 
 
 _FOREIGN = (RUNNER, f"{CHECKS}/kept-port")

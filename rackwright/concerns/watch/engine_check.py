@@ -9,7 +9,7 @@ from rackwright.concerns.drained import MARK
 from rackwright.concerns.endpoint.container import served_name
 from rackwright.concerns.watch.units import BESIDE, WATCHED, check_file
 from rackwright.hostside import DOCKER_ENVIRONMENT, host_script, host_text
-from rackwright.paths import ENGINE_STATES, ENGINES_PAUSED, STATE
+from rackwright.paths import ENGINE_STATES, ENGINES_PAUSED, EVENTS_SENT, STATE
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.peer_host import PeerHost
 from rackwright_engines.watch import signs
@@ -128,6 +128,7 @@ def engine_check_script() -> str:
             paused=ENGINES_PAUSED,
             drained=MARK,
             state_root=STATE,
+            sent=EVENTS_SENT,
         ),
     ]
     return "".join(parts)

@@ -7,7 +7,7 @@ import shlex
 from rackwright.concerns.proxy_values import values_of
 from rackwright.concerns.watch.units import NOTIFY_STARTER, check_file
 from rackwright.hostside import host_text
-from rackwright.paths import ETC, NOTIFY_UNIT, STATE, UNITS
+from rackwright.paths import ETC, EVENTS_SENT, NOTIFY_UNIT, STATE, UNITS
 from rackwright.plan.render import render_own
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.message_formats import PLACEHOLDERS
@@ -42,6 +42,7 @@ def notify_files(settings: HostSettings) -> dict[str, str | Secret]:
             homes=f"{STATE}/endpoints",
             units=UNITS,
             left=f"{STATE}/watch/files",
+            sent=EVENTS_SENT,
         ),
         NOTIFY_STARTER: render_own("notify-start.j2", events=EVENTS, run=f"/run/{RUNTIME}", unit=NOTIFY_UNIT),
         f"{UNITS}/{NOTIFY_UNIT}": render_own(

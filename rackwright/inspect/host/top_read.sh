@@ -28,14 +28,14 @@ running_jobs() { # prints "job NAME BEGAN PROGRESS": the second of uptime, and t
   done
 }
 
-engine() { # its health, then its counters: one curl for both
+engine() { # its health, then its counters: one curl for both; a broken engine may send them without an end
   if [ "$3" = - ]; then
     curl --silent --noproxy '*' --max-time 5 --output /dev/null --write-out 'code %{http_code}\n' "$2"
   else
     # Without an answer to the first the second would only wait once more.
     curl --fail-early --silent --noproxy '*' --max-time 5 --output /dev/null --write-out 'code %{http_code}\n' "$2" \
       --next --silent --noproxy '*' --max-time 5 "$3"
-  fi | awk -v name="$1" -v tokens="$4" -v running="$5" -v waiting="$6" '
+  fi | head -c 16777216 | awk -v name="$1" -v tokens="$4" -v running="$5" -v waiting="$6" '
     function is(metric) { return index($0, metric) == 1 && substr($0, length(metric) + 1, 1) ~ /[{ ]/ }
     NR == 1 && $1 == "code" { print "engine " name " code " $2; next }
     is(tokens) { sum["tokens"] += $NF }

@@ -95,7 +95,9 @@ give_up() { # it stays out, unless that would leave less than half of its group,
   tell sick "sick-$endpoint" "endpoint $endpoint stays out: $why; next: find the cause there, then deploy again"
   quit "sick: $why" 3
 }
-[ "$(value "$watched" act)" = restart ] || quit "watch.act is not restart" 0
+restarts() { [ "$(value "$watched" act)" = restart ]; }
+# A mark that an act has left before the setting changed is still taken away by a proof.
+restarts || is_left || quit "watch.act is not restart" 0
 [ ! -e "$marks/sick-$endpoint" ] || quit "it is marked sick" 0
 [ "$(number "$home/binding" RANK 0)" = 0 ] || quit "its head restarts all hosts of its group" 0
 exec 7>>"$run/switch.lock"
@@ -113,6 +115,7 @@ if is_left; then case $(value "$look" state) in hung | dead) ;; *)
   fi
   signs="it serves, and does not prove itself: $why" ;;
 esac; fi
+restarts || quit "it is left marked, and watch.act is not restart" 0
 in_turn || quit "$why" 0
 uptime
 asks_from=$up

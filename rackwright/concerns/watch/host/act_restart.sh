@@ -36,7 +36,8 @@ keep_evidence() { # before anything is stopped
   kept=$(cat "$JOB/kept" 2>/dev/null) kept=${kept%.log}
   [ -n "$kept" ] || return 0
   { cat "$look"; connections; } >"$kept.look" 2>/dev/null
-  { kernel_stacks; engine_stacks; } >"$kept.stacks" 2>/dev/null
+  # The names of threads and the output of py-spy are the container's: text, and not without an end.
+  { kernel_stacks; engine_stacks; } 2>/dev/null | head -c 4194304 | tr -cd '\11\12\40-\176' >"$kept.stacks"
   timeout 30 nvidia-smi -q >"$kept.nvidia-smi" 2>&1
   journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null | tail -n 500 >"$kept.kernel"
 }

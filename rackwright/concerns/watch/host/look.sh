@@ -1,11 +1,13 @@
 # Look at each endpoint that this host watches: does its engine still make steps, and does it answer?
-# Parameters: watched (folder) states (folder) homes (of endpoints) paused (file) drained (file) state_root (folder).
+# Parameters: watched (folder) states (folder) homes (of endpoints) paused (file) drained (file) state_root (folder)
+# sent (folder: a file for each event that the sender has sent, and not its end).
 # Comes after holders.sh, listener.sh, tell.sh and open_requests.sh. What was found is a file of KEY=VALUE lines for each endpoint.
 # A look at an engine that works is two programs: curl and awk. All else is asked once the counter of steps stands still.
 read -r now _ </proc/uptime
 now=${now%%.*}
 nl='
 '
+largest=16777216 # Bytes of metrics that are read: a broken engine may send them without an end.
 stale=300 # Seconds after which an earlier look says nothing: the looks were paused, or held up.
 
 figures='
@@ -41,7 +43,7 @@ config() { # sets what the deploy wrote of the endpoint
 
 before() { # sets what the last look found
   was_state='' since='' was_steps='' was_pulse='' id='' pid='' ready='' looked=''
-  still_since='' unanswered_since='' silent_since='' refused_since='' unavailable_since='' unread_since='' fired='' connections=''
+  still_since='' unanswered_since='' silent_since='' refused_since='' unavailable_since='' unread_since='' fired=''
   [ ! -f "$file" ] || while IFS='=' read -r key value; do
     case $key in
       state) was_state=$value ;; since) since=$value ;; steps) was_steps=$value ;; pulse) was_pulse=$value ;;
@@ -83,8 +85,16 @@ due() { # say once that it hangs or has died, and that it has come back; start w
       [ "$act" != restart ] || [ -n "$uncounted" ] || systemctl start --no-block "rackwright-act@$endpoint.service" 2>/dev/null ;;
     serving | idle)
       [ -z "$fired" ] || tell_resolved "$fired" "$fired-$endpoint" "endpoint $endpoint answers again"
+      case $was_state in serving | idle) ;; *) sent_before ;; esac
       fired= ;;
   esac
+}
+
+sent_before() { # what was sent before a boot, which ends this memory, or before a run proved a sick endpoint
+  for event in hang dead would-restart sick; do
+    [ "$event" != "$fired" ] && [ -e "$sent/$event-$endpoint" ] || continue
+    tell_resolved "$event" "$event-$endpoint" "endpoint $endpoint answers again"
+  done
 }
 
 in_hand() { # sets `why` where an operator, a run or a restart by this watch has the endpoint in hand
@@ -138,7 +148,7 @@ END
   fi
   ready=$now
   ! number "$entered" || ready=$((entered / 1000000))
-  [ "$last" = "$id" ] || { works; was_steps='' was_pulse='' connections=''; }
+  [ "$last" = "$id" ] || { works; was_steps='' was_pulse=''; rm -f "$file.connections"; }
   return 0
 }
 
@@ -159,20 +169,15 @@ scrape() { # sets code, http, connect, steps, pulse, asleep
   code=0 http=404 connect=none steps=- pulse=- asleep=no
   [ -n "$metrics" ] || return 0
   read -r code http connect steps pulse asleep <<END
-$({ ask --write-out '\n#http %{http_code} %{time_connect}\n' "$base$metrics"; printf '#exit %s\n' "$?"; } | awk "$figures")
+$({ ask --write-out '\n#http %{http_code} %{time_connect}\n' "$base$metrics"; printf '#exit %s\n' "$?"; } | head -c $largest | awk "$figures")
 END
 }
 
 count() { # sets `open`, `streams` and `bytes`: requests, never by the engine's own gauge, and answers that arrive
-  [ ! -f "$file.connections" ] || while read -r row; do connections=$connections$nl$row; done <"$file.connections"
-  found=$(nsenter --net="/proc/$pid/ns/net" ss -tinHO state established "sport = :$port" 2>/dev/null |
-    connections=$connections awk -v looks=0 "$requests_of")
   read -r open all streams bytes <<END
-$found
+$(nsenter --net="/proc/$pid/ns/net" ss -tinHO state established "sport = :$port" 2>/dev/null |
+    awk -v looks=0 -v connections="$file.connections" "$requests_of")
 END
-  rows=${found#*"$nl"}
-  [ "$rows" != "$found" ] || rows=
-  printf '%s\n' "$rows" >"$file.connections"
 }
 
 own_network() { # opens it as 9, where the container has one: no other process of the host can listen in there

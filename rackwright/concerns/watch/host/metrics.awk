@@ -76,7 +76,7 @@ function each_row(row, number,   at, name, field) {
 }
 END {
   written = split(ENVIRON["times"], stamp, "\n")
-  for (i = 2; i <= written; i++) {
+  for (i = 1; i <= written; i++) {
     at = index(stamp[i], " "); path = substr(stamp[i], at + 1); when = substr(stamp[i], 1, at - 1)
     n = split(path, part, "/")
     if (part[n] == "proven") { proven[part[n - 1]] = when; endpoint[part[n - 1]] = 1 }

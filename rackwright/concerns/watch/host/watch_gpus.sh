@@ -5,7 +5,7 @@
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C
 umask 077
-shown=/run/rackwright/gpus own=/run/rackwright/watch-gpus well=/var/lib/rackwright/watch/gpus-well
+shown=/run/rackwright/gpus own=/run/rackwright/watch-gpus well=/var/lib/rackwright/watch/gpus-well last=/var/lib/rackwright/watch/gpus-faults
 mkdir -p "${shown%/*}" "$own" "${well%/*}" || exit 1
 read -r up _ </proc/uptime
 up=${up%%.*}
@@ -15,7 +15,8 @@ fault() { printf '%s\n' "$1 $(printf %s "$2" | tr -c '[:print:]' ' ' | cut -c1-2
 said() { # new lines of the kernel; a cursor marks where the last look ended
   set -- --boot --identifier kernel --no-pager --output cat --show-cursor
   [ ! -s "$own/cursor" ] || set -- "$@" --after-cursor "$(cat "$own/cursor")"
-  timeout 20 journalctl "$@" 2>/dev/null >"$own/said" || return 0
+  # A host that logs each packet has gigabytes of all others.
+  timeout 20 journalctl "$@" 2>/dev/null | grep -E "^-- cursor: |$hardware" >"$own/said"
   cursor=$(sed -n '$s/^-- cursor: //p' "$own/said")
   [ -z "$cursor" ] || printf '%s\n' "$cursor" >"$own/cursor"
   grep -E "$hardware" "$own/said"
@@ -29,10 +30,19 @@ said | sed -n 's/.*\(NVRM: .*\)/\1/p' | while IFS= read -r line; do
 done
 [ ! -f "$own/kernel" ] || cat "$own/kernel" >>"$own/faults.new"
 
-# nvidia-smi takes a second on eight GPUs, and a wedged driver lets it hang for ever: it is asked every two minutes.
+# nvidia-smi takes a second on eight GPUs, and a wedged driver lets it hang for ever, where no signal ends it: it is asked every
+# two minutes, and not again while an earlier one hangs.
+still_asking() {
+  asking= asker=
+  [ ! -f "$own/asking" ] || read -r asking <"$own/asking"
+  [ -z "$asking" ] || [ ! -r "/proc/$asking/comm" ] || read -r asker <"/proc/$asking/comm"
+  [ "$asker" = nvidia-smi ]
+}
 read_gpus() { # rows `UUID KEY VALUE`
-  timeout 30 nvidia-smi -q -x 2>/dev/null >"$own/xml"
+  # shellcheck disable=SC2016 - the shell in between writes its own number
+  timeout -k 2 30 sh -c 'echo $$ >"$0/asking"; exec nvidia-smi -q -x' "$own" 2>/dev/null >"$own/xml"
   status=$?
+  rm -f "$own/asking"
   awk -F '[<>]' '
     /<gpu id=/ { uuid = ""; errors = remaps = 0; failed = hot = state = "" }
     $2 == "uuid" { uuid = $3 }
@@ -46,7 +56,7 @@ read_gpus() { # rows `UUID KEY VALUE`
     fabric && $2 == "state" { state = $3 } fabric && $2 == "status" { state = state "/" $3 }
     $2 == "/gpu" && uuid { print uuid, "errors", errors; print uuid, "remaps", remaps; print uuid, "hot", hot ? hot : "no"; print uuid, "fabric", state }
   ' "$own/xml" >"$own/gpus"
-  if [ $status = 124 ]; then fault driver "nvidia-smi does not answer within 30 s"; return; fi
+  if [ $status = 124 ] || [ $status = 137 ]; then fault driver "nvidia-smi does not answer within 30 s"; return; fi
   # Without a driver, or at its own start, there is nothing to compare.
   [ $status != 0 ] && ! grep -q '^gpu ' "$well" && return
   [ $status = 0 ] || fault driver "nvidia-smi ends with status $status"
@@ -82,7 +92,7 @@ $uuid
   cp "$own/gpus" "$own/gpus.before"
 }
 read_links() { # NVLink's links of each GPU, as nvidia-smi counts them
-  timeout 20 nvidia-smi nvlink --status 2>/dev/null | awk '
+  timeout -k 2 10 nvidia-smi nvlink --status 2>/dev/null | awk '
     /^GPU / { gpu = $0; sub(/.*UUID: /, "", gpu); sub(/\).*/, "", gpu); n[gpu] += 0 }
     /Link [0-9]+: [0-9.]+ GB/ { n[gpu]++ }
     END { for (gpu in n) print gpu, n[gpu] }' | while read -r uuid links; do
@@ -94,8 +104,11 @@ read_links() { # NVLink's links of each GPU, as nvidia-smi counts them
 if [ $((up - $(cat "$own/asked" 2>/dev/null || echo -999))) -ge 110 ] && command -v nvidia-smi >/dev/null; then
   printf '%s\n' "$up" >"$own/asked"
   mv "$own/faults.new" "$own/faults.kernel" && : >"$own/faults.new"
-  read_gpus
-  read_links
+  if still_asking; then fault driver "nvidia-smi still hangs, and no signal ends it"
+  else
+    read_gpus
+    [ $status != 0 ] || read_links
+  fi
   cp "$own/faults.new" "$own/faults.gpus"
   cat "$own/faults.kernel" >>"$own/faults.new"
 elif [ -f "$own/faults.gpus" ]; then cat "$own/faults.gpus" >>"$own/faults.new"; fi
@@ -113,7 +126,8 @@ for port in /sys/class/infiniband/*/ports/*; do
 done
 
 sort -u "$own/faults.new" >"$own/faults.now"
-: >>"$own/faults"
+# What was a fault before a boot, which empties /run, may be one no longer.
+[ -f "$own/faults" ] || cat "$last" >"$own/faults" 2>/dev/null
 while read -r key text; do
   grep -q "^$key " "$own/faults" || tell gpu "gpu-$key" "$text"
 done <"$own/faults.now"
@@ -121,6 +135,7 @@ while read -r key text; do
   grep -q "^$key " "$own/faults.now" || tell_resolved gpu "gpu-$key" "no longer: $text"
 done <"$own/faults"
 mv "$own/faults.now" "$own/faults"
+cmp -s "$own/faults" "$last" || durable_file "$last" 0600 <"$own/faults"
 count=$(grep -c . "$own/faults")
 state=ok since=$up
 [ "$count" = 0 ] || state=fault

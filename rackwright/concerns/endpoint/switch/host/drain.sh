@@ -14,15 +14,14 @@ look() {
     { case $pid in *'o such '*) echo 0 0 ;; *) echo unknown unknown ;; esac; return; }
   [ "$pid" != 0 ] || { echo 0 0; return; }
   found=$(timeout 20 nsenter --target "$pid" --net ss -tinHO state established "sport = :$port") || { echo unknown unknown; return; }
-  printf %s "${found:+$found$nl}" | connections=$connections awk -v looks="$looks" "$requests_of"
+  printf '%s' "${found:+$found$nl}" | awk -v looks="$looks" -v connections="$connections" "$requests_of"
 }
 nl='
 '
-open=0 connections= looks=0 quiet_looks=0 waited=0
+open=0 connections=$JOB/connections-$unit looks=0 quiet_looks=0 waited=0
+rm -f "$connections"
 while systemctl is-active --quiet "$unit"; do
-  found=$(look)
-  counts=${found%%"$nl"*}
-  connections=${found#"$counts"}
+  counts=$(look)
   looks=$((looks + 1))
   open=${counts%% *} all=${counts#* }
   all=${all%% *}
