@@ -1,0 +1,1 @@
+"""HAProxy in front of the endpoints: its configuration and its clients' keys."""

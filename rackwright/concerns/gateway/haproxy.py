@@ -1,0 +1,208 @@
+"""The gateway's HAProxy configuration as text: who may ask, for which model, at which path, and which hosts answer."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackwright.plan.render import render
+from rackwright.settings.backend import Backend, Server
+from rackwright.settings.gateway import Gateway
+from rackwright_engines.served_paths import ServedPaths, served_paths
+
+TEMPLATE = "haproxy.cfg.j2"
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+HEADERS = 64 * KIB
+"""Bytes of a buffer for the header of a request; without body routing it is the whole buffer."""
+CONNECTIONS = 8192
+"""Connections at a time, each with one request or stream; of HTTP/2 one connection has several."""
+BODIES = 8 * GIB
+"""Memory for bodies that are read for their model, at most; it bounds the connections."""
+NETWORKS = 16
+"""Networks of one line: HAProxy takes 64 words in each."""
+LOCAL = ("127.0.0.0/8", "::1")
+"""The gateway itself, whose deploy asks for /healthz."""
+NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
+"""Letters that no name of a backend or server has."""
+
+
+@dataclass(frozen=True)
+class Locations:
+    """Folders and sockets of the gateway's HAProxy on its host."""
+
+    folder: str = "/etc/rackwright/gateway"
+    """Configuration, maps and certificates."""
+    state: str = "/var/lib/rackwright/gateway"
+    """Folder of the file `servers`: states of the servers, saved before each reload."""
+    run: str = "/run/rackwright-gateway"
+    """Folder of the admin socket."""
+    log: str = "/dev/log"
+    user: str = "haproxy"
+    """User of the process that serves; empty: the one that starts it."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bytes and connections that the gateway takes at most."""
+
+    connections: int
+    buffer: int
+    """Bytes of a buffer; a connection that sends or receives has up to two."""
+    body: int
+    """Bytes of a body with a length."""
+    unsized: int
+    """Bytes of a body without a length."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes that all buffers of requests take when every connection sends the largest body."""
+        return self.connections * self.buffer
+
+
+@dataclass(frozen=True)
+class ServerLine:
+    """A server as its line in the configuration has it."""
+
+    name: str
+    address: str
+    """Address and port."""
+    word_port: int
+    endpoint: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as the configuration has it."""
+
+    name: str
+    backend: str
+    paths: ServedPaths
+    card: str
+    """Its entry in the list of models, as JSON."""
+    servers: tuple[ServerLine, ...]
+
+
+def config(
+    gateway: Gateway,
+    backends: Sequence[Backend],
+    *,
+    site: Path,
+    version: tuple[int, int],
+    revision: str = "",
+    at: Locations = Locations(),
+) -> str:
+    """Return the text of haproxy.cfg.
+
+    revision: answered by /healthz; without it, a hash of the file itself.
+    """
+    text = _text(gateway, backends, site, version, revision, at)
+    return text if revision else _text(gateway, backends, site, version, revision_of(text), at)
+
+
+def revision_of(text: str) -> str:
+    """Return the name of a configuration, by its text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def revision_in(text: str) -> str:
+    """Return the revision that a configuration answers; empty if it has none."""
+    found = re.search(r"X-Gateway-Revision '([0-9a-f]+)'", text)
+    return found[1] if found else ""
+
+
+def _text(
+    gateway: Gateway, backends: Sequence[Backend], site: Path, version: tuple[int, int], revision: str, at: Locations
+) -> str:
+    models = [_model(backend) for backend in backends]
+    return render(
+        TEMPLATE,
+        site,
+        gateway=gateway,
+        models=models,
+        names=", ".join(model.name for model in models),
+        bind=_address(gateway.bind, gateway.port) + (" v4v6" if gateway.bind == "::" else ""),
+        allowed=list(_rows((*LOCAL, *gateway.networks))) if gateway.networks else [],
+        by_body=by_body(gateway, backends),
+        limits=limits(gateway, backends),
+        log_format=LOG_FORMAT,
+        error=_error,
+        revision=revision,
+        version=version,
+        at=at,
+    )
+
+
+def by_body(gateway: Gateway, backends: Sequence[Backend]) -> bool:
+    """Return True if bodies are read for the model that they name; one model alone needs no reading."""
+    return "body" in gateway.route_by and len(backends) > 1
+
+
+def limits(gateway: Gateway, backends: Sequence[Backend]) -> Limits:
+    """Return what the gateway takes at most."""
+    body = gateway.body_limit * MIB
+    if not by_body(gateway, backends):
+        return Limits(CONNECTIONS, HEADERS, body, HEADERS - 16 * KIB)
+    return Limits(min(CONNECTIONS, max(64, BODIES // (body + HEADERS))), body + HEADERS, body, body)
+
+
+def backend_name(model: str) -> str:
+    """Return the name of a model's backend: `engine-keys.map` has the engine's key under it."""
+    return "model:" + NOT_IN_NAMES.sub(lambda found: f":{ord(found[0]):02x}", model)
+
+
+def _model(backend: Backend) -> Model:
+    card = {"id": backend.model, "object": "model", "created": 0, "owned_by": "rackwright"}
+    paths = served_paths(backend.engine_kind)
+    return Model(backend.model, backend_name(backend.model), paths, json.dumps(card), tuple(_servers(backend)))
+
+
+def _servers(backend: Backend) -> Iterator[ServerLine]:
+    of_host = Counter(server.host for server in backend.servers)
+    for server in backend.servers:
+        name = server.host if of_host[server.host] == 1 else f"{server.host}:{server.endpoint}"
+        yield _line(server, NOT_IN_NAMES.sub("_", name) if of_host[server.host] == 1 else name)
+
+
+def _line(server: Server, name: str) -> ServerLine:
+    return ServerLine(name, _address(server.address, server.port), server.word_port, server.endpoint)
+
+
+def _address(address: str, port: int) -> str:
+    """Return an address with its port; HAProxy takes the last colon before the port."""
+    return f"[{address}]:{port}" if ipaddress.ip_address(address).version == 6 else f"{address}:{port}"
+
+
+def _rows(networks: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(networks), NETWORKS):
+        yield networks[start : start + NETWORKS]
+
+
+def _error(code: str, message: str, kind: str = "invalid_request_error") -> str:
+    """Return an error as OpenAI's clients read it."""
+    return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
+
+
+LOG = {
+    "time": '"%[date,utime(%Y-%m-%dT%H:%M:%SZ)]"',
+    "id": '"%ID"',
+    "key": '"%[var(txn.client),json(utf8s)]"',
+    "model": '"%[var(txn.model),json(utf8s)]"',
+    "host": '"%s"',
+    "method": '"%[var(txn.method),json(utf8s)]"',
+    "path": '"%[var(txn.asked),json(utf8s)]"',
+    "status": "%ST",
+    "bytes_in": "%U",
+    "bytes_out": "%B",
+    "queue_ms": "%Tw",
+    "first_ms": "%Tr",
+    "total_ms": "%Ta",
+    "end": '"%ts"',
+}
+"""Fields of a request in the log; none has a word of a prompt, a key or a query string."""
+LOG_FORMAT = "{" + ",".join(f'"{name}":{value}' for name, value in LOG.items()) + "}"

@@ -1,0 +1,469 @@
+"""The gateway's configuration in Debian's HAProxy: keys, paths, routes, limits, errors, drains by the word."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from tests.programs.gateway_stubs import ALICE, BOB, ENGINE_KEY, Engine, Running, backend, engine, gateway
+
+GPT, QWEN = "gpt-oss-120b", "Qwen_3@x+1.5"
+CHAT = "/v1/chat/completions"
+BODY = {"model": GPT, "messages": [{"role": "user", "content": "a secret prompt"}]}
+
+
+@dataclass
+class Site:
+    """A gateway, two hosts of one model, and one of another."""
+
+    gateway: Running
+    gpu01: Engine
+    gpu02: Engine
+    gpu03: Engine
+
+    @property
+    def reached(self) -> int:
+        """Requests that have reached any engine."""
+        return sum(len(one.requests) for one in (self.gpu01, self.gpu02, self.gpu03))
+
+
+@contextlib.contextmanager
+def running(haproxy: Path, folder: Path, **facts: Any) -> Iterator[Site]:
+    """Run a site."""
+    with engine("gpu01") as one, engine("gpu02") as two, engine("gpu03") as three:
+        backends = [backend(GPT, one, two), backend(QWEN, three, kind="sglang")]
+        with gateway(haproxy, folder, backends, **facts) as started:
+            yield Site(started, one, two, three)
+
+
+@pytest.fixture(scope="module")
+def site(haproxy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Run a site over TLS, in which bob may have three requests a minute of one model, and two in flight."""
+    with running(haproxy, tmp_path_factory.mktemp("gateway"), tls=True, limits={"bob": (3, 2)}, body_limit=1) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "model", "reaches"),
+    [
+        (f"/{GPT}{CHAT}", {}, GPT, CHAT),
+        (f"/{QWEN}{CHAT}?beta=true", {}, QWEN, f"{CHAT}?beta=true"),
+        (CHAT, {"X-Model": QWEN}, QWEN, CHAT),
+        (CHAT, {"Host": "GPT-OSS-120b.llm.example.org:8443"}, GPT, CHAT),
+        (f"/{GPT}{CHAT}", {"X-Model": QWEN}, GPT, CHAT),
+        (f"/{QWEN}/v1/tokenize", {}, QWEN, "/v1/tokenize"),
+    ],
+)
+def test_path_header_or_host_name_the_model(
+    site: Site, path: str, headers: dict[str, str], model: str, reaches: str
+) -> None:
+    hosts = (site.gpu03,) if model == QWEN else (site.gpu01, site.gpu02)
+    before = sum(len(one.requests) for one in hosts)
+    answer = site.gateway.ask(path, BODY, headers=headers)
+    assert answer.status == 200
+    assert sum(len(one.requests) for one in hosts) == before + 1
+    assert reaches in [request[1] for one in hosts for request in one.requests[-1:]]
+
+
+def test_an_engine_gets_its_own_key_and_nothing_of_the_clients(site: Site) -> None:
+    sent = {"Cookie": "session=1", "X-Request-ID": "mine", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQAAP__"}
+    answer = site.gateway.ask(f"/{QWEN}{CHAT}", BODY, headers=sent)
+    _, _, headers, body = site.gpu03.requests[-1]
+    assert headers["authorization"] == f"Bearer {ENGINE_KEY}"
+    assert headers["x-request-id"] == answer.headers["x-request-id"] != "mine"
+    assert not headers.keys() & {"cookie", "x-api-key", "upgrade", "http2-settings"}
+    assert ALICE not in json.dumps(headers)
+    assert json.loads(body) == BODY
+    assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": f"Bearer {ALICE}x"},
+        {"Authorization": "Bearer "},
+        {"Authorization": ALICE},
+        {"Authorization": f"Basic {ALICE}"},
+        {"Authorization": f"Bearer {ALICE}, Bearer {ALICE}"},
+        {"Authorization": f"Bearer {ALICE}", "X-Api-Key": ALICE},
+        {"Proxy-Authorization": f"Bearer {ALICE}"},
+        {"Authorization": f"Bearer {'k' * 9000}"},
+    ],
+)
+def test_a_wrong_or_doubled_key_is_refused(site: Site, headers: dict[str, str]) -> None:
+    before = site.reached
+    answer = site.gateway.ask(f"/{GPT}{CHAT}", BODY, key="", headers=headers)
+    assert (answer.status, answer.code) == (401, "invalid_api_key")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert site.reached == before
+
+
+def test_a_key_as_anthropics_clients_send_it(site: Site) -> None:
+    answer = site.gateway.ask(f"/{GPT}/v1/messages", BODY, key="", headers={"X-Api-Key": ALICE})
+    assert answer.status == 200
+
+
+NEVER = [
+    "/metrics",
+    "/health",
+    "/v1/loads",
+    "/start_profile",
+    "/v1/load_lora_adapter",
+    "/update_weights",
+    "/sleep",
+    "/docs",
+    "/",
+    "",
+    "/v1",
+    "/v1/",
+    f"/{CHAT}",
+    f"{CHAT}/",
+    "/v1//chat/completions",
+    "/v1/./chat/completions",
+    "/v1/x/../chat/completions",
+    "/v1/chat/completions/../../../metrics",
+    "/v1/chat%2fcompletions",
+    "/v1/%63hat/completions",
+    "/v1/chat/completions;x",
+    "/v1/chat/completions%00",
+    "/%6detrics",
+    "/v1/chat/completions%3f",
+    "/V1/chat/completions",
+    "\\metrics",
+]
+
+
+@pytest.mark.parametrize("path", NEVER)
+def test_only_paths_of_the_list_reach_an_engine(site: Site, path: str) -> None:
+    before = site.reached
+    answer = site.gateway.ask(f"/{QWEN}{path}", BODY)
+    assert (answer.status, answer.code) in [(404, "path_not_found"), (404, "model_not_found")]
+    assert site.reached == before
+
+
+def test_what_one_host_has_stored_is_refused(site: Site) -> None:
+    for method, path in [("GET", "/v1/responses/r1"), ("POST", "/v1/responses/r1/cancel"), ("POST", "/v1/files")]:
+        answer = site.gateway.ask(f"/{GPT}{path}", b"{}", method=method)
+        assert (answer.status, answer.code) == (501, "stateful_path")
+
+
+def test_only_post_reaches_an_engine(site: Site) -> None:
+    for method in ("GET", "PUT", "DELETE", "OPTIONS", "PATCH"):
+        answer = site.gateway.ask(f"/{GPT}{CHAT}", method=method)
+        assert (answer.status, answer.code, answer.headers["allow"]) == (405, "method_not_allowed", "POST")
+
+
+def test_an_unknown_model_is_answered_with_those_that_there_are(site: Site) -> None:
+    for path, headers in [(f"/nope{CHAT}", {}), (CHAT, {"X-Model": "nope"}), (CHAT, {})]:
+        answer = site.gateway.ask(path, BODY, headers=headers)
+        assert (answer.status, answer.code) == (404, "model_not_found")
+        assert GPT in answer.json["error"]["message"]
+        assert QWEN in answer.json["error"]["message"]
+
+
+def test_the_list_has_the_models_of_the_key(site: Site) -> None:
+    assert [one["id"] for one in site.gateway.ask("/v1/models").json["data"]] == [GPT, QWEN]
+    assert [one["id"] for one in site.gateway.ask(f"/{QWEN}/v1/models").json["data"]] == [QWEN]
+    assert [one["id"] for one in site.gateway.ask("/v1/models", key=BOB).json["data"]] == [GPT]
+    assert site.gateway.ask(f"/v1/models/{QWEN}").json["id"] == QWEN
+    for path in (f"/{QWEN}/v1/models", f"/v1/models/{QWEN}"):
+        assert (site.gateway.ask(path, key=BOB).status) == 404
+    assert site.gateway.ask("/v1/models", key="").status == 401
+
+
+def test_a_key_asks_only_its_models(site: Site) -> None:
+    before = site.reached
+    answer = site.gateway.ask(f"/{QWEN}{CHAT}", BODY, key=BOB)
+    assert (answer.status, answer.code, site.reached) == (404, "model_not_found", before)
+
+
+def test_healthz_needs_no_key_and_names_the_configuration(site: Site) -> None:
+    answer = site.gateway.ask("/healthz", key="")
+    assert answer.status == 200
+    assert answer.headers["x-gateway-revision"] in (site.gateway.folder / "haproxy.cfg").read_text()
+
+
+def client(site: Site, key: str = ALICE, model: str = GPT) -> openai.OpenAI:
+    """Return OpenAI's own client, asking this gateway."""
+    pem = site.gateway.folder / "certificates/gateway.pem"
+    http_client = openai.DefaultHttpxClient(verify=ssl.create_default_context(cafile=str(pem)))
+    return openai.OpenAI(base_url=f"{site.gateway.url}/{model}/v1", api_key=key, max_retries=0, http_client=http_client)
+
+
+def test_openais_client_asks_and_streams(site: Site) -> None:
+    with client(site) as one:
+        answer = one.chat.completions.create(model=GPT, messages=[{"role": "user", "content": "hi"}])
+        assert (answer.choices[0].message.content or "").startswith("I am gpu0")
+        stream = one.chat.completions.create(model=GPT, messages=[{"role": "user", "content": "hi"}], stream=True)
+        text = "".join(event.choices[0].delta.content or "" for event in stream)
+        assert len(text.split()) == 3
+        assert [model.id for model in one.models.list()] == [GPT]
+
+
+def test_openais_client_knows_the_errors(site: Site) -> None:
+    with client(site, "rk-wrong") as one, pytest.raises(openai.AuthenticationError) as wrong:
+        one.chat.completions.create(model=GPT, messages=[{"role": "user", "content": "hi"}])
+    assert (wrong.value.code, wrong.value.type) == ("invalid_api_key", "invalid_request_error")
+    assert wrong.value.request_id
+    with client(site, model="nope") as one, pytest.raises(openai.NotFoundError) as unknown:
+        one.chat.completions.create(model=GPT, messages=[{"role": "user", "content": "hi"}])
+    assert unknown.value.code == "model_not_found"
+    for _ in range(3):
+        site.gateway.ask(f"/{GPT}{CHAT}", BODY, key=BOB)
+    with client(site, BOB) as one, pytest.raises(openai.RateLimitError) as limited:
+        one.chat.completions.create(model=GPT, messages=[{"role": "user", "content": "hi"}])
+    assert limited.value.code == "requests_per_minute"
+    assert limited.value.response.headers["retry-after"] == "60"
+
+
+def test_the_log_has_no_prompt_no_key_and_no_query(site: Site) -> None:
+    site.gateway.ask(f"/{GPT}{CHAT}?user=secretname", BODY)
+    site.gateway.ask(f"/{GPT}{CHAT}", BODY, key="rk-wrongsecret")
+    time.sleep(0.2)
+    text = "".join(site.gateway.log)
+    for secret in (ALICE, BOB, ENGINE_KEY, "secret prompt", "secretname", "wrongsecret", "session=1"):
+        assert secret not in text
+    assert list(site.gateway.lines(1)[0]) == [
+        *("time", "id", "key", "model", "host", "method", "path", "status", "bytes_in", "bytes_out"),
+        *("queue_ms", "first_ms", "total_ms", "end"),
+    ]
+    by_path = {(one["path"], one["status"]): one for one in site.gateway.lines(1)}
+    served = by_path[f"/{GPT}{CHAT}", 200]
+    assert (served["key"], served["model"], served["end"]) == ("alice", GPT, "--")
+    assert served["host"] in ("gpu01", "gpu02")
+    assert by_path[f"/{GPT}{CHAT}", 401]["key"] == "-"
+
+
+def test_http2_and_no_tls_before_1_2(site: Site) -> None:
+    pem, url = str(site.gateway.folder / "certificates/gateway.pem"), f"{site.gateway.url}/{GPT}{CHAT}"
+    curl = ["curl", "--silent", "--show-error", "--cacert", pem, "--max-time", "10"]
+    h2 = [*curl, "--http2", "--write-out", "%{http_version} %{http_code}", "--output", "/dev/null", "--config", "-"]
+    config = f'header = "Authorization: Bearer {ALICE}"\ndata = "{{}}"\nurl = "{url}"\n'
+    run = subprocess.run(h2, input=config, capture_output=True, text=True, check=False)
+    assert run.stdout == "2 200", run.stderr
+    for version, works in (("1.1", False), ("1.2", True)):
+        limit = ["--tlsv1.0", "--tls-max", version, "--ciphers", "DEFAULT@SECLEVEL=0"]
+        run = subprocess.run(
+            [*curl, *limit, f"{site.gateway.url}/healthz"], capture_output=True, text=True, check=False
+        )
+        assert (run.returncode == 0) == works
+
+
+@pytest.mark.parametrize("path", ["/metrics", "//metrics", "/%6detrics", "/metrics#", f"{CHAT}/../metrics"])
+def test_http2_has_no_other_paths(site: Site, path: str) -> None:
+    before = site.reached
+    pem = str(site.gateway.folder / "certificates/gateway.pem")
+    curl = [
+        "curl",
+        "--silent",
+        "--cacert",
+        pem,
+        "--http2",
+        "--path-as-is",
+        "--write-out",
+        "%{http_code}",
+        "--config",
+        "-",
+    ]
+    config = f'header = "Authorization: Bearer {ALICE}"\ndata = "{{}}"\nurl = "{site.gateway.url}/{GPT}{path}"\n'
+    run = subprocess.run(curl, input=config, capture_output=True, text=True, check=False)
+    assert run.stdout.endswith("404") or run.stdout == "000", run.stdout
+    assert site.reached == before
+
+
+@pytest.fixture(scope="module")
+def plain(haproxy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Run a site in clear text, with short times and small bodies."""
+    short = {"timeout client 5m": "timeout client 1s", "timeout http-request 10s": "timeout http-request 1s"}
+    folder = tmp_path_factory.mktemp("plain")
+    with running(haproxy, folder, body_limit=1, requests_in_flight=0, limits={"bob": (0, 2)}, changed=short) as made:
+        yield made
+
+
+HEAD = f"POST /{GPT}{CHAT} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ALICE}\r\nConnection: close\r\n".encode()
+
+
+def status(answer: bytes) -> int:
+    """Return the status of an answer as it came; 0 for a connection that was closed without one."""
+    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else 0
+
+
+SMUGGLED = b"0\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted", "reached"),
+    [
+        (HEAD + b"Content-Length: 2\r\nContent-Length: 44\r\n\r\n{}" + SMUGGLED, {400}, 0),
+        (HEAD + b"Content-Length: +2\r\n\r\n{}", {400}, 0),
+        (HEAD + b"Content-Length: 2 2\r\n\r\n{}", {400}, 0),
+        (HEAD + b"Transfer-Encoding: xchunked\r\n\r\n" + SMUGGLED, {400, 422, 411, 501}, 0),
+        (HEAD + b"Transfer-Encoding : chunked\r\n\r\n" + SMUGGLED, {400}, 0),
+        (HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + SMUGGLED, {200, 400}, None),
+        (HEAD + b"X-Model: a\r\n Authorization: Bearer b\r\n\r\n", {400, 200, 408}, None),
+        (HEAD + b"X: a\nb: c\r\nContent-Length: 2\r\n\r\n{}", {400, 200}, None),
+        (HEAD + b"Authorization: Bearer x\r\nContent-Length: 2\r\n\r\n{}", {401}, 0),
+        (HEAD.replace(b"aaa\r\n", b"aaa\r\n b\r\n") + b"Content-Length: 2\r\n\r\n{}", {400, 401}, 0),
+        (HEAD.replace(b"aaa\r\n", b"aaa\n\r\n") + b"Content-Length: 2\r\n\r\n{}", {400, 401, 200}, None),
+        (HEAD.replace(b"aaa\r\n", b"aa\0a\r\n") + b"Content-Length: 2\r\n\r\n{}", {400, 401}, 0),
+        (HEAD.replace(b" /gpt", b" http://a/gpt") + b"Content-Length: 2\r\n\r\n{}", {200}, 1),
+        (HEAD.replace(b" /gpt", b" http://b/gpt") + b"Content-Length: 2\r\n\r\n{}", {400}, 0),
+        (HEAD.replace(b" /gpt", b" http://a//gpt") + b"Content-Length: 2\r\n\r\n{}", {404}, 0),
+        (HEAD.replace(b" /gpt", b" gpt") + b"Content-Length: 2\r\n\r\n{}", {400, 404}, 0),
+        (HEAD.replace(b"/completions ", b"/completions#x ") + b"Content-Length: 2\r\n\r\n{}", {400, 404}, 0),
+        (HEAD.replace(b"HTTP/1.1", b"HTTP/0.9") + b"\r\n", {400, 505, 0}, 0),
+        (b"CONNECT gpu01:8000 HTTP/1.1\r\nHost: a\r\n\r\n", {400, 401, 405}, 0),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 2**20 + b"\r\n\r\n", {400, 0}, 0),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5000 + b"\r\n", {400, 0}, 0),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", {400, 0}, 0),
+    ],
+)
+def test_hostile_requests(plain: Site, data: bytes, wanted: set[int], reached: int | None) -> None:
+    before = plain.reached
+    assert status(plain.gateway.raw(data)) in wanted
+    assert all(path == CHAT for one in (plain.gpu01, plain.gpu02) for _, path, _, _ in one.requests)
+    if reached is not None:
+        assert plain.reached == before + reached
+    assert plain.gateway.ask("/healthz", key="").status == 200
+
+
+def test_sizes_come_first(plain: Site) -> None:
+    before = plain.reached
+    big = HEAD + b"Content-Length: 1073741824\r\nExpect: 100-continue\r\n\r\n"
+    answer = plain.gateway.raw(big)
+    assert status(answer) == 413
+    assert b"body_too_large" in answer
+    assert status(plain.gateway.raw(HEAD + b"Content-Length: 8388608\r\n\r\n" + b"x" * 8_388_608)) == 413
+    assert plain.reached == before
+    assert plain.gateway.ask(f"/{GPT}{CHAT}", b"x" * 2**20).status == 200
+    assert 2**20 in map(len, plain.gpu01.bodies + plain.gpu02.bodies)
+
+
+def chunked(total: int, part: int = 8192) -> bytes:
+    """Return a request whose body has no length."""
+    whole, remaining = divmod(total, part)
+    sizes = [part] * whole + [remaining] * bool(remaining)
+    return (
+        HEAD
+        + b"Transfer-Encoding: chunked\r\n\r\n"
+        + b"".join(f"{size:x}\r\n".encode() + b"y" * size + b"\r\n" for size in sizes)
+        + b"0\r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("total", "part", "wanted"),
+    [(1, 1, 200), (48_000, 100, 200), (49_152, 8192, 200), (60_000, 8192, 411), (2**22, 2**20, 411)],
+)
+def test_a_body_without_a_length(plain: Site, total: int, part: int, wanted: int) -> None:
+    before = plain.reached
+    answer = plain.gateway.raw(chunked(total, part))
+    assert status(answer) == wanted
+    assert plain.reached == before + (wanted == 200)
+    if wanted == 200:
+        assert total in [len(one) for one in plain.gpu01.bodies[-1:] + plain.gpu02.bodies[-1:]]
+
+
+def test_slow_senders_are_let_go(plain: Site) -> None:
+    for data in (b"", b"POST /v1", HEAD[:80], HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab"):
+        began = time.monotonic()
+        assert status(plain.gateway.raw(data, timeout=15)) in (0, 408)
+        assert time.monotonic() - began < 12
+
+
+def test_an_answer_may_take_longer_than_clients_may_be_silent(plain: Site) -> None:
+    plain.gpu03.first, plain.gpu03.tick = 2.5, 1.3
+    try:
+        assert plain.gateway.ask(f"/{QWEN}{CHAT}", BODY).status == 200
+        answer = plain.gateway.ask(f"/{QWEN}{CHAT}", BODY | {"stream": True})
+        assert b"gpu03-2" in answer.body
+        assert answer.body.endswith(b"[DONE]\n\n")
+    finally:
+        plain.gpu03.first = plain.gpu03.tick = 0
+
+
+def streaming(site: Site, model: str = GPT, key: str = ALICE) -> http.client.HTTPResponse:
+    """Return a stream that has begun."""
+    one = site.gateway.connection()
+    one.request("POST", f"/{model}{CHAT}", json.dumps(BODY | {"stream": True}), {"Authorization": f"Bearer {key}"})
+    answer = one.getresponse()
+    answer.readline()
+    return answer
+
+
+def test_requests_in_flight_of_a_key(plain: Site) -> None:
+    plain.gpu01.tick = plain.gpu02.tick = 0.5
+    try:
+        streams = [streaming(plain, key=BOB) for _ in range(2)]
+        plain.gpu01.tick = plain.gpu02.tick = 0.1
+        answer = plain.gateway.ask(f"/{GPT}{CHAT}", BODY, key=BOB)
+        assert (answer.status, answer.code) == (429, "requests_in_flight")
+        assert int(answer.headers["retry-after"]) > 0
+        assert plain.gateway.ask(f"/{GPT}{CHAT}", BODY).status == 200
+        assert all(b"DONE" in one.read() for one in streams)
+        assert plain.gateway.ask(f"/{GPT}{CHAT}", BODY, key=BOB).status == 200
+    finally:
+        plain.gpu01.tick = plain.gpu02.tick = 0
+
+
+def test_a_client_that_goes_lets_its_engine_stop(plain: Site) -> None:
+    plain.gpu03.tick, plain.gpu03.tokens, before = 0.1, 100, plain.gpu03.broken_off
+    try:
+        answer = streaming(plain, QWEN)
+        sock = answer.fp.raw._sock  # type: ignore[attr-defined]
+        sock.shutdown(socket.SHUT_RDWR)
+        answer.close()
+        end = time.monotonic() + 5
+        while plain.gpu03.broken_off == before and time.monotonic() < end:
+            time.sleep(0.05)
+        assert plain.gpu03.broken_off == before + 1
+    finally:
+        plain.gpu03.tick, plain.gpu03.tokens = 0, 3
+
+
+def test_streams_end_and_new_requests_go_elsewhere_after_the_word_drain(plain: Site) -> None:
+    plain.gpu01.tick = plain.gpu02.tick = 0.3
+    try:
+        streams = [streaming(plain) for _ in range(4)]
+        plain.gpu01.answers = "drain"
+        plain.gateway.wait_for("gpu02", "gpu03")
+        before = len(plain.gpu01.requests)
+        plain.gpu02.tick = 0
+        assert all(plain.gateway.ask(f"/{GPT}{CHAT}", BODY).status == 200 for _ in range(6))
+        assert len(plain.gpu01.requests) == before
+        assert all(one.read().count(b"DONE") == 1 for one in streams)
+        plain.gpu02.answers = "down #trial"
+        plain.gateway.wait_for("gpu03")
+        answer = plain.gateway.ask(f"/{GPT}{CHAT}", BODY)
+        assert (answer.status, answer.code) == (503, "no_host")
+        assert int(answer.headers["retry-after"]) > 0
+        assert plain.gateway.ask("/healthz", key="").status == 200
+        plain.gpu03.answers = "down #sick"
+        plain.gateway.wait_for()
+        assert plain.gateway.ask("/healthz", key="").status == 503
+    finally:
+        plain.gpu01.tick = plain.gpu02.tick = 0
+        plain.gpu01.answers = plain.gpu02.answers = plain.gpu03.answers = "ready up"
+        plain.gateway.wait_for("gpu01", "gpu02", "gpu03")
+
+
+def test_an_engine_that_refuses_the_gateway_is_not_the_clients_fault(plain: Site) -> None:
+    plain.gpu03.status = 401
+    try:
+        answer = plain.gateway.ask(f"/{QWEN}{CHAT}", BODY)
+        assert (answer.status, answer.code) == (502, "engine_key")
+    finally:
+        plain.gpu03.status = 200
