@@ -327,9 +327,8 @@ def gateway(
 ) -> Iterator[Running]:
     """Run HAProxy with the configuration for these backends, `changed` by exact replacements, until all hosts serve that say so."""
     port = free_port()
-    made = Gateway.model_validate(
-        {"bind": "127.0.0.1", "port": port, "tls": False, "names": ("llm.example.org",)} | settings
-    )
+    base = {"bind": "127.0.0.1", "port": port, "tls": False, "names": ("llm.example.org",)}
+    made = Gateway.model_validate(base | settings)
     text = config(made, backends, site=ROOT, version=version, at=locations(folder))
     for old, new in (
         {"agent-inter 2s": "agent-inter 100ms", "check inter 2s": "check inter 100ms"} | dict(changed)
