@@ -325,7 +325,7 @@ def gateway(
     up: Sequence[str] | None = None,
     **settings: Any,
 ) -> Iterator[Running]:
-    """Run HAProxy with the configuration for these backends, `changed` by exact replacements, until all hosts serve that say so."""
+    """Run HAProxy with the configuration for these backends, `changed` by exact replacements, until all hosts serve."""
     port = free_port()
     base = {"bind": "127.0.0.1", "port": port, "tls": False, "names": ("llm.example.org",)}
     made = Gateway.model_validate(base | settings)
