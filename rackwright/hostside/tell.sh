@@ -1,4 +1,4 @@
-# Functions that note an event of this host, for those whom the settings' `notify` names (rackwright-notify.service sends it).
+# Functions that note an event of this host for the receivers of the settings' `notify` (rackwright-notify.service sends it).
 # The caller never fails by them: a full disk costs the message and nothing else. The text must not hold a secret.
 # KIND is hang, dead, restart, would-restart, sick, gpu, firewall-repair, dockerd-repair, drift or quarantine. KEY is the kind and the endpoint,
 # as hang-llm: the same on each host that has the same event, so that one of them sends for all.

@@ -32,10 +32,11 @@ def with_gateways(hosts: Sequence[InventoryHost], unjudged: Iterable[Unjudged] =
     """
     ways = [GatewayHost(host.name, partial(host_address, host)) for host in hosts if is_gateway(host.groups)]
     ways += [GatewayHost(host.name, partial(_address, host)) for host in unjudged if is_gateway(host.groups)]
-    gateways = tuple(ways)
+    if not ways:
+        return list(hosts)
     made: dict[int, HostSettings] = {}
     served = list(_served(hosts))
-    return [_placed(host, gateways, served, made) for host in hosts] if gateways else list(hosts)
+    return [_placed(host, tuple(ways), served, made) for host in hosts]
 
 
 def _address(host: Unjudged) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
@@ -21,9 +21,13 @@ ByModel = dict[str, tuple[PeerHost, ...]]
 def with_peers(hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
     """Return the hosts with their peers; hosts that share their settings still do."""
     found: dict[str, list[PeerHost]] = {}
+    shared: dict[int, _Shared] = {}
     for host in hosts:
-        for model in _models(host.settings):
-            found.setdefault(model, []).append(_peer(host))
+        if id(host.settings) not in shared:
+            shared[id(host.settings)] = _Shared.of(host.settings)
+        peer = shared[id(host.settings)].peer(host)
+        for model in shared[id(host.settings)].models:
+            found.setdefault(model, []).append(peer)
     several = {model: tuple(peers) for model, peers in found.items() if peers[1:]}
     made: dict[int, HostSettings] = {}
     return [_placed(host, several, made) for host in hosts] if several else list(hosts)
@@ -37,10 +41,6 @@ def _placed(host: InventoryHost, several: ByModel, made: dict[int, HostSettings]
     return replace(host, settings=made[key])
 
 
-def _models(settings: HostSettings) -> Mapping[str, None]:
-    return dict.fromkeys(model for _, model in _by_endpoint(settings))
-
-
 def _by_endpoint(settings: HostSettings) -> Iterator[tuple[str, str]]:
     for name, endpoint in settings.all_endpoints.items():
         if model := served_name(endpoint):
@@ -52,8 +52,21 @@ def served_name(endpoint: EndpointSettings) -> str:
     return PurePosixPath(endpoint.model.mount).name if endpoint.model else ""
 
 
-def _peer(host: InventoryHost) -> PeerHost:
-    return PeerHost(host.name, host.settings.word.port, host.settings.follows, partial(host_address, host))
+@dataclass(frozen=True)
+class _Shared:
+    """The values of a peer that all hosts with the same settings share: a thousand of them are looked up once."""
+
+    models: tuple[str, ...]
+    word_port: int
+    follows: bool
+
+    @classmethod
+    def of(cls, settings: HostSettings) -> _Shared:
+        models = dict.fromkeys(model for _, model in _by_endpoint(settings))
+        return cls(tuple(models), settings.word.port, settings.follows)
+
+    def peer(self, host: InventoryHost) -> PeerHost:
+        return PeerHost(host.name, self.word_port, self.follows, partial(host_address, host))
 
 
 def host_address(host: InventoryHost) -> str:

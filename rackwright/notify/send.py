@@ -1,4 +1,4 @@
-"""Send a message to whom the hosts' settings name, within seconds, whatever the other side does."""
+"""Send a message to the receivers that the hosts' settings name, within seconds, even where one does not answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHOWN = 300
 
 @dataclass(frozen=True)
 class Delivery:
-    """The other side's answer, or why it is missing. target: whom the message was for, without a secret."""
+    """The receiver's answer, or why it is missing. target: the receiver, without a secret."""
 
     target: str
     ok: bool

@@ -129,7 +129,7 @@ class Readings:
 
 
 class _Slots:
-    """Lets so many threads do something at the same time."""
+    """A limit of the threads that do something at the same time."""
 
     def __init__(self, free: int) -> None:
         self._free, self._changed = free, new_condition()

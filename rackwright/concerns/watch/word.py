@@ -1,4 +1,4 @@
-"""The host's word: a socket that says whether its endpoints may get requests, to those who may ask. Pure."""
+"""The host's word: a socket that tells gateways and peers whether its endpoints may get requests. Pure."""
 
 from __future__ import annotations
 

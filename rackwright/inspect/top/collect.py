@@ -1,4 +1,4 @@
-"""Takes the readings of all hosts in, and says what to ask each for next."""
+"""The readings of all hosts, and the next request to each."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def states_text(rows: Sequence[TopRow]) -> str:
 
 
 def sums_text(rows: Sequence[TopRow], title: Title) -> str:
-    """Return what the fleet does altogether, when, and how the picture is left."""
+    """Return the fleet's totals, the time, and the key that ends the picture."""
     tokens, running, waiting = (
         (total(figures) for figures in zip(*map(_figures, rows), strict=True)) if rows else [None] * 3
     )
