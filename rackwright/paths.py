@@ -85,7 +85,12 @@ SWITCH_LOCK = f"{RUN}/switch.lock"
 ACT_UNTIL = f"{RUN}/act-until"
 """Second of the host's uptime until which that may take, and the endpoint."""
 NOTIFY_UNIT = f"{_OWN}notify.service"
-OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS, *WORD_UNITS, ACT_UNIT, NOTIFY_UNIT)
+GATEWAY_UNIT = f"{_OWN}gateway.service"
+"""HAProxy in front of the endpoints."""
+OWN_UNITS = (
+    *(TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT),
+    *(*WATCH_UNITS, *WORD_UNITS, ACT_UNIT, NOTIFY_UNIT, GATEWAY_UNIT),
+)
 """Units that belong to the host rather than to one endpoint."""
 OWN_DROP_INS = ("rackwright-firewall.conf", "rackwright-held.conf")
 """Names of the drop-ins that Rackwright writes for its units."""

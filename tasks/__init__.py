@@ -6,6 +6,7 @@ from tasks.dockerd import dockerd
 from tasks.encodings import encodings
 from tasks.endpoint import endpoint
 from tasks.firewall import firewall
+from tasks.gateway import gateway
 from tasks.image import image
 from tasks.models import models
 from tasks.options import options
@@ -22,6 +23,7 @@ __all__ = [
     "encodings",
     "endpoint",
     "firewall",
+    "gateway",
     "image",
     "models",
     "options",

@@ -12,6 +12,7 @@ from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.release.concern import RELEASE
 from rackwright.concerns.firewall import FIREWALL
+from rackwright.concerns.gateway.concern import GATEWAY
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.lease import LEASED
@@ -43,11 +44,12 @@ ALL: tuple[Concern[Any, Any], ...] = (
     DOCKERD,
     ENDPOINT,
     WATCH,
+    GATEWAY,
     RETENTION,
 )
 
 
-OWN_USE = (FIREWALL, ENCODINGS, OPTIONS, DOCKERD, WATCH, RETENTION)
+OWN_USE = (FIREWALL, ENCODINGS, OPTIONS, DOCKERD, WATCH, GATEWAY, RETENTION)
 """Concerns whose reading no other concern depends on."""
 
 

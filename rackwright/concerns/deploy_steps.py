@@ -7,11 +7,11 @@ judged, whatever the settings say.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from rackwright.paths import ACT_UNIT, ETC, FIREWALL_UNIT, NOTIFY_UNIT, STATE, WATCH_UNITS, WORD_UNITS
+from rackwright.paths import ACT_UNIT, ETC, FIREWALL_UNIT, GATEWAY_UNIT, NOTIFY_UNIT, STATE, WATCH_UNITS, WORD_UNITS
 from rackwright.plan.change import Owned
 from rackwright.settings.host_settings import HostSettings
 
@@ -36,20 +36,29 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "dockerd": ("docker", "release", "options"),
     "endpoint": ("firewall", "release", "options", "dockerd"),
     "watch": ("endpoint",),
+    "gateway": ("endpoint", "watch"),
     "retention": ("endpoint",),
-    "converged": ("docker", "firewall", "registry", "image", "models", "release", "endpoint", "watch", "retention"),
+    "converged": (
+        *("docker", "firewall", "registry", "image", "models", "release", "endpoint"),
+        *("watch", "gateway", "retention"),
+    ),
 }
 """Steps that must come before a step where both are called."""
 
 _FIREWALL_FILES = (("file", f"{ETC}/*"), ("file", "*/rackwright-firewall.conf"))
 _RUNNER = tuple(("unit", name) for name in WATCH_UNITS)
 """The timer that runs the checks of a host: a part of two steps."""
-_SHARED = ("firewall", "watch")
+_SHARED = {
+    **dict.fromkeys(_RUNNER, ("firewall", "watch")),
+    ("package", "curl"): ("docker", "gateway"),
+}
+"""Entries that several steps make."""
 _WATCH = (
     *(("file", f"{ETC}/{name}") for name in ("watch*", "word*", "act*", "notify*")),
     *(("unit", name) for name in (*WORD_UNITS, ACT_UNIT, NOTIFY_UNIT)),
 )
 MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "gateway": (("package", "haproxy"), ("unit", GATEWAY_UNIT), ("file", f"{ETC}/gateway/*")),
     "watch": (*_WATCH, *_RUNNER),
     "firewall": (("rule", "*"), ("unit", FIREWALL_UNIT), *_RUNNER, *_FIREWALL_FILES),
     "registry": (("login", "*"),),
@@ -72,9 +81,26 @@ class Declared:
     """Arguments of the calls, as settings: they override the files', and `--data` overrides them."""
     implied: Mapping[str, str] = field(default_factory=dict)
     """Steps that deploy.py does not call, each with the step that called it instead."""
+    silent: frozenset[str] = frozenset()
+    """Steps that deploy.py calls, and that have no meaning on this host."""
 
     def __contains__(self, step: object) -> bool:
         return step in self.steps
+
+
+GATEWAY_STEPS = frozenset({"preflight", "gateway", "converged"})
+"""Steps that count on a host that is a gateway and serves nothing itself."""
+
+
+def counting(declared: Declared, settings: HostSettings) -> Declared:
+    """Return the steps that count on a host: gateway() on gateways alone, and few others on one that serves nothing."""
+    silent = frozenset(step for step in declared.steps if not _counts(step, settings))
+    steps = tuple(step for step in declared.steps if step not in silent)
+    return replace(declared, steps=steps, silent=silent) if silent else declared
+
+
+def _counts(step: str, settings: HostSettings) -> bool:
+    return step in GATEWAY_STEPS if settings.is_gateway_alone else step != "gateway" or settings.is_gateway
 
 
 class StepProblem(NamedTuple):
@@ -155,7 +181,7 @@ def makers_of(one: Owned) -> list[str]:
         for step, patterns in MADE_BY.items()
         if any(one.kind == kind and fnmatchcase(one.name, pattern) for kind, pattern in patterns)
     ]
-    return [*_SHARED] if (one.kind, one.name) in _RUNNER else matching[:1]
+    return [*_SHARED.get((one.kind, one.name), matching[:1])]
 
 
 def left_of(declared: Declared, record: Iterable[Owned]) -> dict[str, list[Owned]]:

@@ -22,6 +22,7 @@ from rackwright.concerns.endpoint.release.concern import RELEASE, Unresolved, bi
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint, as_meant
 from rackwright.concerns.firewall import FIREWALL, are_as_left, is_ours
+from rackwright.concerns.gateway.concern import GATEWAY
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.options import OPTIONS
@@ -105,6 +106,8 @@ def _around(settings: HostSettings, reading: HostReading, declared: Declared) ->
                     verdict = "asked" if are_as_left(reading[FIREWALL], owned) else "moved"
                 if concern.name == WATCH.name and owned.issuperset(change.owns):
                     verdict = "asked" if as_left(reading[WATCH]) else "moved"
+                if concern.name == GATEWAY.name and owned.issuperset(change.owns):
+                    verdict = "asked" if reading[GATEWAY].as_left else "moved"
                 yield Drift(concern.name, verdict, _sentence(change))
 
 

@@ -123,6 +123,14 @@ def watch(**arguments: Unpack[WatchArguments]) -> None:
     apply_concern("watch", name="The host looks at its endpoints between two deploys")
 
 
+def gateway() -> None:
+    """Put HAProxy in front of the endpoints, on the hosts of the inventory's group `gateway`; no other host has it.
+
+    On a gateway that serves nothing itself, only `preflight()`, this one and `converged()` count.
+    """
+    apply_concern("gateway", name="The gateway leads to the endpoints, and answers with its configuration")
+
+
 def endpoint(**arguments: Unpack[EndpointArguments]) -> None:
     """Switch in each host's own turn, ask the endpoint, and roll back when the answer is wrong.
 

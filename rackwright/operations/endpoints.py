@@ -11,7 +11,7 @@ from typing import Any
 from rackwright.adapter.command_output import tail
 from rackwright.adapter.host import Host, State, say, shout, this_host
 from rackwright.adapter.operation import FunctionCommand, PyinfraCommand, operation
-from rackwright.adapter.run.declaring import declared_of, noted
+from rackwright.adapter.run.declaring import counts, declared_of, noted
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd.concern import DOCKERD
@@ -104,6 +104,8 @@ IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
 
 def switch_endpoints() -> None:
     """Declare the endpoints, and switch them in each host's own turn."""
+    if not counts(ENDPOINT.name):
+        return
     with noted(ENDPOINT.name):
         line_up(name="Hosts that must switch are queued in inventory order")
         switch(name="Each endpoint runs its wanted release and has answered")
@@ -111,8 +113,9 @@ def switch_endpoints() -> None:
 
 def restart_dockerd_in_turn() -> None:
     """Declare that dockerd may be restarted under serving endpoints, in the turn that `endpoint()` gives a host."""
-    with noted(DOCKERD.name):
-        pass
+    if counts(DOCKERD.name):
+        with noted(DOCKERD.name):
+            pass
 
 
 @operation()

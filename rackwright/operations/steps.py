@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from rackwright.adapter.command_output import tail
 from rackwright.adapter.host import Host, State, say, this_host
 from rackwright.adapter.operation import operation
-from rackwright.adapter.run.declaring import declared_of, noted, ours
+from rackwright.adapter.run.declaring import counts, declared_of, noted, ours
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.adapter.run.options import is_dry, is_verbose
 from rackwright.adapter.run_context import part_of
@@ -54,8 +54,9 @@ def apply_concern(concern: str, name: str, wait: bool = True) -> None:
     concern: name of the concern, for example `docker`. name: the operation's, a sentence.
     wait: False when its downloads are only begun, where `release()` collects them.
     """
-    with noted(concern):
-        match_settings(name=name, concern=concern, wait=wait)
+    if counts(concern):
+        with noted(concern):
+            match_settings(name=name, concern=concern, wait=wait)
 
 
 @operation()
@@ -112,8 +113,9 @@ def _must_wait(host: Host, changes: Sequence[Change]) -> bool:
 
 def collect(name: str) -> None:
     """Declare that what was begun must have ended by now. name: the operation's, a sentence."""
-    with ours():
-        collect_downloads(name=name)
+    if counts("release"):
+        with ours():
+            collect_downloads(name=name)
 
 
 @operation()
@@ -204,8 +206,9 @@ def refuse_alone(step: str, instead: str) -> NoReturn:
 
 def hash_models(name: str) -> None:
     """Hash every model file again when `models.verify_deep` is set. name: the operation's, a sentence."""
-    with ours():
-        hash_model_files(name=name)
+    if counts("models"):
+        with ours():
+            hash_model_files(name=name)
 
 
 @operation()
@@ -219,8 +222,9 @@ def hash_model_files() -> Commands:
 
 def try_keys(name: str) -> None:
     """Try the registry's key when `registry.check_key` is set. name: the operation's, a sentence."""
-    with ours():
-        try_registry_keys(name=name)
+    if counts("registry"):
+        with ours():
+            try_registry_keys(name=name)
 
 
 @operation()

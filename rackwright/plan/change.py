@@ -25,6 +25,10 @@ class Shell(Step):
     stdin: Secret | str | None = None
     timeout: int = 300
     unseen: bool = False
+    title: str = ""
+    """Begins the message when it fails, before the errors that it printed; without it the last of them stands alone."""
+    code: str = "RW0714"
+    """Code of the error when it fails."""
 
 
 @dataclass(frozen=True)

@@ -147,5 +147,7 @@ def run_simple(host: Host, *steps: Shell | WriteFile) -> None:
         path = failed.path if isinstance(failed, WriteFile) else ""
         if refused := unwritable(errors, path):
             raise StepFailedError(refused[1], (Reason(Cause.DISK, "a file that cannot be written"),), code=refused[0])
+        if isinstance(failed, Shell) and failed.title:
+            raise StepFailedError("\n  ".join([f"{failed.title}:", *errors]), code=failed.code)
         what = path or "a command"
         raise StepFailedError(f"{what} failed: {last_of(errors or output.stdout_lines)}", code="RW0714")

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "deploy.py"
 ALL_STEPS = (
     "preflight", "docker", "firewall", "registry", "image", "encodings", "models", "release", "options", "dockerd",
-    "endpoint", "watch", "retention", "converged",
+    "endpoint", "watch", "gateway", "retention", "converged",
 )  # fmt: skip
 
 

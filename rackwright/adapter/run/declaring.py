@@ -28,7 +28,7 @@ from rackwright.adapter.patch import patch
 from rackwright.adapter.run.current_run import current_state, inventory_of, state_beside
 from rackwright.adapter.run.importing import importing_from
 from rackwright.adapter.run_context import part_of
-from rackwright.concerns.deploy_steps import Declared, StepProblem, problems_of
+from rackwright.concerns.deploy_steps import Declared, StepProblem, counting, problems_of
 from rackwright.loading.files import refuse_no_file
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import overlaid, standalone
@@ -139,6 +139,12 @@ def steps_known(host: Host) -> tuple[str, ...]:
     return found.steps if found else ()
 
 
+def counts(step: str) -> bool:
+    """Return False for a step that deploy.py calls for the current host, and that has no meaning there."""
+    found = part_of(current_host.state, _Deploy).by_host.get(current_host.name)
+    return found is None or step not in found.silent
+
+
 def remember(declared: Mapping[str, Declared]) -> None:
     """Keep what the deploy file of the current run declares."""
     part_of(current_state(), _Deploy).by_host.update(declared)
@@ -171,8 +177,20 @@ def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declare
 def check_steps(deploy: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]:
     """Return what a deploy file declares, by host. Raises SettingsError when it cannot be carried out as is."""
     found = declare(deploy, [(entry.name, entry.data) for entry in hosts])
-    _refuse_wrong(deploy, found, {entry.name: entry.settings for entry in overlay_all(hosts, found, deploy)})
-    return found
+    settings = {entry.name: entry.settings for entry in overlay_all(hosts, found, deploy)}
+    counting_steps = _counting(found, settings)
+    _refuse_wrong(deploy, counting_steps, settings)
+    return counting_steps
+
+
+def _counting(declared: Mapping[str, Declared], settings: Mapping[str, HostSettings]) -> dict[str, Declared]:
+    """Return the steps of each host that count there; hosts that share them and their settings still do."""
+    found: dict[tuple[int, int], Declared] = {}
+    for host, calls in declared.items():
+        alike = id(calls), id(settings[host])
+        if alike not in found:
+            found[alike] = counting(calls, settings[host])
+    return {host: found[id(calls), id(settings[host])] for host, calls in declared.items()}
 
 
 def with_arguments(root: Path, hosts: Sequence[InventoryHost]) -> list[InventoryHost]:

@@ -13,14 +13,16 @@ from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT, foreign_units
 from rackwright.concerns.firewall import FIREWALL
+from rackwright.concerns.gateway.concern import GATEWAY, SeenGateway
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.preflight import table
 from rackwright.concerns.preflight.docker import DOCKER as DOCKERS_OWN
+from rackwright.concerns.preflight.gateway import GATEWAYS
 from rackwright.concerns.preflight.gpu import GPU
-from rackwright.concerns.preflight.machine import MACHINE
+from rackwright.concerns.preflight.machine import MACHINE, SYSTEM
 from rackwright.concerns.preflight.members import MEMBERS, common, members_read, parse_members, parse_rdma
 from rackwright.concerns.preflight.network import NETWORK
 from rackwright.concerns.preflight.rights import RIGHTS
@@ -56,7 +58,9 @@ TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 FETCHING: tuple[Concern[Any, Any], ...] = (IMAGE, MODELS, ENCODINGS)
 FETCHING_KINDS: Mapping[str, Kind] = {"image": "image", "models": "model", "encodings": "encoding"}
 """Kind of download of each of these concerns."""
-CHECKS: tuple[Check, ...] = (*MACHINE, *DOCKERS_OWN, *SOFTWARE, *GPU, *STORAGE, *NETWORK, *MEMBERS, *RIGHTS)
+CHECKS: tuple[Check, ...] = (*MACHINE, *DOCKERS_OWN, *SOFTWARE, *GPU, *STORAGE, *NETWORK, *MEMBERS, *RIGHTS, *GATEWAYS)
+GATEWAY_CHECKS = (*SYSTEM, *GATEWAYS)
+"""Checks of a host that is a gateway and serves nothing itself."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class WantedHost:
     @cached_property
     def rows(self) -> list[CheckRow]:
         """All rows of the table."""
-        return [row for check in CHECKS for row in check.rows(self.case)]
+        alone = self.case.settings.is_gateway_alone
+        return [row for check in CHECKS if not alone or check in GATEWAY_CHECKS for row in check.rows(self.case)]
 
 
 # -- read
@@ -83,12 +88,18 @@ def read(settings: HostSettings) -> str:
         "preflight_read",
         paths=" ".join((settings.models.folder, settings.encodings.folder, STATE)),
         fetched=" ".join((settings.models.folder, settings.encodings.folder)),
-        ports=" ".join(sorted({str(endpoint.port) for endpoint in settings.all_endpoints.values()})),
+        ports=" ".join(sorted({*map(str, _listened(settings))})),
         endpoints=" ".join(settings.all_endpoints),
         state=STATE,
         urls=" ".join(f"{name}={url}" for name, url in _urls(settings)),
         proxies=" ".join(f"{key}={value}" for key, value in proxies.items() if value),
     )
+
+
+def _listened(settings: HostSettings) -> Iterator[int]:
+    yield from (endpoint.port for endpoint in settings.all_endpoints.values())
+    if settings.is_gateway:
+        yield settings.gateway.port
 
 
 def joined(output: str, answers: Answers) -> str:
@@ -111,7 +122,9 @@ def _named(row: str, answers: Answers) -> str:
 
 
 def _urls(settings: HostSettings) -> Iterator[tuple[str, str]]:
-    """Yield the first URL of each kind of download; for every image, its registry."""
+    """Yield the first URL of each kind of download; for every image, its registry. A mere gateway downloads none."""
+    if settings.is_gateway_alone:
+        return
     images = (endpoint.image for endpoint in settings.all_endpoints.values())
     for registry in dict.fromkeys(registry_of(image) for image in images):
         yield "registry", f"{_asked_at(settings, registry)}/v2/"
@@ -186,6 +199,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
             models.read_only,
             tuple(sorted({model.path for model in models.models} & models.opened)),
             {host: common(theirs[PREFLIGHT], theirs[GPUS]) for host, theirs in reading.others.items()},
+            reading.by_concern.get(GATEWAY.name, SeenGateway()),
         ),
         _writer(reading),
     )

@@ -24,11 +24,11 @@ def port(case: Case) -> Verdicts:
         if not taken:
             yield True, f"{endpoint.port} is {_holder(listeners)}", ""
             continue
-        fix = f"stop it, or give endpoint {name} another `port`: {_look(taken)}"
-        yield False, f"{endpoint.port} is taken by {'; '.join(_holders(taken))}", fix
+        fix = f"stop it, or give endpoint {name} another `port`: {inspect_command(taken)}"
+        yield False, f"{endpoint.port} is taken by {'; '.join(holders(taken))}", fix
 
 
-def _holders(taken: Sequence[Listener]) -> Iterator[str]:
+def holders(taken: Sequence[Listener]) -> Iterator[str]:
     """Yield each process once, with all its listen addresses."""
     for pid in dict.fromkeys(entry.pid for entry in taken):
         entries = [entry for entry in taken if entry.pid == pid]
@@ -37,7 +37,7 @@ def _holders(taken: Sequence[Listener]) -> Iterator[str]:
         yield f"{what}, pid {pid}, user {entries[0].user}" + (f", at {addresses}" if addresses else "")
 
 
-def _look(taken: Sequence[Listener]) -> str:
+def inspect_command(taken: Sequence[Listener]) -> str:
     """Return the command that shows the process on a port."""
     containers = list(dict.fromkeys(entry.container for entry in taken if entry.container))
     pids = list(dict.fromkeys(str(entry.pid) for entry in taken if entry.pid))

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from rackwright.concerns.docker import SeenDocker
+from rackwright.concerns.gateway.concern import SeenGateway
 from rackwright.concerns.gpus import Gpu, SeenGpus
 from rackwright.plan.change import Owned
 from rackwright.plan.reading import whole_number
@@ -196,6 +197,7 @@ class Case:
     """Folders of models in which users other than root may change something."""
     others: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Values that must be the same on all hosts of a group, by host, as far as the others have been read."""
+    gateway: SeenGateway = field(default_factory=SeenGateway)
 
     @cached_property
     def used_gpus(self) -> tuple[Gpu, ...]:

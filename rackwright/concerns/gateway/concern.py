@@ -1,0 +1,240 @@
+"""The gateway of a host: HAProxy's package, its files and its unit, as wanted and as seen. Pure.
+
+A new configuration is checked by HAProxy, takes the place of the old one, and must answer over a new connection;
+otherwise the old files are put back. Streams in flight end on the processes that they began on.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.gateway.files import (
+    CONFIG,
+    FOLDER,
+    HOME,
+    LEFT,
+    SERVERS,
+    UNIT_FILE,
+    Text,
+    WantedFiles,
+    mode,
+    sha256,
+    wanted_files,
+)
+from rackwright.concerns.gateway.package import USUAL, expected_version, install_change
+from rackwright.concerns.gateway.placeholder import REVOKED
+from rackwright.hostside import host_script
+from rackwright.paths import GATEWAY_UNIT, UNITS
+from rackwright.plan.answers import Answers
+from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.reading import files, lines_of
+from rackwright.settings.host_settings import HostSettings
+
+NEXT = f"{FOLDER}/next"
+"""Files that have not been checked yet."""
+CHECK_CODE, APPLY_CODE, UNKNOWN_CODE = "RW3614", "RW3624", "RW3634"
+
+
+@dataclass(frozen=True)
+class GatewayFile:
+    """A file on the host: its SHA-256, its mode and its owner."""
+
+    sha256: str
+    mode: str
+
+
+@dataclass(frozen=True)
+class SeenGateway:
+    """The gateway on the host: packages, files by path, the text of its configuration, and its unit's state."""
+
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Versions of the installed packages."""
+    candidate: str = ""
+    """Version of HAProxy that apt would install, where it knows one."""
+    files: Mapping[str, GatewayFile] = field(default_factory=dict)
+    last_sums: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 by path, as the last deploy wrote the files."""
+    config: str = ""
+    revoked: frozenset[str] = frozenset()
+    """Hashes of the keys that were revoked on this host."""
+    runs: bool = False
+    """True if the unit is enabled and active."""
+
+    @property
+    def edited(self) -> list[str]:
+        """Paths that are not as the last deploy left them."""
+        return [path for path, digest in self.last_sums.items() if self._sha256(path) != digest]
+
+    @property
+    def as_left(self) -> bool:
+        """True if files and unit are as the last deploy left them."""
+        return not self.edited and (self.runs or not self.last_sums)
+
+    def _sha256(self, path: str) -> str:
+        return self.files[path].sha256 if path in self.files else ""
+
+
+def read(_: HostSettings) -> str:
+    """Print the packages, SHA-256, mode and path of each file, and what the last deploy left."""
+    return host_script("gateway_read", folder=FOLDER, left=LEFT, unit=UNIT_FILE, config=CONFIG, revoked=REVOKED)
+
+
+def joined(output: str, answers: Answers) -> str:
+    """Return the lines with the state of the unit."""
+    runs = answers.is_active(GATEWAY_UNIT) and answers.unit(GATEWAY_UNIT, "UnitFileState") == "enabled"
+    return f"{output}\nruns" if runs else output
+
+
+def parse(output: str) -> SeenGateway:
+    """Parse the lines."""
+    rows = [row.split(" ") for row in lines_of(output)]
+    texts = files(output)
+    listed = [row.split(" ", 1) for row in (texts.get(LEFT) or "").splitlines()]
+    return SeenGateway(
+        {row[1]: row[2] for row in rows if row[0] == "package" and len(row) == 3},
+        next((row[1] for row in rows if row[0] == "candidate" and len(row) == 2), ""),
+        {row[3]: GatewayFile(row[1], row[2]) for row in rows if row[0] == "gateway" and len(row) == 4},
+        {row[1]: row[0] for row in listed if len(row) > 1},
+        texts.get(CONFIG) or "",
+        frozenset((texts.get(REVOKED) or "").split()),
+        ["runs"] in rows,
+    )
+
+
+@dataclass(frozen=True)
+class WantedGateway:
+    """The wanted packages and files of a gateway."""
+
+    settings: HostSettings
+    wanted: WantedFiles
+    refusals: tuple[Change, ...] = ()
+
+    @property
+    def files(self) -> Mapping[str, Text]:
+        """The wanted files by path."""
+        return self.wanted.files
+
+    @property
+    def sums_list(self) -> str:
+        """The list that stays on the host."""
+        return "".join(f"{sha256(text)} {path}\n" for path, text in sorted(self.files.items()))
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedGateway:
+    """Return the wanted gateway; on another host, nothing."""
+    if not settings.is_gateway:
+        return WantedGateway(settings, WantedFiles({}, ""))
+    on_host: SeenGateway = reading.by_concern.get("gateway", SeenGateway())
+    version = expected_version(on_host.packages, on_host.candidate, reading[DOCKER].system)
+    return WantedGateway(settings, wanted_files(settings, version, on_host.revoked), tuple(_refusals(settings)))
+
+
+def _refusals(settings: HostSettings) -> Iterator[Change]:
+    """Refuse servers without an address: their models would vanish from the gateway."""
+    lost = [server.host for backend in settings.backends for server in backend.servers if not server.address]
+    if lost:
+        text = f"{', '.join(dict.fromkeys(lost))}: no address is known of it here, so the gateway cannot reach it"
+        text += "; nothing was changed; next: set ssh_hostname or fabric_address to an address"
+        yield Change("set up the gateway", "a host behind it has no address", (Refuse(text, code=UNKNOWN_CODE),))
+
+
+def changes(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
+    """Install what is missing, write what differs, and let HAProxy take it over."""
+    if not wanted.settings.is_gateway:
+        return []
+    return list(wanted.refusals) or [*install_change(wanted.settings, reading.packages), *_files(wanted, reading)]
+
+
+def _files(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
+    differing = [path for path, text in wanted.files.items() if reading.files.get(path) != _as_file(text)]
+    surplus = sorted(set(reading.last_sums) & set(reading.files) - set(wanted.files))
+    if not (differing or surplus) and reading.runs:
+        return []
+    return [
+        Change(
+            "let the gateway take its new configuration, and confirm over a new connection",
+            _why(differing, surplus),
+            tuple(_steps(wanted, differing, surplus)),
+            owns=(Owned("unit", GATEWAY_UNIT), *(Owned("file", path) for path in wanted.files if path != UNIT_FILE)),
+            disowns=tuple(Owned("file", path) for path in surplus),
+            diff=_diff(wanted, reading) if CONFIG in differing else "",
+            by_itself=not reading.as_left,
+        )
+    ]
+
+
+def _as_file(text: Text) -> GatewayFile:
+    return GatewayFile(sha256(text), f"{int(mode(text), 8):o}:root")
+
+
+def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> Iterator[Step]:
+    """Yield the steps: write beside the files in use, check, and only then put in place."""
+    gateway = wanted.settings.gateway
+    yield Shell(host_script("gateway_stage", folder=FOLDER, new=NEXT, home=HOME))
+    staged = [path for path in differing if path.startswith(f"{FOLDER}/")]
+    yield from (WriteFile(_staged(path), wanted.files[path], mode(wanted.files[path])) for path in staged)
+    names = {"folder": FOLDER, "new": NEXT, "surplus": " ".join(surplus)}
+    refused = "HAProxy refuses the new configuration, and nothing was changed"
+    yield Shell(host_script("gateway_check", **names), code=CHECK_CODE, title=refused)
+    if UNIT_FILE in differing:
+        yield WriteFile(UNIT_FILE, wanted.files[UNIT_FILE])
+    apply = host_script(
+        "gateway_apply",
+        **names,
+        unit=GATEWAY_UNIT,
+        units=UNITS,
+        servers=SERVERS,
+        url=f"{'https' if gateway.tls else 'http'}://{_here(gateway.bind)}:{gateway.port}/healthz",
+        revision=wanted.wanted.revision,
+    )
+    title = "the gateway did not answer with its new configuration, and has the old one again"
+    yield Shell(apply, code=APPLY_CODE, title=title)
+    yield WriteFile(LEFT, wanted.sums_list)
+
+
+def _staged(path: str) -> str:
+    return f"{NEXT}{path.removeprefix(FOLDER)}"
+
+
+def _here(bind: str) -> str:
+    """Return the address at which the host itself reaches what listens on an address."""
+    address = {"::": "::1", "0.0.0.0": "127.0.0.1"}.get(bind, bind)
+    return f"[{address}]" if ":" in address else address
+
+
+def _why(differing: list[str], surplus: list[str]) -> str:
+    if differing:
+        return f"{', '.join(differing)} differ or are missing"
+    return f"{', '.join(surplus)} are no longer wanted" if surplus else f"{GATEWAY_UNIT} is not enabled and active"
+
+
+def _diff(wanted: WantedGateway, reading: SeenGateway) -> str:
+    before, after = reading.config.splitlines(), str(wanted.files[CONFIG]).splitlines()
+    found = difflib.unified_diff(before, after, f"{CONFIG} now", f"{CONFIG} then", lineterm="")
+    return "".join(f"{row}\n" for row in found)
+
+
+def offline_files(settings: HostSettings) -> dict[str, str]:
+    """Return the files as far as they are known without the host; secrets as masks."""
+    found = wanted_files(settings, USUAL).files if settings.is_gateway else {}
+    return {path: str(text) for path, text in found.items()}
+
+
+TAKES = frozenset({"gateway", "proxy"})
+"""Sections of the settings that it is handed."""
+GATEWAY: Concern[WantedGateway, SeenGateway] = Concern(
+    "gateway",
+    read,
+    parse,
+    wanted,
+    changes,
+    files=offline_files,
+    alone=True,
+    takes=TAKES,
+    units=(GATEWAY_UNIT,),
+    joined=joined,
+)

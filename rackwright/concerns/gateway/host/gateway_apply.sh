@@ -1,0 +1,40 @@
+# Put the checked files in place, let HAProxy take them over, and put the old ones back where it does not answer with them.
+# Parameters: folder new surplus unit units servers url revision.
+trap '' HUP PIPE
+old=$folder/previous
+rm -rf "$old" && mkdir -m 0700 "$old" "$old/certificates" || exit 1
+names() { (cd "$1" && find . -maxdepth 2 -type f ! -path './next/*' ! -path './previous/*' ! -name revoked); }
+names "$folder" | while read -r name; do cp -p "$folder/$name" "$old/$name" || exit 1; done || exit 1
+was=stopped
+! systemctl is-active --quiet "$unit" || was=running
+
+place() { # all files of a folder take the place of those in use
+  names "$1" | while read -r name; do mv -f "$1/$name" "$folder/$name" || exit 1; done
+}
+take_over() {
+  systemctl daemon-reload
+  systemctl enable --quiet --no-reload "$unit"
+  if systemctl is-active --quiet "$unit"; then systemctl reload "$unit"
+  else systemctl reset-failed "$unit" 2>/dev/null; systemctl start "$unit"; fi
+}
+answers() { # revision, tenths of a second
+  tenths=0
+  while [ "$tenths" -lt "$2" ]; do
+    found=$(curl --silent --insecure --noproxy '*' --max-time 2 --output /dev/null --dump-header - "$url" 2>/dev/null |
+      tr -d '\r' | sed -n 's/^x-gateway-revision: *//Ip')
+    [ "$found" != "$1" ] || return 0
+    sleep 0.2
+    tenths=$((tenths + 2))
+  done
+  return 1
+}
+why() { journalctl --quiet --output=cat --lines=40 --unit="$unit" --since=-60s 2>/dev/null | grep -F '[ALERT]' | tail -n 5; }
+
+place "$new" && rm -f $surplus && take_over && answers "$revision" 100 && { rm -rf "$old" "$new"; exit 0; }
+why >&2
+echo "no answer of revision $revision at $url within 10 s" >&2
+names "$folder" | while read -r name; do [ -e "$old/$name" ] || rm -f "$folder/$name"; done
+place "$old"
+rm -rf "$old" "$new"
+if [ "$was" = running ]; then systemctl reload "$unit"; else systemctl disable --quiet --now "$unit"; fi
+exit 1

@@ -1,0 +1,15 @@
+"""Gateway: HAProxy in front of the endpoints, on the hosts of the group gateway."""
+
+from pyinfra.api import deploy
+
+from rackwright import operations
+
+
+@deploy("Gateway")
+def gateway() -> None:
+    """Write HAProxy's configuration, check it, and confirm it over a new connection."""
+    operations.gateway()
+
+
+if __name__ in operations.ALONE:
+    gateway()
