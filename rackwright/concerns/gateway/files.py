@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rackwright.concerns.gateway.haproxy import backend_name, config
 from rackwright.concerns.gateway.package import Version
-from rackwright.concerns.gateway.placeholder import backend_name, config, key_maps, load_keys
+from rackwright.concerns.gateway.placeholder import key_maps, load_keys
 from rackwright.hostside import host_text
 from rackwright.messages import RackwrightError
 from rackwright.paths import ETC, GATEWAY_UNIT, STATE, UNITS
