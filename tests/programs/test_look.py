@@ -404,6 +404,18 @@ def test_503_for_longer_than_a_load_is_dead(host: Host, engine: Engine) -> None:
     assert host.look_after(250)["state"] == "dead"
 
 
+def test_503_for_ever_is_dead_though_tokens_are_made(host: Host, engine: Engine) -> None:
+    engine.unavailable = True
+    for _ in range(2):
+        host.look()
+        assert host.look_after(850)["state"] != "dead"
+    # Its own probe moves the counter between two looks.
+    assert host.look_after(120)["state"] == "dead"
+    assert host.look_after(30)["state"] == "dead"
+    engine.unavailable = False
+    assert host.look_after(30)["state"] in ("idle", "serving")
+
+
 def test_without_a_counter_it_is_told_and_never_restarted(host: Host, engine: Engine) -> None:
     engine.uncounted = True
     engine.stuck.set()
@@ -450,6 +462,30 @@ def test_looks_that_stopped_for_a_while_prove_nothing(host: Host, engine: Engine
     host.look()
     host.pass_time(1000, looks=False)
     assert host.look()["state"] == "stalled"
+
+
+def test_damaged_numbers_of_what_is_watched_restart_nothing(host: Host, engine: Engine) -> None:
+    engine.stuck.set()
+    host.look()
+    host.config |= {"after": "", "full_after": "x1", "load": "0120", "fresh": "9" * 30, "batch": "1\r"}
+    assert host.look_after(60)["state"] == "stalled"
+
+
+def test_damaged_notes_of_the_last_look_prove_nothing(host: Host, engine: Engine) -> None:
+    engine.stuck.set()
+    noted = host.look()
+    texts = ("x", "08", "-5", "9" * 30, "1 2", "", "a\xffb", "9" * 10, "1;2")
+    damaged = noted | dict(zip(AGED, texts, strict=True))
+    (host.folder / "states" / "llm").write_text("".join(f"{key}={value}\n" for key, value in damaged.items()) + "\n=")
+    again = host.look()
+    assert again["state"] == "stalled"
+    assert all(again[key] in ("", *noted.values()) or again[key].isdecimal() for key in AGED), again
+
+
+def test_a_folder_in_place_of_its_note_goes(host: Host) -> None:
+    (host.folder / "states" / "llm").mkdir(parents=True)
+    (host.folder / "states" / "llm" / "x").touch()
+    assert host.look()["state"] == "idle"
 
 
 def test_what_is_no_longer_watched_leaves_no_state(host: Host) -> None:

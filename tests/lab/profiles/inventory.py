@@ -1,4 +1,4 @@
-"""One lab host under a shipped profile, with the lab's own settings and a test's over it."""
+"""Lab hosts under a shipped profile, with the lab's own settings and a test's over it."""
 
 import json
 import os
@@ -23,5 +23,5 @@ of_the_lab = yaml.safe_load((site_root(Path(__file__)) / "group_vars" / "lab.yml
 # The machine is the lab's, whatever the profile was made for.
 host_values = {**of_the_lab, "hardware": Hardware().model_dump(), **json.loads(os.environ["PROFILES_SETTINGS"])}
 groups: dict[str, GroupEntry] = {child: [] for children in CHILDREN.values() for child in children}
-members = [(name, {**data, **host_values}) for name, data in hosts() if name == chosen]
+members = [(name, {**data, **host_values}) for name, data in hosts() if name in chosen.split(",")]
 globals().update(build(__file__, {**groups, profile: members}, CHILDREN))

@@ -25,7 +25,8 @@ figures='
     if (rows && !awake) asleep = "yes"
     print code, http, (connect > 0 ? "connected" : "none"), steps, (m ? pulse : "-"), asleep }'
 
-number() { case $1 in '' | *[!0-9]*) return 1 ;; esac; }
+# What arithmetic of sh takes for sure: no leading zero, which makes an octal number, and nothing that is too large for it.
+number() { case $1 in '' | *[!0-9]* | 0?* | ???????????*) return 1 ;; esac; }
 
 config() { # sets what the deploy wrote of the endpoint
   kind='' steps_names='' moves_names='' sleep_name='' sleep_awake='' compilers='' metrics='' health=/health port='' model=''
@@ -38,6 +39,12 @@ config() { # sets what the deploy wrote of the endpoint
       fresh) fresh=$value ;; batch) batch=$value ;; act) act=$value ;;
     esac
   done <"$watched/$endpoint"
+  # A file that was damaged must not make a look find a hang.
+  number "$after" || after=120
+  number "$full_after" || full_after=600
+  number "$load" || load=1800
+  number "$fresh" || fresh=600
+  number "$batch" || batch=0
   export steps_names moves_names sleep_name sleep_awake
 }
 
@@ -52,18 +59,24 @@ before() { # sets what the last look found
       refused_since) refused_since=$value ;; unavailable_since) unavailable_since=$value ;; unread_since) unread_since=$value ;;
     esac
   done <"$file"
-  number "$looked" && [ "$looked" -le "$now" ] && [ $((now - looked)) -le $stale ] || works
+  for key in since ready looked still_since unanswered_since silent_since refused_since unavailable_since unread_since; do
+    eval "value=\$$key"
+    number "$value" && [ "$value" -le "$now" ] || eval "$key="
+  done
+  [ -n "$looked" ] && [ $((now - looked)) -le $stale ] || { works; unavailable_since=''; }
 }
 
-works() { # nothing that an earlier look has seen counts any longer
-  still_since='' unanswered_since='' silent_since='' refused_since='' unavailable_since='' unread_since=''
+works() { # nothing that an earlier look has seen counts any longer, but for a 503, which only another answer ends
+  still_since='' unanswered_since='' silent_since='' refused_since='' unread_since=''
 }
 
 settle() { # STATE SIGNS: write what was found, and act by it
   state=$1 signs=$2
   [ "$state" = "$was_state" ] && number "$since" || since=$now
   would=
-  case $state in hung | dead) [ "$act" != tell ] || [ -n "$uncounted" ] || would=restart ;; esac
+  # Without a counter a hang is a guess; a death is none.
+  case $state/$uncounted in hung/ | dead/*) may=yes ;; *) may= ;; esac
+  [ "$act" != tell ] || [ -z "$may" ] || would=restart
   due
   printf '%s\n' "looked=$now" "state=$state" "since=$since" "signs=$signs" "steps=$steps" "pulse=$pulse" "open=$open" "bytes=$bytes" \
     "still_since=$still_since" "unanswered_since=$unanswered_since" "silent_since=$silent_since" "refused_since=$refused_since" \
@@ -82,7 +95,7 @@ due() { # say once that it hangs or has died, and that it has come back; start w
         fired=$event
         printf '%s\n' "endpoint $endpoint $verb: $signs"
       fi
-      [ "$act" != restart ] || [ -n "$uncounted" ] || systemctl start --no-block "rackwright-act@$endpoint.service" 2>/dev/null ;;
+      [ "$act" != restart ] || [ -z "$may" ] || systemctl start --no-block "rackwright-act@$endpoint.service" 2>/dev/null ;;
     serving | idle)
       [ -z "$fired" ] || tell_resolved "$fired" "$fired-$endpoint" "endpoint $endpoint answers again"
       case $was_state in serving | idle) ;; *) sent_before ;; esac
@@ -136,7 +149,7 @@ END
       if [ "$restart" != always ] && [ "$status" = 0 ]; then settle dead "it has ended with exit 0"; else settle skipped "it was stopped"; fi
       return 1 ;;
     active/*) ;;
-    *) works; settle loading "its unit is $active ($sub)"; return 1 ;;
+    *) works; unavailable_since=''; settle loading "its unit is $active ($sub)"; return 1 ;;
   esac
   listener_name=rackwright-$endpoint
   listener_container
@@ -148,7 +161,7 @@ END
   fi
   ready=$now
   ! number "$entered" || ready=$((entered / 1000000))
-  [ "$last" = "$id" ] || { works; was_steps='' was_pulse=''; rm -f "$file.connections"; }
+  [ "$last" = "$id" ] || { works; unavailable_since='' was_steps='' was_pulse=''; rm -f "$file.connections"; }
   return 0
 }
 
@@ -234,7 +247,7 @@ look_at() { # ENDPOINT
   config
   before
   steps=$was_steps pulse=$was_pulse
-  if in_hand; then works; settle skipped "$why"; return; fi
+  if in_hand; then works; unavailable_since=''; settle skipped "$why"; return; fi
   container || return
   base=
   [ ! -r "$home/current/health-url" ] || read -r base <"$home/current/health-url"
@@ -254,7 +267,17 @@ look_at() { # ENDPOINT
     *)
       if [ "$steps $pulse" != "$was_steps $was_pulse" ]; then
         works
-        if [ -n "$was_steps" ]; then settle serving "it makes steps"; return; fi
+        if [ -n "$was_steps" ]; then
+          if [ -n "$unavailable_since" ]; then
+            count
+            [ "${streams:-0}" = 0 ] || unavailable_since=''
+          fi
+          answer=
+          # Its own probe is a step, too.
+          [ -z "$unavailable_since" ] || available || return
+          settle serving "it makes steps"
+          return
+        fi
         still_since=$now # A first value proves no step.
       fi
       still_since=${still_since:-${looked:-$now}} ;;
@@ -266,13 +289,19 @@ judge() { # the counter stands still, or there does not exist, or it was not to 
   count
   if [ "${streams:-0}" != 0 ]; then
     works
+    unavailable_since=''
     settle serving "answers arrive on $streams of its connections"
     return
   fi
   silent_since=${silent_since:-$now}
   answer=$(probe)
   case $answer in
-    2*) works; if [ "${open:-0}" = 0 ]; then settle idle "a probe of one token is answered"; else settle serving "a probe of one token is answered"; fi; return ;;
+    2*)
+      works
+      # Balancers go by /health, so that nobody else asks an engine that answers 503 there.
+      available || return
+      if [ "${open:-0}" = 0 ]; then settle idle "a probe of one token is answered"; else settle serving "a probe of one token is answered"; fi
+      return ;;
     refused) refused "its port refuses connections"; return ;;
     taken) works; settle unmeasured "another process has its port, so no probe is sent"; return ;;
     4*) works; settle unmeasured "a probe of one token is answered with $answer"; return ;;
@@ -310,9 +339,10 @@ weigh() { # how long counter, probe and bytes have been still together, and how 
   if [ "$seconds" -lt "$limit" ]; then settle stalled "$still, of $limit"; else settle hung "$still"; fi
 }
 
-[ -d "$states" ] || mkdir -p "$states"
+[ -d "$states" ] || { rm -f "$states"; mkdir -p "$states"; }
 for file in "$states"/*; do
   name=${file##*/}
+  [ ! -d "$file" ] || rm -rf "$file"
   [ ! -f "$file" ] || [ -f "$watched/${name%%.*}" ] || rm -f "$file"
 done
 looks=
