@@ -74,7 +74,7 @@ settle() { # STATE SIGNS: write what was found, and act by it
   state=$1 signs=$2
   [ "$state" = "$was_state" ] && number "$since" || since=$now
   would=
-  # Without a counter a hang is a guess; a death is none.
+  # Without a counter a hang is a guess, and a death is certain.
   case $state/$uncounted in hung/ | dead/*) may=yes ;; *) may= ;; esac
   [ "$act" != tell ] || [ -z "$may" ] || would=restart
   due
@@ -298,7 +298,7 @@ judge() { # the counter stands still, or there does not exist, or it was not to 
   case $answer in
     2*)
       works
-      # Balancers go by /health, so that nobody else asks an engine that answers 503 there.
+      # Balancers go by /health, so that no client reaches an engine that answers 503 there.
       available || return
       if [ "${open:-0}" = 0 ]; then settle idle "a probe of one token is answered"; else settle serving "a probe of one token is answered"; fi
       return ;;
