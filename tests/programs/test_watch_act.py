@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.watch.act import act_script
+from rackwright.plan.render import render_own
 from tests.lab.products import in_proof
 
 PATHS = {"/var/lib/rackwright": "state", "/run/rackwright": "run", "/etc/rackwright": "etc"}
@@ -382,6 +383,7 @@ def test_the_third_restart_in_its_time_that_does_not_help_leaves_it_out(stage: S
     act = stage.run()
     assert (act.status, stage.marks) == (3, {"sick-llm"}), act.output
     assert act.changed == [STOP, START, STOP]
+    assert "systemctl disable --quiet rackwright-llm.service" in act.calls, "nor does it start at the next boot"
     assert stage.results[-2:] == ["restart failed", "sick -"]
     assert stage.events[-1] == "sick firing"
     assert stage.run().changed == []
@@ -443,6 +445,19 @@ def test_gateways_that_ask_are_waited_for_and_one_that_is_gone_is_not(stage: Sta
     began = time.monotonic()
     assert stage.run().changed == [STOP, START]
     assert 4 < time.monotonic() - began < 20
+
+
+def test_only_marks_of_endpoints_are_taken_up_again(stage: Stage) -> None:
+    marks = stage.folder / "marks"
+    marks.mkdir()
+    for name in ("watch-llm", "watch-b_2", "watch-llm.new", "watch-", "watch-a b", "watch-LLM", "sick-llm"):
+        (marks / name).touch()
+    check = render_own("watch-act.j2", beside="# beside", marks=str(marks))
+    calls = stage.folder / "calls"
+    path = f"{stage.folder / 'bin'}:/usr/bin:/bin"
+    subprocess.run(["sh", "-c", check], env={"PATH": path, "CALLS": str(calls), "UNIT_STATE": "x"}, check=True)
+    started = {row.split()[-1] for row in calls.read_text().splitlines()}
+    assert started == {"rackwright-act@llm.service", "rackwright-act@b_2.service"}
 
 
 def test_a_member_is_restarted_by_its_head(stage: Stage) -> None:
