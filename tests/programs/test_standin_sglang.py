@@ -73,6 +73,7 @@ def test_drafting_and_totals_can_be_read(server: Running) -> None:
     server.chat("What is 17 + 25?", MODEL)
     assert server.get("/get_server_info").json()["internal_states"][0]["avg_spec_accept_length"] > 1
     assert 'sglang:num_requests_total{model_name="gpt-oss-20b"}' in server.get("/metrics").text
+    assert 'sglang:realtime_tokens_total{model_name="gpt-oss-20b",mode="decode"}' in server.get("/metrics").text
 
 
 def test_the_gates_rows_measure_it(server: Running) -> None:

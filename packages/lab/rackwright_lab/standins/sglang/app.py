@@ -76,6 +76,12 @@ class SglangServer(Server):
         labels, counts = f'model_name="{self.engine.model_id}"', self.engine.counts
         kinds = (("prompt_tokens", "prompt"), ("generation_tokens", "generated"), ("num_requests", "requests"))
         rows = [(f"sglang:{name}_total", "counter", labels, float(counts[key])) for name, key in kinds]
+        # Since 0.5.7, every few steps (srt/observability/metrics_collector.py): here with each answer.
+        modes = (("prefill_compute", "prompt"), ("decode", "generated"))
+        rows += [
+            ("sglang:realtime_tokens_total", "counter", f'{labels},mode="{mode}"', float(counts[key]))
+            for mode, key in modes
+        ]
         return PlainTextResponse(prometheus(rows))
 
     async def generate(self, request: Request) -> Response:
