@@ -33,6 +33,10 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "lease": "rackwright lease show inventory/b200.py",
         "notify": "rackwright notify --test inventory/b200.py",
     },
+    "Serve clients by a gateway": {
+        "keys": "rackwright keys add inventory/b200.py alice",
+        "usage": "rackwright usage inventory/b200.py --since 7d",
+    },
     "Look at hosts and runs": {
         "status": "rackwright status inventory/b200.py",
         "top": "rackwright top inventory/b200.py",
@@ -57,6 +61,10 @@ BELOW = {
     "watch show": "rackwright watch show inventory/b200.py",
     "watch pause": EXAMPLES["watch"],
     "watch resume": "rackwright watch resume inventory/b200.py --limit b200-01",
+    "keys add": EXAMPLES["keys"],
+    "keys list": "rackwright keys list inventory/b200.py",
+    "keys rotate": "rackwright keys rotate inventory/b200.py alice --grace 7d",
+    "keys revoke": "rackwright keys revoke inventory/b200.py alice",
     "lease show": EXAMPLES["lease"],
     "lease break": "rackwright lease break inventory/b200.py --limit b200-01",
 }

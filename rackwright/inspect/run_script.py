@@ -11,6 +11,7 @@ from typing import Any
 from rackwright.adapter.run.session import Connected, chosen_hosts, connected
 from rackwright.exit_codes import done_if
 from rackwright.inspect.read_hosts import in_parallel
+from rackwright.loading.host import InventoryHost
 from rackwright.messages import ASKED_FOR, printable
 from rackwright.plan.change import Shell
 from rackwright.remote.commands import command_of, remote
@@ -39,7 +40,15 @@ def spread(
     more: lines to be shown after those that the script printed, once it has run.
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
-    entries = chosen_hosts(inventory, limit, only)
+    return spread_over(chosen_hosts(inventory, limit, only), script, more)
+
+
+def spread_over(
+    entries: Sequence[InventoryHost],
+    script: Callable[[HostSettings], Shell],
+    more: Callable[[Connected], Sequence[str]] | None = None,
+) -> dict[str, HostOutput]:
+    """Do the same on hosts that are chosen already. Raises RackwrightError when no host can be reached."""
     with connected(entries) as hosts:
         found = in_parallel(hosts, lambda one: _run(one, script(one.entry.settings), more))
     return {entry.name: found.get(entry.name, HostOutput(False, err=("cannot be reached",))) for entry in entries}

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
 from rackwright.settings.gateway import DNS_NAME
+from rackwright.settings.gateway_keys import CLIENT, MODEL
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.secret import Secret, shown_value
 from rackwright.settings.sections import (
@@ -78,6 +79,8 @@ PATTERNS = {
     IMAGE: "an image with its tag, as nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6 (a digest goes into image_digest)",
     FOLDER: "a name of small letters, digits and ._- of at most 63",
     NAME: "a name of small letters, digits and _- of at most 63",
+    CLIENT: "a client's name of small letters, digits and ._@- of at most 63",
+    MODEL: "a model's name as /v1/models answers it, without folders",
     CACHE: "an absolute path, or one that begins with ~/ for every user's home",
     FINGERPRINT: "the fingerprint of a key: 40 digits and capital letters A to F, without blanks",
     URL: "an address that begins with http:// or https://, without blanks, quotes and backslashes",

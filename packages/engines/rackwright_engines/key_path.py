@@ -11,7 +11,7 @@ KeyPath = tuple[str | int, ...]
 MASK = "*MASKED*"
 BEGINNINGS = (
     r"(?:(?:sk-|hf_|nvapi-|gh[oprsu]_|github_pat_|glpat-|dckr_[op]at_|xox[abprs]-)[\w-]{8,}"
-    r"|A[KS]IA[A-Z0-9]{16}|eyJ[\w-]{8,999}\.[\w-]{8,2000}\.[\w-]{8,999})"
+    r"|rk-[\w-]{43}|A[KS]IA[A-Z0-9]{16}|eyJ[\w-]{8,999}\.[\w-]{8,2000}\.[\w-]{8,999})"
 )
 """Secrets that say by their beginning what they are."""
 _SECRET = re.compile(BEGINNINGS)

@@ -1,0 +1,25 @@
+# Changes the keys of clients on a gateway: first its files, each whole and on the disk, then its process. Parameters: folder
+# maps (names) revoked (file) admin master (sockets) unit program (keys_change.awk). Standard input: rows for the program.
+# Prints `absent`, `stopped` or `took`, and how many keys the gateway had of those that are revoked.
+#include take_maps.sh
+umask 077
+rows=$(cat)
+[ -f "$folder/keys.map" ] || { echo "absent 0"; exit 0; }
+exec 8>>"$folder/keys.lock" || exit 1
+flock -w 30 8 || { echo "another change of keys does not end here" >&2; exit 1; }
+changed() { printf '%s\n' "$rows" | LC_ALL=C awk -v map="$1" "$program" - "$2"; }
+gone=$(changed revoked "$folder/keys.map") || exit 1
+had=$(changed had "$folder/keys.map" | wc -l)
+if [ -n "$gone" ]; then
+  [ -f "$revoked" ] || : >"$revoked" || exit 1
+  # Ten thousand are remembered; a deploy takes the rest from the site's file.
+  { cat "$revoked"; printf '%s\n' "$gone"; } | awk '!seen[$0]++' | tail -n 10000 | durable_file "$revoked" 0600 || exit 1
+fi
+for map in $maps; do
+  [ -f "$folder/$map.map" ] || continue
+  changed "$map" "$folder/$map.map" | LC_ALL=C sort | durable_file "$folder/$map.map" 0600 || exit 1
+  files="$files $folder/$map.map"
+done
+systemctl is-active --quiet "$unit" || { printf '%s\n' "stopped $had"; exit 0; }
+take_maps "$admin" "$master" $files || { printf '%s\n' "its files have the change, and its process did not take it" >&2; exit 1; }
+printf '%s\n' "took $had"
