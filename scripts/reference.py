@@ -88,11 +88,6 @@ Planned verbs are not in this version; their names and forms are settled here fi
 |---|---|---|
 """
 PLANNED = {
-    "keys": (
-        "add, list, rotate and revoke clients' keys of the gateway",
-        "rackwright keys add --client NAME",
-    ),
-    "usage": ("sum requests, seconds and bytes by key and model", "rackwright usage [INVENTORY]"),
     "evaluate": ("ask a release the site's own questions", "rackwright evaluate --limit HOST"),
     "profiles": ("list, show and add shipped profiles", "rackwright profiles list"),
     "secrets": ("rotate a secret, and say what that restarts", "rackwright secrets rotate [INVENTORY]"),

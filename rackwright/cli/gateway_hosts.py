@@ -71,7 +71,7 @@ def gateways_of(inventory: str) -> Gateways:
         if error.code != NO_MATCH:
             raise
     raise RackwrightError(
-        f"{inventory} has no group {GROUP}, so there is no gateway; nothing was done; next: name its host in that "
+        f"{inventory} has no group {GROUP}; nothing was done; next: name the gateway's host in that "
         "group, then: rackwright check INVENTORY",
         code="RW1056",
     )

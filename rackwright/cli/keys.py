@@ -118,9 +118,9 @@ def _rotate(args: argparse.Namespace) -> int:
     def rotated(keys: GatewayKeys) -> GatewayKeys:
         if not keys.of(args.name):
             raise _no_key(args.name, keys)
-        kept = tuple(_ending(one, end) if one.name == args.name else one for one in keys.keys)
+        ending = tuple(_ending(one, end) if one.name == args.name else one for one in keys.keys)
         new = keys.of(args.name)[-1].model_copy(update={"sha256": sha256_of(key), "created": now, "expires": None})
-        return _joined(GatewayKeys(keys=kept), now, new)
+        return _joined(GatewayKeys(keys=ending), now, new)
 
     before, after = change_keys(gateways.key_file, rotated)
     print(key, flush=True)
@@ -136,7 +136,7 @@ def _revoke(args: argparse.Namespace) -> int:
     before, _ = change_keys(path, lambda keys: keys.without([one.sha256 for one in keys.of(args.name)]))
     gone = [one.sha256 for one in before.of(args.name)]
     answers = _answers(gateways, revoked_rows((args.name,), gone))
-    if not gone and all(isinstance(one, KeyAnswer) and not one.had for one in answers.values()):
+    if not gone and all(isinstance(one, KeyAnswer) and one.had == 0 for one in answers.values()):
         raise _no_key(args.name, before)
     return _say(answers, args)
 

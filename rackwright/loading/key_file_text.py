@@ -64,7 +64,7 @@ class _Place:
 def _places(text: str) -> list[_Place] | None:
     """Return where the items of the list are; None where they are not blocks of lines."""
     root = LOADER(text).get_single_node()
-    keys = dict((key.value, value) for key, value in root.value).get("keys") if root else None
+    keys = {key.value: value for key, value in root.value}.get("keys") if root else None
     if not isinstance(keys, yaml.SequenceNode):
         return []
     if any(not isinstance(one, yaml.MappingNode) or one.flow_style for one in keys.value):
@@ -84,30 +84,30 @@ def _end(node: yaml.Node) -> int:
 
 
 def _edited(text: str, places: Mapping[GatewayKey, _Place], after: GatewayKeys) -> str:
-    lines = [f"{line}\n" for line in text.splitlines()]
+    rows = [f"{row}\n" for row in text.splitlines()]
     wanted = {key.sha256: key for key in after.keys}
-    for key, place in reversed(places.items()):
-        of_item = slice(place.first, place.end)
-        lines[of_item] = _changed(lines[of_item], key, wanted.get(key.sha256), place.indent)
-    there = {key.sha256 for key in places}
-    indent = next((place.indent for place in places.values()), "")
-    new = "".join(item(key, indent) for key in after.keys if key.sha256 not in there)
+    for key, span in reversed(list(places.items())):
+        of_item = slice(span.first, span.end)
+        rows[of_item] = _changed(rows[of_item], key, wanted.get(key.sha256), span.indent)
+    hashes = {key.sha256 for key in places}
+    indent = next((span.indent for span in places.values()), "")
+    new = "".join(item(key, indent) for key in after.keys if key.sha256 not in hashes)
     if bool(places) != bool(after.keys):
-        lines = _with_head(lines, LIST if after.keys else EMPTY)
-    return "".join([*lines, new])
+        rows = _with_head(rows, LIST if after.keys else EMPTY)
+    return "".join([*rows, new])
 
 
-def _changed(lines: list[str], before: GatewayKey, wanted: GatewayKey | None, indent: str) -> list[str]:
+def _changed(rows: list[str], before: GatewayKey, wanted: GatewayKey | None, indent: str) -> list[str]:
     """Return an item's lines as they are to be: its comments alone, the same, or with another time of its end."""
     if wanted == before:
-        return lines
+        return rows
     if wanted is None:
-        return [line for line in lines if line.lstrip().startswith("#")]
-    others = [line for line in lines if not line.lstrip(" -").startswith("expires:")]
+        return [row for row in rows if row.lstrip().startswith("#")]
+    others = [row for row in rows if not row.lstrip(" -").startswith("expires:")]
     return [*others, f"{indent}  expires: {_time(wanted.expires)}\n"] if wanted.expires else others
 
 
-def _with_head(lines: list[str], head: str) -> list[str]:
+def _with_head(rows: list[str], head: str) -> list[str]:
     """Return the lines with another head of the list; without one it is their last, in a new file after its head."""
-    at = next((n for n, line in enumerate(lines) if line.startswith("keys:")), None)
-    return [*(lines or [HEAD]), head] if at is None else [*lines[:at], head, *lines[at + 1 :]]
+    at = next((n for n, row in enumerate(rows) if row.startswith("keys:")), None)
+    return [*(rows or [HEAD]), head] if at is None else [*rows[:at], head, *rows[at + 1 :]]

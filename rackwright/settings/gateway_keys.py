@@ -57,10 +57,15 @@ class GatewayKey(Frozen):
         return self.expires is None or now < self.expires
 
 
+def _listed(value: Any) -> Any:
+    """Return an empty list for `keys:` without one: that is how a list looks whose last item was removed by hand."""
+    return () if value is None else value
+
+
 class GatewayKeys(Frozen):
     """All keys of a site's gateways."""
 
-    keys: tuple[GatewayKey, ...] = ()
+    keys: Annotated[tuple[GatewayKey, ...], BeforeValidator(_listed)] = ()
 
     def of(self, name: str) -> tuple[GatewayKey, ...]:
         """Return the keys of a client, the newest last."""

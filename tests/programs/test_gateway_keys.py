@@ -134,7 +134,7 @@ class GatewayStandin:
             time.sleep(0.05)
 
     def worker(self) -> str:
-        """Return the process that takes connections; empty while there is none."""
+        """Return the process that takes connections; empty during a reload."""
         with socket.socket(socket.AF_UNIX) as master:
             try:
                 master.settimeout(2)
@@ -148,6 +148,7 @@ class GatewayStandin:
 
     def change(self, rows: Sequence[str]) -> subprocess.CompletedProcess[str]:
         step = change_script(rows)
+        assert isinstance(step.stdin, str)
         script = step.script.replace(FOLDER, f"{self.root}/etc").replace(str(Path(ADMIN).parent), f"{self.root}/run")
         path = f"{self.root}/bin:{os.environ['PATH']}"
         return subprocess.run(
@@ -187,7 +188,7 @@ def added(name: str, key: str, **more: object) -> Sequence[str]:
 def result(run: subprocess.CompletedProcess[str]) -> tuple[str, int]:
     found = parse_answer(run.stdout.splitlines())
     assert found, run.stderr
-    return found.word, found.had
+    return found.state, found.had
 
 
 def test_a_key_counts_at_once_and_not_once_it_is_revoked(gateway: GatewayStandin) -> None:

@@ -15,7 +15,7 @@ from rackwright.inspect.drift import Drift, HostDrift
 from tests.unit.test_grammar import leaves, site
 
 __all__ = ["site"]
-PRINT_ROWS = {"status", "drift", "runs", "quarantine", "lease show"}
+PRINT_ROWS = {"status", "drift", "runs", "quarantine", "lease show", "keys list", "usage"}
 FOR_PROGRAMS = PRINT_ROWS | {"plan", "check", "advise", "logs", "exec", "chat", "firewall show", "watch show"}
 DRIFT = [
     HostDrift("h1", "read", (Drift("docker", "moved", "a\nb"), Drift("image", "asked", "c"))),

@@ -33,6 +33,10 @@ INVENTORY = "from rackwright.inventory import build\nglobals().update(build(__fi
 READ_NO_INVENTORY = {"init", "runs", "report", "resume", "explain", "advise", "schema", "completion"}
 
 
+OF_A_CLIENT = {f"rackwright keys {verb}" for verb in ("add", "rotate", "revoke")}
+"""They name a client of the gateways, which is neither a host nor a group."""
+
+
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a site with two hosts and one inventory, and the user in it."""
@@ -77,8 +81,9 @@ def test_the_table_in_the_docs_has_each_verb_once_and_no_planned_one_is_there() 
 def test_a_positional_is_an_inventory_that_may_be_left_out() -> None:
     for verb in leaves(parser()):
         words = [action for action in verb._actions if not action.option_strings]
+        name = [("NAME", None)] if verb.prog in OF_A_CLIENT else []
         if verb.prog.split()[1] not in READ_NO_INVENTORY:
-            assert [(one.metavar, one.nargs) for one in words] == [("INVENTORY", "?")], verb.prog
+            assert [(one.metavar, one.nargs) for one in words] == [("INVENTORY", "?"), *name], verb.prog
 
 
 def test_shared_options_are_the_same_everywhere() -> None:

@@ -20,7 +20,7 @@ Rows = Sequence[str]
 _ANSWER = re.compile(r"(took|stopped|absent) (\d{1,6})")
 SENTENCES = {
     "took": "has taken it",
-    "stopped": "has it in its files, and no gateway runs there; next, on it: systemctl status rackwright-gateway",
+    "stopped": "has it in its files, and its HAProxy does not run; next, on it: systemctl status rackwright-gateway",
     "absent": "has no gateway yet; it gets its keys with the first: pyinfra INVENTORY deploy.py",
 }
 
@@ -29,7 +29,7 @@ SENTENCES = {
 class KeyAnswer:
     """What became of a change on a gateway that took it."""
 
-    word: str
+    state: str
     """took, stopped, absent"""
     had: int
     """Keys that it had of those that were revoked."""
@@ -37,7 +37,7 @@ class KeyAnswer:
     @property
     def sentence(self) -> str:
         """The same for people, after the host's name."""
-        return SENTENCES[self.word]
+        return SENTENCES[self.state]
 
 
 def revoked_rows(clients: Iterable[str], hashes: Iterable[str]) -> Rows:

@@ -62,8 +62,8 @@ def _models(key: GatewayKey) -> Iterator[tuple[str, str]]:
         yield from ((f"{key.name}/{model}", "yes") for model in key.models)
 
 
-def _limit(own: int | None, default: int) -> int:
-    return default if own is None else own
+def _limit(client: int | None, default: int) -> int:
+    return default if client is None else client
 
 
 def _text(rows: Iterator[tuple[str, str]]) -> str:

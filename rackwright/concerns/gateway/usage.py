@@ -63,7 +63,7 @@ def usage_script(seconds: int) -> Shell:
 
 def parse_usage(lines: Sequence[str]) -> HostUsage | None:
     """Return what the script has printed; None where it did not come to its end."""
-    words = [line.split("\t") for line in lines]
+    words = [text.split("\t") for text in lines]
     ends = [row[1] for row in words if row[0] == "unread" and len(row) == 2]
     if len(ends) != 1 or not _is_sum(ends[0]):
         return None
