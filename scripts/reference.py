@@ -116,7 +116,7 @@ def _overview(top: Parser) -> Iterator[str]:
 
 
 def _row(verb: str, text: str, example: str) -> str:
-    below = "-show" if verb in ("firewall", "lease", "watch") else ""
+    below = {"firewall": "-show", "lease": "-show", "watch": "-show", "keys": "-add"}.get(verb, "")
     return f"| [{verb}](#rackwright-{verb}{below}) | {text} | `{example}` |"
 
 
