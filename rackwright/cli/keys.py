@@ -196,8 +196,8 @@ def _answer(output: HostOutput) -> KeyAnswer | str:
 def _say(answers: Answers, args: argparse.Namespace) -> int:
     """Say where the change has arrived; standard output has the key alone. Returns the exit status."""
     for name, answer in answers.items():
-        text = answer.sentence if isinstance(answer, KeyAnswer) else _not_taken(name, answer, args)
-        print(printable(f"{name}: {text}" if isinstance(answer, KeyAnswer) else text), file=sys.stderr)
+        text = f"{name} {answer.sentence}" if isinstance(answer, KeyAnswer) else _not_taken(name, answer, args)
+        print(f"rackwright: {printable(text)}", file=sys.stderr)
     return done_if(all(isinstance(answer, KeyAnswer) for answer in answers.values()))
 
 

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     outputs = gateways_of(args.inventory).run(usage_script(seconds))
     found = {name: parse_usage(output.out) if output.ok else None for name, output in outputs.items()}
     for text in _remarks(found, outputs):
-        print(printable(text), file=sys.stderr)
+        print(f"rackwright: {printable(text)}", file=sys.stderr)
     sums = summed(host for host in found.values() if host)
     print(_shown(sums, args))
     return done_if(all(found.values()))
