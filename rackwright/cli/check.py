@@ -142,6 +142,10 @@ def _summary(host: InventoryHost) -> str:
         f"{name}: {endpoint.engine_kind} {endpoint.version} at {endpoint.address}:{endpoint.port}"
         for name, endpoint in host.settings.all_endpoints.items()
     ]
+    if host.settings.is_gateway:
+        gateway, models = host.settings.gateway, ", ".join(one.model for one in host.settings.backends)
+        bind = f"[{gateway.bind}]" if ":" in gateway.bind else gateway.bind
+        endpoints.append(f"gateway at {bind}:{gateway.port} to {models or 'no model'}")
     return f"{host.name} ({', '.join(host.groups) or 'no group'}) {'; '.join(endpoints)}"
 
 

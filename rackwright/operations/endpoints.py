@@ -192,7 +192,8 @@ def queue_up(
         line_up_member(together, MemberTurn(host, changes, before, boot))
         return
     order = [other.name for other in host.state.inventory].index(host.name)
-    member = RunHost(host.name, order, domains_together(host, domains_of), serves(reading) or cut, settings)
+    counts_as_serving = serves(reading) or cut or settings.is_gateway
+    member = RunHost(host.name, order, domains_together(host, domains_of), counts_as_serving, settings)
     turns = switch_queue_of(host)
     turns.add(member)
 

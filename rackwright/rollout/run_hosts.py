@@ -28,6 +28,7 @@ from rackwright.concerns.endpoint.switch.follow import (
 )
 from rackwright.concerns.gpus import GPUS
 from rackwright.hostside import host_script
+from rackwright.loading.gateways import GROUP as GATEWAYS
 from rackwright.paths import container_name, endpoint_dir, unit_name
 from rackwright.plan.concern import HostReading
 from rackwright.record.cause import Cause, Reason
@@ -91,6 +92,8 @@ def limits_of(members: Iterable[RunHost], rollout: bool) -> RunLimits:
         inside = [member for member in members if domain in member.domains]
         serving = sum(member.serving for member in inside)
         down[domain] = min(amount(member.settings.rollout.max_unavailable, serving) for member in inside)
+    if any(member.settings.is_gateway for member in members):
+        down[GATEWAYS] = 1  # whatever the settings say: without the other one no client reaches any model
     wave = min((amount(member.settings.rollout.wave, len(members)) for member in members), default=1)
     budget = min((amount(member.settings.rollout.error_budget, len(members), 0) for member in members), default=0)
     return RunLimits(down, wave if rollout else None, budget)

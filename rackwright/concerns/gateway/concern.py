@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.gateway.answer import health_url
 from rackwright.concerns.gateway.files import (
     CONFIG,
     FOLDER,
@@ -173,7 +174,6 @@ def _as_file(text: Text) -> GatewayFile:
 
 def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> Iterator[Step]:
     """Yield the steps: write beside the files in use, check, and only then put in place."""
-    gateway = wanted.settings.gateway
     yield Shell(host_script("gateway_stage", folder=FOLDER, new=NEXT, home=HOME))
     staged = [path for path in differing if path.startswith(f"{FOLDER}/")]
     yield from (WriteFile(_staged(path), wanted.files[path], mode(wanted.files[path])) for path in staged)
@@ -188,7 +188,7 @@ def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> I
         unit=GATEWAY_UNIT,
         units=UNITS,
         servers=SERVERS,
-        url=f"{'https' if gateway.tls else 'http'}://{_here(gateway.bind)}:{gateway.port}/healthz",
+        url=health_url(wanted.settings),
         revision=wanted.wanted.revision,
     )
     title = "the gateway did not answer with its new configuration, and has the old one again"
@@ -198,12 +198,6 @@ def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> I
 
 def _staged(path: str) -> str:
     return f"{NEXT}{path.removeprefix(FOLDER)}"
-
-
-def _here(bind: str) -> str:
-    """Return the address at which the host itself reaches what listens on an address."""
-    address = {"::": "::1", "0.0.0.0": "127.0.0.1"}.get(bind, bind)
-    return f"[{address}]" if ":" in address else address
 
 
 def _why(differing: list[str], surplus: list[str]) -> str:

@@ -2,7 +2,7 @@
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
 # wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), marks (folder), rules (the script that
 # puts the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
-# several hosts) runs (directives that count in a drop-in for all services) paused (file) runner, timer, watched and states (of the watch). Prints "KEY VALUE" lines, those of an
+# several hosts) runs (directives that count in a drop-in for all services) paused (file) runner, timer, watched and states (of the watch), gateway (the URL that it answers on this host) and gateway_unit. Prints "KEY VALUE" lines, those of an
 # endpoint after "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 # systemd opens a unit's drop-ins to say whether it is enabled, and waits for a pipe's writer without a limit.
@@ -11,6 +11,8 @@ pipe=$(find /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/syste
 read -r uptime _ </proc/uptime
 printf '%s\n' "uptime ${uptime%%.*}"
 [ -f "$lease" ] && while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "lease $line"; done <"$lease"
+[ -z "$gateway" ] || printf '%s\n' "gateway $(systemctl is-active "$gateway_unit") $(curl --silent --insecure --noproxy '*' --max-time 2 \
+  --output /dev/null --write-out '%{http_code}' "$gateway")"
 [ ! -f "$drained" ] || { echo 'drained mark=1'; head -c 4096 "$drained" | sed 's/^/drained /'; echo; }
 [ ! -f "$paused" ] || head -c 2048 "$paused" | sed 's/^/paused /'
 for mark in "$marks"/*; do

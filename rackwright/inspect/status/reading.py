@@ -20,6 +20,7 @@ from rackwright.concerns.endpoint.release.concern import bound_to, release_of
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint, binding_in, last_switch, running_of
 from rackwright.concerns.endpoint.why_switch import Aim, serves_the_same
+from rackwright.concerns.gateway.answer import health_url
 from rackwright.concerns.lease import SeenLease, parse_lease
 from rackwright.concerns.marks import Mark, parse_mark_file
 from rackwright.concerns.models import host_path
@@ -120,6 +121,8 @@ class HostStatus:
     """Kernel objects that dockerd needs to start a container that publishes a port, and that are gone."""
     waits: tuple[str, ...] = ()
     """Reasons for which a start of dockerd, or of a container that publishes a port, would wait without a limit."""
+    gateway: str = ""
+    """State of the gateway's unit, and the status of its answer; empty on other hosts."""
     rejects: bool = False
     """True if firewalld was started after dockerd, and so rejects the clients of published ports."""
 
@@ -130,7 +133,7 @@ class Asked:
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
         self.endpoints = settings.all_endpoints
-        self.script = status_script(self.endpoints)
+        self.script = status_script(self.endpoints, health_url(settings))
         """The command for a host; it changes nothing."""
         self._releases: dict[tuple[Any, ...], Release] = {}
 
@@ -184,6 +187,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         watch=values.get("watch", [""])[0],
         lacks=tuple(values.get("lacks", ())),
         waits=tuple(values.get("waits", ())),
+        gateway=values.get("gateway", [""])[0],
         rejects="rejects" in values,
     )
 

@@ -23,6 +23,10 @@ from rackwright.inspect.status.reading import (
 )
 
 UNKNOWN = "?"
+GATEWAY = "gateway"
+"""Name of the gateway's row."""
+GATEWAY_STATES = {"200": "serving", "503": "no host"}
+"""State of a gateway by its answer: with 503 no model behind it has a host."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +89,17 @@ def rows_of(host: str, wanted: Asked, host_status: HostStatus, now: datetime) ->
     lock = ""
     if host_status.lease.live:
         lock = whose(host_status.lease, now)
-    return [
-        _row(host, name, wanted, host_status, lock)
-        for name in dict.fromkeys((*wanted.endpoints, *host_status.endpoints))
-    ]
+    names = dict.fromkeys((*wanted.endpoints, *host_status.endpoints))
+    found = [_row(host, name, wanted, host_status, lock) for name in names]
+    return [*found, *([_gateway_row(host, host_status, lock)] if host_status.gateway else [])]
+
+
+def _gateway_row(host: str, host_status: HostStatus, lock: str) -> StatusRow:
+    """Return the row of a host's gateway; no endpoint can have its name."""
+    state, _, code = host_status.gateway.partition(" ")
+    health = GATEWAY_STATES.get(code, "no answer") if state == "active" else "stopped"
+    drained, paused = str(host_status.drained or ""), str(host_status.paused or "")
+    return StatusRow(host, GATEWAY, health=health, gpus=0, lock=lock, drained=drained, paused=paused)
 
 
 def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str) -> StatusRow:
@@ -207,7 +218,8 @@ def states_of(rows: Sequence[StatusRow]) -> list[str]:
     """Return what each endpoint does; hosts that serve one together count once, as the first that does not serve."""
     found: dict[tuple[str, str], list[StatusRow]] = {}
     for row in rows:
-        found.setdefault((row.head or row.host, row.endpoint), []).append(row)
+        if row.endpoint != GATEWAY:
+            found.setdefault((row.head or row.host, row.endpoint), []).append(row)
     return [_state(next((row for row in members if not row.serving), members[0])) for members in found.values()]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rackwright.inspect.host_names import hosts_text
 from rackwright.inspect.status.columns import COLUMNS
-from rackwright.inspect.status.rows import UNKNOWN, StatusRow, grouped, states_of
+from rackwright.inspect.status.rows import GATEWAY, UNKNOWN, StatusRow, grouped, states_of
 from rackwright.messages import counted
 from rackwright.tables import drawn, name_of, only
 
@@ -29,6 +29,7 @@ def render(rows: Sequence[StatusRow], width: int | None = None, names: Sequence[
 
 def _cells(row: StatusRow) -> tuple[str, ...]:
     gpus = UNKNOWN if row.gpus is None else f"{row.gpus} {row.gpu_model}".strip()
+    gpus = "-" if row.endpoint == GATEWAY else gpus
     clients = "-" if row.connections is None else str(row.connections)
     held = (("drained", row.drained), ("quarantined", row.quarantine), ("watch paused", row.paused))
     words = [mark for mark, why in held if why]
@@ -105,4 +106,4 @@ def sums(rows: Sequence[StatusRow]) -> str:
     """Count the endpoints that serve, and what the others do."""
     states = states_of(rows)
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
-    return f"{counted(len(states), 'endpoint')}: {', '.join(counts)}"
+    return ": ".join([counted(len(states), "endpoint"), *filter(None, [", ".join(counts)])])

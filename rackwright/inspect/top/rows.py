@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rackwright.concerns.lease import whose
 from rackwright.concerns.marks import QUARANTINE, TRIAL, Mark
-from rackwright.inspect.status.rows import UNKNOWN, StatusRow
+from rackwright.inspect.status.rows import GATEWAY, UNKNOWN, StatusRow
 from rackwright.inspect.top.fleet import OK, HostNow, engine_of, rate
 from rackwright.inspect.top.host_sample import HostSample, JobNow
 from rackwright.paths import ENDPOINT_JOBS, endpoint_job
@@ -19,6 +19,7 @@ from rackwright.record.view.timeline_events import phase_of_job
 CONNECTING, LOST, SILENT, UNANSWERED, EMPTY = "connecting", "lost", "silent", "no answer", "no endpoint"
 TONES = {
     "serving": GOOD,
+    "no host": WARN,
     "loading": BUSY,
     "absent": IDLE,
     CONNECTING: IDLE,
@@ -95,6 +96,8 @@ def _host_rows(host: HostNow, now: float, time: datetime) -> Iterator[TopRow]:
 def _endpoint_row(host: HostNow, row: StatusRow, shared: Sequence[Fact], now: float) -> TopRow:
     if row.endpoint == UNKNOWN:
         return TopRow((host.name,), "", "unknown", BAD, facts=(Fact("trouble", row.health, BAD), *shared))
+    if row.endpoint == GATEWAY:
+        return TopRow((host.name,), GATEWAY, row.health, TONES.get(row.health, BAD), facts=tuple(shared))
     engine, seconds = engine_of(host, row.endpoint), host.silent_for(now)
     working = next(_jobs(host, row.endpoint), None)
     state = working.kind if working else _state(host, row, engine.code)

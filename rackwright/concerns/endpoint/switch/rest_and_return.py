@@ -21,6 +21,7 @@ from rackwright.concerns.endpoint.switch.job import await_act_script, drain_scri
 from rackwright.concerns.endpoint.switch.marking import HEARD, mark_script, unmark_script
 from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn, Proved
 from rackwright.concerns.endpoint.switch.transaction import Part, act_time, endpoints_switch, start_time, switch_job
+from rackwright.concerns.gateway.answer import gateway_answers
 from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.messages import coded
 from rackwright.paths import STATE, WORD_NOTES, endpoint_dir, endpoint_job, job_unit, unit_name
@@ -224,15 +225,17 @@ def reboot_changes(settings: HostSettings, reading: HostReading, seconds: int, b
     boot, follows = reading[DRAINED].boot, settings.follows
     found = [] if follows else proofs(settings, reading)
     last = follow_changes(settings, reading) if follows else []
+    answers = gateway_answers(settings)
     if before is not None and before != boot:
-        return [*(_returned(proof, "the host was restarted") for proof in found), *last]
-    serving = any(now.serving for now in reading[ENDPOINT].endpoints.values())
+        ask = [Change("ask the gateway", "the host was restarted", answers)] if answers else []
+        return [*(_returned(proof, "the host was restarted") for proof in found), *ask, *last]
+    serving = settings.is_gateway or any(now.serving for now in reading[ENDPOINT].endpoints.values())
     restart, back = (
         HostRestart(_restart(settings, reading), tuple(found), serving, boot),
         HostReturn(tuple(found), boot, seconds),
     )
     if settings.group is None:
-        return [Change("restart the host", "asked for", (restart, back))]
+        return [Change("restart the host", "asked for", (restart, back, *answers))]
     first = Change("restart the host", "asked for", (restart,))
     return [first, Change("wait until the host is back", "it restarts", (back,)), *last]
 

@@ -1,0 +1,34 @@
+"""The answer of a host's gateway to the host itself. Pure."""
+
+from __future__ import annotations
+
+from rackwright.hostside import host_script
+from rackwright.paths import GATEWAY_UNIT, UNITS
+from rackwright.plan.change import Shell
+from rackwright.settings.host_settings import HostSettings
+
+SECONDS = 60
+"""Within which a gateway answers after a start of its host."""
+
+
+def health_url(settings: HostSettings) -> str:
+    """Return the URL at which a gateway answers on its own host; empty for other hosts."""
+    if not settings.is_gateway:
+        return ""
+    gateway = settings.gateway
+    return f"{'https' if gateway.tls else 'http'}://{_on_host(gateway.bind)}:{gateway.port}/healthz"
+
+
+def _on_host(bind: str) -> str:
+    """Return the address at which the host itself reaches what listens on an address."""
+    address = {"::": "::1", "0.0.0.0": "127.0.0.1"}.get(bind, bind)
+    return f"[{address}]" if ":" in address else address
+
+
+def gateway_answers(settings: HostSettings) -> tuple[Shell, ...]:
+    """Return the step that waits for a gateway's answer, whether a model has a host or not; none on other hosts."""
+    if not settings.is_gateway:
+        return ()
+    script = host_script("gateway_answers", url=health_url(settings), unit=GATEWAY_UNIT, units=UNITS, seconds=SECONDS)
+    title = "the gateway does not answer after the restart of its host"
+    return (Shell(script, timeout=SECONDS + 30, code="RW3654", title=title),)

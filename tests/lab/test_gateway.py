@@ -1,0 +1,94 @@
+"""A gateway on a bare host, from nothing to nothing; and two gateways in front of two hosts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
+from tests.lab.conftest import BIN, ROOT, Run, Site, own_lab
+from tests.lab.products import in_proof
+
+pytestmark = pytest.mark.lab
+INVENTORY = """
+from rackwright.inventory import build
+from rackwright_lab.inventory import hosts
+
+away = ("away", {"ssh_hostname": "10.79.255.1"})
+globals().update(build(__file__, {"b200": [away], "gateway": hosts()}))
+"""
+SETTINGS = "gateway: {tls: false, port: 80, allow_from: [10.79.0.0/16]}\n"
+
+
+@pytest.fixture(scope="module")
+def worker_lab() -> Iterator[Lab]:
+    with own_lab("w", hosts=1, bare=1) as lab:
+        yield lab
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Make a site of a gateway, and of a host behind it that does not exist."""
+    shutil.copy(ROOT / "deploy.py", tmp_path)
+    shutil.copytree(ROOT / "tasks", tmp_path / "tasks")
+    for name in ("inventory", "group_vars", "templates"):
+        (tmp_path / name).mkdir()
+    for name in ("all", "b200"):
+        shutil.copy(ROOT / f"group_vars/{name}.yml", tmp_path / "group_vars")
+    (tmp_path / "group_vars/gateway.yml").write_text(SETTINGS)
+    (tmp_path / "inventory/lab.py").write_text(INVENTORY)
+    return tmp_path
+
+
+def answer(host: Host, path: str) -> tuple[str, str]:
+    """Return the status of a gateway's answer, and the revision that it names."""
+    words = "curl --silent --output /dev/null --dump-header - http://127.0.0.1"
+    rows = host.run(f"{words}{path}", check=False).stdout.lower().splitlines()
+    revisions = [row.partition(": ")[2] for row in rows if row.startswith("x-gateway-revision:")]
+    return rows[0].split(" ")[1] if rows else "", "".join(revisions)
+
+
+def test_a_gateway_comes_stays_and_goes(site: Site, folder: Path) -> None:
+    host = site.lab.host("bare1")
+
+    def deploy() -> Run:
+        return site.command(BIN / "pyinfra", "inventory/lab.py", "deploy.py", "-y", "--limit", "gateway", cwd=folder)
+
+    first = deploy()
+    assert first.status == 0, first.output
+    status, revision = answer(host, "/healthz")
+    assert (status, bool(revision)) == ("503", True), "no model has a host"
+    assert answer(host, "/v1/models")[0] == "401"
+    assert host.run("stat -c %a /etc/rackwright/gateway/*.map | sort -u").stdout.split() == ["600"]
+    assert deploy().changed == []
+
+    template = (ROOT / "templates/haproxy.cfg.j2").read_text()
+    (folder / "templates/haproxy.cfg.j2").write_text(template.replace("    retries 3\n", "    retrie 3\n"))
+    broken = deploy()
+    assert "RW3614" in broken.output
+    assert broken.status != 0
+    assert answer(host, "/healthz") == ("503", revision)
+
+    gone = site.command(BIN / "rackwright", "teardown", "inventory/lab.py", "--limit", "gateway", "-y", cwd=folder)
+    assert gone.status == 0, gone.output
+    remaining = "ls -d /etc/rackwright /etc/systemd/system/rackwright-gateway.service /usr/sbin/haproxy 2>/dev/null"
+    assert host.run(remaining, check=False).stdout == ""
+
+
+@in_proof("four hosts from bare take ten minutes; tests/programs holds the configuration, the test above the host")
+def test_two_gateways_in_front_of_two_hosts() -> None:
+    with own_lab("x", hosts=4, bare=4) as lab:
+        site = Site(lab)
+        words = (BIN / "pyinfra", "inventory/lab_gateway.py", "deploy.py", "-y")
+        first = site.command(*words, timeout=1800)
+        assert first.status == 0, first.output
+        gateways = [lab.host(name) for name in ("bare3", "bare4")]
+        assert [answer(host, "/healthz")[0] for host in gateways] == ["200", "200"]
+        assert site.command(*words).changed == []
+        reboot = site.rackwright("reboot", "inventory/lab_gateway.py", "--limit", "gateway", "-y", "--bake", "1")
+        assert reboot.status == 0, reboot.output
+        assert [answer(host, "/healthz")[0] for host in gateways] == ["200", "200"]

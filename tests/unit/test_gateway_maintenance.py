@@ -1,0 +1,73 @@
+"""Gateways in status, and in a reboot: one after the other, each asked before the next."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rackwright.concerns.endpoint.switch.rest_and_return import reboot_changes
+from rackwright.concerns.endpoint.switch.steps import HostRestart
+from rackwright.concerns.gateway.answer import health_url
+from rackwright.concerns.lease import SeenLease
+from rackwright.inspect.status.reading import Asked, HostStatus
+from rackwright.inspect.status.rows import rows_of
+from rackwright.inspect.status.table import sums
+from rackwright.plan.change import Shell
+from rackwright.rollout.run_hosts import RunHost, limits_of
+from rackwright.settings.host_settings import HostSettings
+from tests.unit.test_maintenance import serving
+
+NOW = datetime(2026, 11, 27, 7, 0, tzinfo=UTC)
+
+
+def gateway(**section: object) -> HostSettings:
+    return HostSettings.model_validate(
+        {"gateway": {"tls": False, "port": 80, **section}, "rollout": {"max_unavailable": "100%"}}
+    ).with_gateways((), ())
+
+
+def test_two_gateways_are_never_down_together_whatever_the_settings_say() -> None:
+    hosts = [RunHost(name, n, ("gateway", "rack:1"), True, gateway()) for n, name in enumerate("ab")]
+    assert limits_of(hosts, rollout=True).down == {"gateway": 1, "rack:1": 2}
+
+
+def test_a_gateway_that_restarts_takes_capacity_and_must_answer() -> None:
+    [change] = reboot_changes(gateway(), serving(), 600, None)
+    restart, last = change.steps[0], change.steps[-1]
+    assert isinstance(restart, HostRestart)
+    assert restart.serving
+    assert isinstance(last, Shell)
+    assert last.code == "RW3654"
+    [again] = reboot_changes(gateway(), serving(boot="two"), 600, "one")
+    assert again.steps == (last,)
+
+
+@pytest.mark.parametrize(
+    ("bind", "tls", "url"),
+    [
+        ("::", False, "http://[::1]:80/healthz"),
+        ("0.0.0.0", True, "https://127.0.0.1:80/healthz"),
+        ("192.0.2.1", False, "http://192.0.2.1:80/healthz"),
+        ("2001:db8::1", False, "http://[2001:db8::1]:80/healthz"),
+    ],
+)
+def test_a_gateway_is_asked_where_it_listens(bind: str, tls: bool, url: str) -> None:
+    assert health_url(gateway(bind=bind, tls=tls)) == url
+    assert health_url(HostSettings.model_validate({})) == ""
+
+
+@pytest.mark.parametrize(
+    ("printed", "health"),
+    [
+        ("active 200", "serving"),
+        ("active 503", "no host"),
+        ("active 000", "no answer"),
+        ("failed 000", "stopped"),
+        ("inactive 200", "stopped"),
+    ],
+)
+def test_a_gateway_has_a_row_and_is_not_counted_as_an_endpoint(printed: str, health: str) -> None:
+    [row] = rows_of("g", Asked(gateway()), HostStatus(9, SeenLease(0, 9, None), (), (), {}, gateway=printed), NOW)
+    assert (row.endpoint, row.health, row.gpus) == ("gateway", health, 0)
+    assert sums([row]) == "0 endpoints"
