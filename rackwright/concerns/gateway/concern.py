@@ -25,8 +25,8 @@ from rackwright.concerns.gateway.files import (
     sha256,
     wanted_files,
 )
+from rackwright.concerns.gateway.key_maps import REVOKED
 from rackwright.concerns.gateway.package import USUAL, expected_version, install_change
-from rackwright.concerns.gateway.placeholder import REVOKED
 from rackwright.hostside import host_script
 from rackwright.paths import GATEWAY_UNIT, UNITS
 from rackwright.plan.answers import Answers

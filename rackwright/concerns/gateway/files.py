@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rackwright.concerns.gateway.haproxy import backend_name, config
+from rackwright.concerns.gateway.key_maps import key_maps
 from rackwright.concerns.gateway.package import Version
-from rackwright.concerns.gateway.placeholder import key_maps, load_keys
 from rackwright.hostside import host_text
-from rackwright.messages import RackwrightError
+from rackwright.loading.gateway_keys import load_keys
+from rackwright.messages import SettingsError
 from rackwright.paths import ETC, GATEWAY_UNIT, STATE, UNITS
 from rackwright.plan.render import render_own
 from rackwright.settings.backend import Backend
@@ -46,7 +47,7 @@ class WantedFiles:
 def wanted_files(settings: HostSettings, version: Version, revoked: Collection[str] = ()) -> WantedFiles:
     """Return the files of a gateway.
 
-    revoked: hashes of keys that were revoked on the host, whatever the site's file says. Raises RackwrightError for a
+    revoked: hashes of keys that were revoked on the host, whatever the site's file says. Raises SettingsError for a
     file of the site that cannot be read.
     """
     gateway, backends = settings.gateway, reachable(settings.backends)
@@ -97,7 +98,7 @@ def _read(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not PEM"
         text = f"gateway.certificate: {path} cannot be read: {why}; next: ls -l {path}"
-        raise RackwrightError(text, code="RW3604") from None
+        raise SettingsError(text, code="RW3604") from None
 
 
 def _digest(*texts: str) -> str:
