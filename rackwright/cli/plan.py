@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, plan, print; the exit code says whether changes are pending."""
     hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
     plans = with_restart_notes([plan_of(one) for one in hosts])
-    first = headline(plans, switch_time(records(site_root(Path(arguments.inventory).expanduser()))), _at_once(hosts))
+    typical = switch_time(records(site_root(Path(arguments.inventory).expanduser())))
+    first = headline(plans, typical, _at_once(hosts), _drain(hosts))
     left_behind = [] if arguments.limit or arguments.only else _left_behind(arguments.inventory, hosts)
     if arguments.json:
         print(json.dumps({**plan_values(plans, first), "left_behind": left_behind}, indent=1))
@@ -50,6 +51,12 @@ def _left_behind(inventory: str, hosts: Sequence[Surveyed]) -> list[str]:
 
 def _at_once(hosts: Sequence[Surveyed]) -> int:
     return min((amount(one.settings.rollout.max_unavailable, len(hosts)) for one in hosts), default=1)
+
+
+def _drain(hosts: Sequence[Surveyed]) -> int:
+    """Return the longest wait for open requests behind a gateway."""
+    behind = (one.settings.all_endpoints.values() for one in hosts if one.settings.gateways)
+    return max((endpoint.drain_timeout for endpoints in behind for endpoint in endpoints), default=0)
 
 
 def plan_of(one: Surveyed) -> HostPlan:

@@ -27,6 +27,7 @@ from rackwright.rollout.launch import begin
 from rackwright.rollout.maintenance.host_marks import drained_in, marks_of
 from rackwright.rollout.maintenance.quarantine_marks import quarantined_by
 from rackwright.rollout.participants import choose_participants
+from rackwright.rollout.silent_gateways import refuse_silent_gateways
 
 KEYS = {
     "wave": "rollout.wave",
@@ -97,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
     present = choose_participants(
         inventory, hosts, root, listed, args.skip_offline, drained=drained_in(marks), peers=mates_of(entries)
     )
+    refuse_silent_gateways(args.inventory, entries, marks, present.hosts)
     number = counted(len(present.hosts), "host")
     print(paragraph("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"])))
     if not args.yes:

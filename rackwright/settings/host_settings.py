@@ -65,6 +65,8 @@ NOWHERE = Path("/")
 """The folder of settings that come from no site: a host of an inventory that does not call build()."""
 
 
+BEHIND_GATEWAY = 600
+"""Seconds that a drain waits for open requests with a gateway in the inventory, unless the settings say it."""
 API_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+/=-]{15,511}\Z")
 
 
@@ -140,7 +142,7 @@ class EndpointSettings(Frozen):
     stop_timeout: Seconds = 60
     """Seconds from SIGTERM to SIGKILL."""
     drain_timeout: Pause = 30
-    """Seconds to wait for open requests before a stop."""
+    """Seconds to wait for open requests before a stop; the default is 600 with a gateway in the inventory."""
     drain_hook: tuple[Line, ...] = ()
     """Command that the host runs before a switch, for example to take the endpoint out of a balancer.
 
@@ -317,10 +319,15 @@ class HostSettings(EndpointSettings):
         """Return the same settings, for a host with these gateways. backends: of a gateway."""
         if (gateways, backends) == (self._gateways, self._backends):
             return self
-        found = self.model_copy()
+        found = self.model_copy(update=self._drained_slowly if gateways else None)
         found._gateways, found._backends = gateways, backends
         vars(found)["judged"] = self.judged
         return found
+
+    @property
+    def _drained_slowly(self) -> dict[str, int]:
+        """A gateway sends nothing new to a host that is drained, so that waiting for what is open is worth it."""
+        return {} if "drain_timeout" in self.model_fields_set else {"drain_timeout": BEHIND_GATEWAY}
 
     def placed_as(self, other: HostSettings) -> HostSettings:
         """Return the same settings, for a host with the peers and gateways of another one's."""

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.hostside import host_text
+from rackwright.hostside import host_script, host_text
+from rackwright.rollout.maintenance.host_marks import marks_in
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
 GATEWAY = "gateway-gw1@llm"
@@ -134,3 +135,20 @@ def test_a_damaged_note_holds_nothing_up(notes: Notes, text: str, shell: str) ->
     (notes.folder / "10.0.0.9@llm").write_text(text)
     os.mkfifo(notes.folder / "10.0.0.8@llm")
     assert notes.wait(shell=shell).seconds < 2
+
+
+def test_a_rollout_reads_when_each_gateway_asked_last(notes: Notes) -> None:
+    (notes.folder / "bin").mkdir()
+    systemctl = notes.folder / "bin/systemctl"
+    systemctl.write_text('#!/bin/sh\n[ "$3" = rackwright-llm.service ]\n')
+    systemctl.chmod(0o755)
+    notes.write(GATEWAY, 40)
+    notes.write("gateway-gw1@other", 40)
+    notes.write("10.0.0.9@llm", 40)
+    paths = {"drained": "/none", "quarantine": "/none/x", "notes": str(notes.folder)}
+    read = subprocess.run(
+        ["dash", "-c", host_script("out_of_service_read", **paths)],
+        env={"PATH": f"{notes.folder}/bin:{os.environ['PATH']}"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (question,) = marks_in(read.stdout.splitlines()).questions
+    assert (question.gateway, question.endpoint, 39 < question.ago < 60) == ("gw1", "llm", True)

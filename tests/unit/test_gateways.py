@@ -156,3 +156,12 @@ def test_what_does_not_fit_is_said_of_its_host_and_key(
 def test_a_certificate_and_its_key_belong_together() -> None:
     _, [problem] = validate("g", {"gateway": {"certificate": "tls/llm.pem"}}, {})
     assert (problem.path, problem.code) == (("gateway", "certificate_key"), "RW0124")
+
+
+def test_a_drain_waits_longer_behind_a_gateway_unless_the_settings_say_how_long() -> None:
+    two = {"a": {}, "b": {"port": 8001, "drain_timeout": 20}}
+    hosts = [host("a", "10.0.0.1", settings(endpoints=two)), host("b", "10.0.0.2", settings(drain_timeout=45))]
+    by_name = placed(*hosts, gateway())
+    found = {name: [one.drain_timeout for one in by_name[name].all_endpoints.values()] for name in ("a", "b")}
+    assert found == {"a": [600, 20], "b": [45]}
+    assert [one.drain_timeout for one in placed(*hosts)["a"].all_endpoints.values()] == [30, 20]

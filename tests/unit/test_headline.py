@@ -34,6 +34,8 @@ def test_the_text_of_an_option_that_restarts_every_endpoint() -> None:
     assert headline(plans) == "restarts 4 endpoints on 4 hosts"
     assert headline(plans, typical=300, at_once=1) == "restarts 4 endpoints on 4 hosts, about 20 min"
     assert headline(plans, typical=30, at_once=2) == "restarts 4 endpoints on 4 hosts, about 60 s"
+    waits = ", and up to 20 min until no request is open (drain_timeout)"
+    assert headline(plans, at_once=2, drain=600) == f"restarts 4 endpoints on 4 hosts{waits}"
     text = plan_text(plans, headline(plans))
     assert text.startswith("restarts 4 endpoints on 4 hosts\n\n4 hosts (a, b, c, d): ")
     assert plan_values(plans, headline(plans))["headline"] == "restarts 4 endpoints on 4 hosts"
