@@ -84,7 +84,7 @@ def _backends(gateway: InventoryHost, served: Iterable[Served]) -> tuple[Backend
 def _server(gateway: InventoryHost, served: Served) -> Server:
     host, name, endpoint = served
     resolve = partial(_reached, gateway.name, host, endpoint)
-    return Server(host.name, name, endpoint.port, host.settings.word.port, endpoint.api_key, resolve)
+    return Server(host.name, name, endpoint.port, host.settings.word.port, endpoint.api_key, resolve, gateway.name)
 
 
 def _reached(gateway: str, host: InventoryHost, endpoint: EndpointSettings) -> str:

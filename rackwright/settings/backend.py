@@ -38,6 +38,8 @@ class Server:
     """The engine's own key."""
     resolve: Callable[[], str] = field(default=str, compare=False, repr=False)
     """Returns its address, which may ask the resolver."""
+    gateway: str = ""
+    """The gateway's name in the inventory, by which it asks for the word."""
 
     @cached_property
     def address(self) -> str:

@@ -168,7 +168,7 @@ def engine(name: str, **facts: Any) -> Iterator[Engine]:
 
 def backend(model: str, *engines: Engine, kind: str = "vllm") -> Backend:
     """Return a model that these engines serve."""
-    servers = [Server(one.name, "llm", one.port, one.word_port, None, lambda: "127.0.0.1") for one in engines]
+    servers = [Server(one.name, "llm", one.port, one.word_port, None, lambda: "127.0.0.1", "gw") for one in engines]
     return Backend(model, kind, tuple(servers))
 
 

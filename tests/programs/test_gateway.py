@@ -440,6 +440,7 @@ def test_streams_end_and_new_requests_go_elsewhere_after_the_word_drain(plain: S
         streams = [streaming(plain) for _ in range(4)]
         plain.gpu01.answers = "drain"
         plain.gateway.wait_for("gpu02", "gpu03")
+        assert plain.gpu01.questions[-1] == "llm gw\n"
         before = len(plain.gpu01.requests)
         plain.gpu02.tick = 0
         assert all(plain.gateway.ask(f"/{GPT}{CHAT}", BODY).status == 200 for _ in range(6))

@@ -56,6 +56,7 @@ def test_a_model_is_a_backend_and_its_hosts_are_the_servers() -> None:
         ("b", [("c", "x", "::5", 8001, 8010)]),
     ]
     assert by_name["g"].backends[0].servers[0].api_key == same.api_key
+    assert {one.gateway for backend in by_name["g"].backends for one in backend.servers} == {"g"}
     assert by_name["a"] is by_name["b"]
     assert not by_name["a"].is_gateway
     assert [one.address for one in by_name["a"].gateways] == ["192.0.2.9"]

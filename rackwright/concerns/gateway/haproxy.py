@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rackwright.concerns.watch.word import question
 from rackwright.plan.render import render
 from rackwright.settings.backend import Backend, Server
 from rackwright.settings.gateway import Gateway
@@ -73,7 +74,8 @@ class ServerLine:
     address: str
     """Address and port."""
     word_port: int
-    endpoint: str
+    question: str
+    """Its question for the host's word."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,9 @@ def _servers(backend: Backend) -> Iterator[ServerLine]:
 
 
 def _line(server: Server, name: str) -> ServerLine:
-    return ServerLine(name, _address(server.address, server.port), server.word_port, server.endpoint)
+    return ServerLine(
+        name, _address(server.address, server.port), server.word_port, question(server.endpoint, server.gateway)
+    )
 
 
 def _address(address: str, port: int) -> str:
