@@ -44,7 +44,11 @@ askers_await() { # since, "out" or "any", seconds at most; sets `askers_gone`, t
     done
     asker_clock
     [ -n "$askers_wait" ] && [ "$asker_now" -lt $askers_end ] || break
-    [ "$askers_wait" = "$askers_shown" ] || event progress "draining: waiting until$askers_wait asks again and gets the word of this host"
+    case $askers_wait=$2 in
+      "$askers_shown="*) ;;
+      *=out) event progress "draining: waiting until$askers_wait asks again, and sends nothing new here" ;;
+      *) event progress "waiting until$askers_wait asks again, and sends requests here" ;;
+    esac
     askers_shown=$askers_wait
     sleep 0.2
   done

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 
 import pytest
 
 from rackwright_lab.lab import Lab
 from tests import texts
+from tests.lab.behind import Clients, bridge, in_front
 from tests.lab.conftest import Site
 from tests.lab.products import in_proof
 from tests.lab.scene import Scene, interval, serving
@@ -54,6 +56,27 @@ def test_a_gpu_that_fails_during_the_switch_is_seen(scene: Scene) -> None:
     assert run.status != 0
     assert f"GPU errors since the switch: {kernel_line}" in run.output
     assert texts.ROLLED_BACK.format(endpoint="llm") in run.output
+
+
+def test_a_stream_through_a_gateway_ends_well_and_the_gateway_sends_requests_again(
+    scene: Scene, tmp_path: Path
+) -> None:
+    asks = {"word": {"allow_from": [bridge(scene.host)]}, "drain_timeout": 120}
+    assert scene.deploy(**asks).status == 0
+    with in_front(tmp_path / "gw", [scene.host]) as gateway:
+        clients = Clients(gateway)
+        with scene.faults({"fault": "slow_factor", "value": 1000}):
+            clients.stream(200)
+            with scene.deploying(engine=interval(26), **asks) as running:
+                draining = running.until("draining: requests open: 1")
+                out = gateway.serving()
+                scene.host.set_engine_faults()
+                run = running.end()
+        clients.end()
+        assert (run.status, draining is not None, out) == (0, True, set()), run.output
+        assert clients.streams == [""]
+        # The job ends once the gateway has asked again.
+        gateway.wait_for(scene.host.name, seconds=1)
 
 
 def test_an_open_stream_is_let_finish(scene: Scene) -> None:
