@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import socket
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.endpoint.switch.job import drain_script
+from rackwright.paths import WORD_NOTES
+from rackwright.plan.drain_end import DrainEnd, parse_drain
 
 SHELL = shutil.which("dash") or "sh"
 LIMIT = 60
@@ -93,7 +96,7 @@ def drained(engine: Engine, tmp_path: Path) -> Callable[..., float]:
 
     def drain(limit: int = LIMIT) -> float:
         begun = time.monotonic()
-        script = drain_script("llm", engine.port, limit, "exit 0")
+        script = drain_script("llm", engine.port, limit, "exit 0").replace(WORD_NOTES, str(tmp_path / "notes"))
         run = subprocess.run(
             [SHELL, "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=90
         )
@@ -135,9 +138,40 @@ def test_an_answer_in_slow_parts_holds_it_until_the_last_one(engine: Engine, dra
         assert time.monotonic() - begun < LIMIT + 5
 
 
-def test_a_request_that_never_ends_holds_it_for_the_limit(engine: Engine, drained: Callable[..., float]) -> None:
+def ended(folder: Path) -> DrainEnd | None:
+    """Return what the last drain said at its end."""
+    (text,) = [row.split()[-1] for row in (folder / "events").read_text().splitlines() if " drained " in row]
+    return parse_drain(base64.b64decode(text).decode())
+
+
+def test_a_request_that_never_ends_holds_it_for_the_limit_and_is_counted(
+    engine: Engine, drained: Callable[..., float], tmp_path: Path
+) -> None:
     with client(engine, "wait 12"):
         assert 4 <= drained(limit=4) < 11
+        end = ended(tmp_path)
+        assert end is not None
+        assert (end.endpoint, end.cut, end.gone) == ("llm", 1, ())
+
+
+def test_a_gateway_hears_it_before_the_requests_are_counted(drained: Callable[..., float], tmp_path: Path) -> None:
+    now = float(Path("/proc/uptime").read_text().split()[0])
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/gateway-gone@llm").write_text(f"last={now - 60:.2f}\nprevious={now - 62:.2f}\nword=drain\n")
+    note = tmp_path / "notes/gateway-gw@llm"
+    note.write_text(f"last={now:.2f}\nprevious={now - 2:.2f}\nword=ready up\n")
+    begun = time.monotonic()
+
+    def ask() -> None:
+        note.write_text(f"last={now + 1000:.2f}\nprevious={now + 998:.2f}\nword=drain\n")
+
+    asking = threading.Timer(2, ask)
+    asking.start()
+    assert drained() > 1
+    assert time.monotonic() - begun > 2
+    end = ended(tmp_path)
+    assert end is not None
+    assert (end.cut, end.gone) == (0, ("gone",))
 
 
 def test_ten_thousand_quiet_connections_do_not_hold_it(drained: Callable[..., float], tmp_path: Path) -> None:
