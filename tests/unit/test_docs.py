@@ -16,7 +16,7 @@ from typing import Any
 import pyinfra
 import pytest
 
-from rackwright.cli.main import parsed, parser
+from rackwright.cli.main import Parser, parsed, parser
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.validate import validate
 from rackwright.loading.yaml_file import Ciphertext, Document, parse
@@ -40,6 +40,7 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+@cache
 def prose(page: Path) -> str:
     return FENCE.sub("", page.read_text())
 
@@ -78,15 +79,17 @@ def leads(page: Path, link: str) -> bool:
     return target.exists() and (not anchor or anchor in anchors(target))
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=name)
-def test_every_page_is_linked_from_another(page: Path) -> None:
-    found = {target for other in PAGES if other != page for target in targets(other)}
-    assert page.resolve() in found or page.name == "README.md", f"no page links to {name(page)}"
+def test_every_page_is_linked_from_another() -> None:
+    found = {target for page in PAGES for target in targets(page) if target != page.resolve()}
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.name != "README.md"]
+    assert pages
+    assert [name(page) for page in pages if page.resolve() not in found] == []
 
 
 def targets(page: Path) -> Iterator[Path]:
@@ -114,20 +117,33 @@ def commands(text: str) -> Iterator[list[str]]:
 def test_every_rackwright_command_parses(text: str) -> None:
     for words in commands(text):
         if Path(words[0]).name == "rackwright":
-            parsed(parser(), words[1:])  # exits, and says why, for what it does not know
-
-
-@pytest.mark.parametrize("text", blocks("sh"))
-def test_every_pyinfra_command_names_shipped_files_and_real_options(text: str) -> None:
-    for words in commands(text):
-        if Path(words[0]).name == "pyinfra":
-            files = [argument for argument in words if argument.startswith("inventory/") or argument == "deploy.py"]
-            assert all((ROOT / file).is_file() for file in files), words
-            options = [argument.split("=")[0] for argument in words if argument.startswith("--")]
-            assert all(re.search(rf"(?<!\S){option}\b", pyinfra_help()) for option in options), words
+            parsed(one_parser(), words[1:])  # exits, and says why, for what it does not know
 
 
 @cache
+def one_parser() -> Parser:
+    """Return one for all commands: to make it costs a hundred times what a command does."""
+    return parser()
+
+
+def test_every_pyinfra_command_names_shipped_files_and_real_options() -> None:
+    # One test, so that one process alone asks pyinfra.
+    options_of_pyinfra = pyinfra_help()
+    found = [words for page in PAGES for words in pyinfra_commands(page)]
+    assert found
+    for words in found:
+        files = [argument for argument in words if argument.startswith("inventory/") or argument == "deploy.py"]
+        assert all((ROOT / file).is_file() for file in files), words
+        options = [argument.split("=")[0] for argument in words if argument.startswith("--")]
+        assert all(re.search(rf"(?<!\S){option}\b", options_of_pyinfra) for option in options), words
+
+
+def pyinfra_commands(page: Path) -> Iterator[list[str]]:
+    for kind, text in FENCE.findall(page.read_text()):
+        if kind == "sh":
+            yield from (words for words in commands(text) if Path(words[0]).name == "pyinfra")
+
+
 def pyinfra_help() -> str:
     command = [str(Path(sys.executable).parent / "pyinfra"), "--help"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -185,7 +201,6 @@ def messages() -> list[str]:
     return [message.replace("\\|", "|") for message in quoted]
 
 
-@cache
 def all_texts() -> str:
     """Every text in the product's code, and in pyinfra's where it speaks of SSH."""
     package = ROOT / "rackwright"
@@ -208,10 +223,11 @@ def test_the_page_about_failures_quotes_enough() -> None:
     assert len(messages()) > 50
 
 
-@pytest.mark.parametrize("message", messages())
-def test_every_quoted_message_is_in_the_code(message: str) -> None:
-    parts = [part.strip() for part in message.split("…")]
-    lost = [part for part in parts if part and part not in all_texts()]
+def test_every_quoted_message_is_in_the_code() -> None:
+    # One test, so that one process alone reads all code.
+    texts = all_texts()
+    parts = [part.strip() for message in messages() for part in message.split("…")]
+    lost = [part for part in parts if part and part not in texts]
     assert not lost, f"nothing says: {lost}"
 
 
