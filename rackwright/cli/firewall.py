@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rackwright.cli.inventories import add_choice, add_limit, add_shared, refuse_unchosen
-from rackwright.cli.lengths import seconds_of
+from rackwright.cli.lengths import add_length, seconds_of
 from rackwright.concerns.firewall.kept import GUARD, SCRIPT
 from rackwright.concerns.watch import PAUSED, WATCH_TIMER, repairs_file
 from rackwright.hostside import host_script
@@ -23,7 +23,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_shared(shown, "json")
     shown.set_defaults(handler=_show)
     pause = verbs.add_parser("pause", help="put nothing back on these hosts for a while; a reboot ends it, too")
-    pause.add_argument("--for", dest="length", required=True, metavar="1h", help="how long: 90s, 30m, 1h; at most 24h")
+    add_length(pause)
     resume = verbs.add_parser("resume", help="look after the rules again")
     for each, handler in ((pause, _pause), (resume, _resume)):
         add_choice(each)

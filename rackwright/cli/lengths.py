@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 
 from rackwright.messages import RackwrightError
@@ -9,6 +10,11 @@ from rackwright.messages import RackwrightError
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 LONGEST = 24 * 3600
 """Seconds that a host's own repairs and looks may be paused; more is a setting."""
+
+
+def add_length(parser: argparse.ArgumentParser) -> None:
+    """Add `--for LENGTH`, the length of a pause."""
+    parser.add_argument("--for", dest="length", required=True, metavar="1h", help="how long: 90s, 30m, 1h; at most 24h")
 
 
 def seconds_of(text: str, option: str = "--for", longest: int = LONGEST) -> int:

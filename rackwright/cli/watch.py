@@ -7,7 +7,7 @@ import getpass
 import socket
 
 from rackwright.cli.inventories import add_choice, add_limit, add_shared, refuse_unchosen
-from rackwright.cli.lengths import seconds_of
+from rackwright.cli.lengths import add_length, seconds_of
 from rackwright.concerns.watch import WATCH_TIMER
 from rackwright.hostside import host_script
 from rackwright.inspect.run_script import show, spread
@@ -29,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     pause = verbs.add_parser(
         "pause", help="neither look at engines nor restart one for a while; firewall rules are still looked after"
     )
-    pause.add_argument("--for", dest="length", required=True, metavar="1h", help="how long: 90s, 30m, 1h; at most 24h")
+    add_length(pause)
     add_shared(pause, "reason")
     resume = verbs.add_parser("resume", help="look at engines again")
     for each, handler in ((pause, _pause), (resume, _resume)):

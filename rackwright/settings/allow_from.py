@@ -51,6 +51,13 @@ PRIVATE = (
 """Networks without an address of the internet: RFC 1918, 6598 (carriers and VPNs), 3927 (link-local) and 4193."""
 
 
+def allowed_networks(allow_from: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the networks that an `allow_from` lets in; empty: all."""
+    if allow_from == "any":
+        return ()
+    return PRIVATE if allow_from in (None, "private") else tuple(allow_from)
+
+
 def who(networks: Sequence[str]) -> str:
     """Return the networks that may reach a port, in words; none: everybody."""
     if tuple(networks) == PRIVATE:

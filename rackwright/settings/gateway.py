@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from rackwright.settings.allow_from import PRIVATE, AllowFrom
+from rackwright.settings.allow_from import AllowFrom, allowed_networks
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import YAML_FILE, Address, Frozen, Line, Port
@@ -52,9 +52,7 @@ class Gateway(Frozen):
     @property
     def networks(self) -> tuple[str, ...]:
         """The networks that may connect; empty: all."""
-        if self.allow_from == "any":
-            return ()
-        return PRIVATE if self.allow_from in (None, "private") else tuple(self.allow_from)
+        return allowed_networks(self.allow_from)
 
     @property
     def lacks_certificate(self) -> bool:

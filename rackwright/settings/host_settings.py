@@ -16,7 +16,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from rackwright.addresses import is_loopback
 from rackwright.paths import reserved
-from rackwright.settings.allow_from import PRIVATE, AllowFrom
+from rackwright.settings.allow_from import AllowFrom, allowed_networks
 from rackwright.settings.backend import Backend, GatewayHost
 from rackwright.settings.gateway import Gateway
 from rackwright.settings.group import Group
@@ -185,9 +185,7 @@ class EndpointSettings(Frozen):
     @property
     def networks(self) -> tuple[str, ...]:
         """The networks that may reach the port; empty: all."""
-        if self.allow_from == "any":
-            return ()
-        return PRIVATE if self.allow_from in (None, "private") else tuple(self.allow_from)
+        return allowed_networks(self.allow_from)
 
     @property
     def is_closed_by_hand(self) -> bool:

@@ -17,7 +17,7 @@ import pytest
 
 from rackwright.concerns.watch.act import act_script
 from rackwright.plan.render import render_own
-from tests.lab.products import in_proof
+from tests.lab.products import in_proof, with_proof
 
 PATHS = {"/var/lib/rackwright": "state", "/run/rackwright": "run", "/etc/rackwright": "etc"}
 PROGRAMS = {
@@ -286,7 +286,12 @@ def test_peers_that_serve_let_it_restart(stage: Stage) -> None:
     assert stage.peers[0].asked == ["llm", "llm"]
 
 
-@pytest.mark.parametrize("reply", ["drain", "down #trial", "down #watch", "down #stopped", ""])
+@pytest.mark.parametrize(
+    "reply",
+    with_proof(
+        ["drain", "down #trial", "down #watch", "down #stopped", ""], ["drain", ""], "one of those words stands for all"
+    ),
+)
 def test_below_its_limit_a_group_only_reports(stage: Stage, reply: str) -> None:
     stage.peers = [Word("ready up"), Word(reply)]
     assert stage.run(now=0).changed == []
