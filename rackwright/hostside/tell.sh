@@ -1,5 +1,5 @@
 # Functions that note an event of this host for the receivers of the settings' `notify` (rackwright-notify.service sends it).
-# The caller never fails by them: a full disk costs the message and nothing else. The text must not hold a secret.
+# The caller never fails by them: what a full disk has no room for waits in memory. The text must not hold a secret.
 # KIND is hang, dead, restart, would-restart, sick, gpu, firewall-repair, dockerd-repair, drift or quarantine. KEY is the kind and the endpoint,
 # as hang-llm: the same on each host that has the same event, so that one of them sends for all.
 tell() { event_note firing "$@"; } # KIND KEY TEXT
@@ -13,11 +13,15 @@ event_note() ( # STATE KIND KEY TEXT
   export LC_ALL=C
   umask 077
   exec 2>/dev/null
-  mkdir -p /var/lib/rackwright/events && cd /var/lib/rackwright/events || exit 0
-  new=$(mktemp .new.XXXXXX) || exit 0
-  time=$(date +%s) number=1
-  printf "kind=%s\nkey=%s\nstate=%s\ntime=%s\ntext=%s\n" \
-    "$(event_word "$2")" "$(event_word "$3")" "$1" "$time" "$(event_line "$4")" >"$new" || { rm -f "$new"; exit 0; }
+  time=$(date +%s) number=1 new=
+  for folder in /var/lib/rackwright/events /run/rackwright/events; do
+    mkdir -p "$folder" && cd "$folder" && new=$(mktemp .new.XXXXXX) || continue
+    printf "kind=%s\nkey=%s\nstate=%s\ntime=%s\ntext=%s\n" \
+      "$(event_word "$2")" "$(event_word "$3")" "$1" "$time" "$(event_line "$4")" >"$new" && break
+    rm -f "$new"
+    new=
+  done
+  [ -n "$new" ] || exit 0
   # Two events of one second get a name each, also from two writers.
   until ln "$new" "$time.$$.$number" || [ "$number" -ge 50 ]; do number=$((number + 1)); done
   rm -f "$new"

@@ -17,7 +17,7 @@ import pytest
 from rackwright.concerns.watch.notify import RUNTIME, SENDER, WEBHOOK, notify_files
 from rackwright.hostside import host_text
 from rackwright.loading.validate import validate
-from rackwright.paths import ETC, STATE
+from rackwright.paths import ETC, RUN, STATE
 from rackwright.settings.message_formats import FORMATS, MessageFormat, Template, filled
 from rackwright.settings.secret import Secret
 from tests.programs.webhook import Receiver, receiver
@@ -46,7 +46,7 @@ class Sender:
 
     def _moved(self, text: str) -> str:
         text = text.replace(f"/run/{RUNTIME}", f"{self.root}/run").replace(STATE, f"{self.root}/state")
-        return text.replace(ETC, f"{self.root}/etc")
+        return text.replace(ETC, f"{self.root}/etc").replace(f"{RUN}/", f"{self.root}/memory/")
 
     def tell(self, *calls: str) -> None:
         script = self._moved(host_text("tell.sh")) + "\n" + "\n".join(calls)
@@ -381,3 +381,29 @@ def test_a_repair_that_fails_at_each_look_is_one_message(tmp_path: Path, hook: R
     host.tell(again, "tell firewall-repair firewall-repair 'put back'")
     host.send()
     assert [body["text"] for body in hook.bodies] == ["could not be put back", "put back"]
+
+
+def test_events_that_the_disk_had_no_room_for_are_sent_from_memory_in_their_order(
+    tmp_path: Path, hook: Receiver
+) -> None:
+    host = posting(tmp_path, hook)
+    full = tmp_path / "state/events"
+    full.parent.mkdir()
+    full.write_text("no folder")
+    host.tell("tell hang hang-llm x")
+    full.unlink()
+    host.tell("tell restart restart-llm y")
+    assert host.send() == (0, "")
+    assert keys(hook) == [("hang-llm", "firing"), ("restart-llm", "firing")]
+    host.tell("tell_resolved hang hang-llm z")
+    assert host.send() == (0, "")
+    assert keys(hook)[2:] == [("hang-llm", "resolved")]
+    assert not list((tmp_path / "memory/events").iterdir())
+
+
+def test_a_full_disk_keeps_no_message(tmp_path: Path, hook: Receiver) -> None:
+    host = posting(tmp_path, hook)
+    (tmp_path / "state").write_text("no folder")
+    host.tell("tell hang hang-llm x")
+    host.send()
+    assert keys(hook) == [("hang-llm", "firing")]

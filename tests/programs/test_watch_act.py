@@ -303,6 +303,18 @@ def test_below_its_limit_a_group_only_reports(stage: Stage, reply: str) -> None:
     assert stage.run(now=20).changed == [STOP, START]
 
 
+def test_a_full_disk_leaves_it_as_it_is_and_is_reported_once(stage: Stage) -> None:
+    (stage.folder / "state/marks").write_text("no folder")
+    (stage.folder / "state/watch/acts-llm.new").mkdir()
+    for now in (NOW, NOW + 40):
+        assert stage.run(now=now).changed == []
+    assert stage.events == ["would-restart firing"]
+    (stage.folder / "state/marks").unlink()
+    (stage.folder / "state/watch/acts-llm.new").rmdir()
+    assert stage.run(now=NOW + 80).changed == [STOP, START]
+    assert stage.events[1:] == ["restart firing", "restart resolved", "would-restart resolved"]
+
+
 def test_a_silent_peer_does_not_serve(stage: Stage) -> None:
     stage.peers = [Word("ready up")]
     stage.settings = {"hosts": 3, "peers": f"h1={stage.peers[0].address} h2=127.0.0.1:1"}
@@ -439,6 +451,15 @@ def test_a_clock_that_was_put_back_makes_no_endpoint_sick_and_none_immune(stage:
     stage.peers = [Word("ready up")]
     stage.acted(-5000, -5100, -5200)
     assert (stage.run().changed, stage.marks) == ([STOP], {"sick-llm"})
+
+
+def test_a_clock_that_was_put_back_keeps_the_days_between_restarts_and_lengthens_no_pause(stage: Stage) -> None:
+    stage.peers = [Word("ready up")]
+    stage.acted(-100000, -200000, -300000, kind="restart proven")
+    assert (stage.run().changed, stage.marks) == ([STOP, START], set())
+    stage.peers.clear()
+    stage.acted(-100000, -100100, -100200)
+    assert stage.run().changed == [STOP, START]
 
 
 def test_gateways_that_ask_are_waited_for_and_one_that_is_gone_is_not(stage: Stage) -> None:

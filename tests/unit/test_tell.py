@@ -6,11 +6,12 @@ from pathlib import Path
 from rackwright.hostside import host_text
 from rackwright.plan.reading import pairs
 
-FOLDER = "/var/lib/rackwright/events"
+FOLDER, MEMORY = "/var/lib/rackwright/events", "/run/rackwright/events"
 
 
 def run(events: Path, lines: str) -> subprocess.CompletedProcess[str]:
-    script = f"set -eu\n{host_text('tell.sh').replace(FOLDER, str(events))}\n{lines}"
+    text = host_text("tell.sh").replace(FOLDER, str(events)).replace(MEMORY, str(events.with_suffix(".memory")))
+    script = f"set -eu\n{text}\n{lines}"
     return subprocess.run(["sh", "-c", script], check=False, capture_output=True, text=True, timeout=60)
 
 
@@ -50,6 +51,14 @@ def test_events_of_one_second_and_two_writers_all_stay(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_stops_no_caller(tmp_path: Path) -> None:
-    (tmp_path / "events").write_text("a file")
+    for name in ("events", "events.memory"):
+        (tmp_path / name).write_text("a file")
     ended = run(tmp_path / "events", "tell hang hang-llm x; echo on")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "on\n", "")
+
+
+def test_an_event_that_the_disk_has_no_room_for_waits_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "events").write_text("a file")
+    run(tmp_path / "events", "tell hang hang-llm x")
+    (event,) = events_in(tmp_path / "events.memory")
+    assert (event["key"], event["text"]) == ("hang-llm", "x")

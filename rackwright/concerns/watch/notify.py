@@ -7,7 +7,7 @@ import shlex
 from rackwright.concerns.proxy_values import values_of
 from rackwright.concerns.watch.units import NOTIFY_STARTER, check_file
 from rackwright.hostside import host_text
-from rackwright.paths import ETC, EVENTS_SENT, NOTIFY_UNIT, STATE, UNITS
+from rackwright.paths import ETC, EVENTS_SENT, NOTIFY_UNIT, RUN, STATE, UNITS
 from rackwright.plan.render import render_own
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.message_formats import PLACEHOLDERS
@@ -22,9 +22,11 @@ WEBHOOK = f"{ETC}/notify.curl"
 PEERS = f"{ETC}/notify.peers"
 """The hosts that serve the same model, this one among them: endpoint, name, address, and the port of its word."""
 EVENTS = f"{STATE}/events"
+EVENTS_IN_MEMORY = f"{RUN}/events"
+"""Folder of the events that a full disk had no room for."""
 RUNTIME = "rackwright-notify"
 """Folder below /run with the keys that the host has sent, which its peers may ask for."""
-NOTIFY_FOLDERS = (EVENTS, f"{STATE}/notify", f"/run/{RUNTIME}")
+NOTIFY_FOLDERS = (EVENTS, EVENTS_IN_MEMORY, f"{STATE}/notify", f"/run/{RUNTIME}")
 """Folders of events that wait, and of those that were sent."""
 
 
@@ -44,9 +46,16 @@ def notify_files(settings: HostSettings) -> dict[str, str | Secret]:
             left=f"{STATE}/watch/files",
             sent=EVENTS_SENT,
         ),
-        NOTIFY_STARTER: render_own("notify-start.j2", events=EVENTS, run=f"/run/{RUNTIME}", unit=NOTIFY_UNIT),
+        NOTIFY_STARTER: render_own(
+            "notify-start.j2", events=EVENTS, memory=EVENTS_IN_MEMORY, run=f"/run/{RUNTIME}", unit=NOTIFY_UNIT
+        ),
         f"{UNITS}/{NOTIFY_UNIT}": render_own(
-            f"{NOTIFY_UNIT}.j2", script=SENDER, command=bool(notify.command), state=STATE, runtime=RUNTIME
+            f"{NOTIFY_UNIT}.j2",
+            script=SENDER,
+            command=bool(notify.command),
+            state=STATE,
+            memory=EVENTS_IN_MEMORY,
+            runtime=RUNTIME,
         ),
     }
     if rows := _peers(settings):
@@ -61,6 +70,7 @@ def _sender(notify: Notify) -> str:
         script=SENDER,
         config=WEBHOOK,
         events=EVENTS,
+        memory=EVENTS_IN_MEMORY,
         state=STATE,
         run=f"/run/{RUNTIME}",
         peers=PEERS,

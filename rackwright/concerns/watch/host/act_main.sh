@@ -47,8 +47,10 @@ in_the_way() { # prints what has this host in hand, or fails
 }
 report() { # kind, text: at most once an hour the same row
   [ "$(rows | tail -n 1 | cut -d' ' -f2-)" = "$1 - $2" ] && [ $(($(date +%s) - $(rows | tail -n 1 | cut -d' ' -f1))) -lt 3600 ] && return 0
-  add_row "$1" - "$2"
-  : >"$JOB/reported"
+  uptime
+  # A full disk keeps no row, and this host's memory has the last one.
+  if ! add_row "$1" - "$2" 2>/dev/null && read -r at row 2>/dev/null <"$JOB/reported" && [ "$row" = "$1 - $2" ] && [ $((up - at)) -lt 3600 ]; then return 0; fi
+  printf '%s\n' "$up $1 - $2" >"$JOB/reported"
   tell would-restart "would-restart-$endpoint" "endpoint $endpoint $why_now: $signs; $2"
 }
 well() { # the look says itself that the hang has ended
@@ -131,7 +133,10 @@ if worn "$window"; then
   # Until then no new request should go there.
   [ $(($(date +%s) - $(last_end))) -ge "$pause" ] || { is_left || mark "$own" down watch "$sign: $signs; restarted $tries times"; quit "it does not last, and its group cannot spare it: the next restart comes after $pause s"; }
 fi
-mark "$own" down watch "$sign: $signs" "$(cat "$JOB/lease" 2>/dev/null)" || quit "its mark could not be written"
+if ! mark "$own" down watch "$sign: $signs" "$(cat "$JOB/lease" 2>/dev/null)" 2>/dev/null; then
+  report tell "not restarted: its mark could not be written in $marks; next: df $marks"
+  quit "its mark could not be written"
+fi
 withdraw() { unmark "$own"; quit "$1"; }
 if [ "$hosts" -gt 1 ]; then
   uptime
