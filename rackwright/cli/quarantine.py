@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +19,9 @@ from rackwright.exit_codes import ExitCode
 from rackwright.loading.choice import Choice, is_matched
 from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError, coded, printable, printable_values
+from rackwright.notify.message import Message, quarantine_message, release_message
+from rackwright.notify.send import notify
+from rackwright.notify.targets import targets
 from rackwright.record.quarantine import List, Quarantined, change_quarantine, load_quarantine
 from rackwright.record.selection import named_by
 from rackwright.rollout.maintenance.quarantine_marks import quarantined_hosts
@@ -43,15 +48,27 @@ def run(args: argparse.Namespace) -> int:
     root = site_root(Path(args.inventory).expanduser()).absolute()
     groups = {entry.name: entry.groups for entry in hosts_named(args.inventory, ())}
     groups |= refused_of(args.inventory)
+    message, names = None, list[str]()
     if args.add:
         names, now = _named(groups, args, root), f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
-        change_quarantine(root, lambda before: added(before, names, args.reason or "by hand", now))
+        reason = args.reason or "by hand"
+        change_quarantine(root, lambda before: added(before, names, reason, now))
+        message = quarantine_message(names, args.inventory, getpass.getuser(), reason)
     elif args.release:
-        gone = _named({host: groups.get(host, ()) for host in _on_hosts(args, root)}, args, root)
-        change_quarantine(root, lambda before: {host: entry for host, entry in before.items() if host not in gone})
+        names = _named({host: groups.get(host, ()) for host in _on_hosts(args, root)}, args, root)
+        change_quarantine(root, lambda before: {host: entry for host, entry in before.items() if host not in names})
+        message = release_message(names, args.inventory, getpass.getuser())
     here = {host: entry for host, entry in _on_hosts(args, root).items() if host in groups}
-    print(_shown(here, args))
+    print(_shown(here, args), flush=True)
+    if message:
+        _notify(message, args.inventory, names)
     return ExitCode.DONE
+
+
+def _notify(message: Message, inventory: str, names: Sequence[str]) -> None:
+    """Send the change by hand to those whom the hosts' settings name; the settings of some hosts may be invalid."""
+    with suppress(RackwrightError):
+        notify(message, targets(entry.settings for entry in chosen_hosts(inventory, names)))
 
 
 def _on_hosts(args: argparse.Namespace, root: Path) -> List:

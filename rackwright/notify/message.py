@@ -37,6 +37,8 @@ class Message:
     key: str
     hosts: str
     text: str
+    state: str = "firing"
+    """`resolved` for the end of what was sent before."""
 
     def values(self, host: str, now: datetime) -> dict[str, str]:
         """Return the values of a template's placeholders; `host` sends it."""
@@ -44,13 +46,13 @@ class Message:
         return {
             "kind": self.kind,
             "key": self.key,
-            "state": "firing",
+            "state": self.state,
             "severity": severity,
             "time": _clock(now),
-            "until": _clock(now + LASTS),
+            "until": _clock(now if self.state == "resolved" else now + LASTS),
             "host": host,
             "hosts": self.hosts,
-            "title": f"{self.key} on {self.hosts}",
+            "title": f"{'resolved: ' if self.state == 'resolved' else ''}{self.key} on {self.hosts}",
             "text": self.text,
         }
 
@@ -73,9 +75,24 @@ def message_of(record: Record, status: int, text: str, quarantine: Sequence[str]
     return Message(kind, f"{kind}-{purpose}-{inventory}", _hosts(record), _text("; ".join([text, *quarantine])))
 
 
+def quarantine_message(hosts: Sequence[str], inventory: str, user: str, reason: str) -> Message:
+    """Return the message of hosts that a user has put on the list of quarantined hosts: by hand, with a reason."""
+    text = f"{user} has quarantined {_named(hosts)} ({reason}): rollouts skip them"
+    return Message("quarantine", f"quarantine-{PurePath(inventory).stem}", _named(hosts), _text(text))
+
+
+def release_message(hosts: Sequence[str], inventory: str, user: str) -> Message:
+    """Return the message of hosts that a user has taken off that list."""
+    text = f"{user} has released {_named(hosts)} from quarantine"
+    return Message("quarantine", f"quarantine-{PurePath(inventory).stem}", _named(hosts), _text(text), "resolved")
+
+
 def _hosts(record: Record) -> str:
     failed = [host for host, state in record.states.items() if state not in ENDED_WELL | SKIPPED_HOSTS]
-    names = failed or record.hosts
+    return _named(failed or record.hosts)
+
+
+def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 

@@ -6,13 +6,14 @@ import os
 import platform
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from rackwright.messages import RackwrightError, printable
+from rackwright.messages import RackwrightError, coded, printable
 from rackwright.notify.message import Message
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.message_formats import filled
@@ -44,13 +45,21 @@ def send(message: Message, to: Iterable[HostSettings]) -> list[Delivery]:
     return [_sent(message, one, min(SECONDS, max(1.0, deadline - time.monotonic()))) for one in to]
 
 
+def notify(message: Message, to: Iterable[HostSettings]) -> None:
+    """Send a message, and print each target that was not reached: that changes nothing else."""
+    for answer in send(message, to):
+        if not answer.ok:
+            lost = f"{answer.target} was not notified: {answer.text}; next: rackwright notify --test INVENTORY"
+            print(f"rackwright: {coded('RW0834', lost)}", file=sys.stderr, flush=True)
+
+
 def _sent(message: Message, settings: HostSettings, seconds: float) -> Delivery:
-    notify = settings.notify
+    target = settings.notify
     values = message.values(platform.node() or "control machine", datetime.now(UTC))
-    body = filled(notify.form, values)
-    if notify.url is None:
-        return _commanded(notify, settings, values, body, seconds)
-    return _posted(notify, notify.url, settings, body, seconds)
+    body = filled(target.form, values)
+    if target.url is None:
+        return _commanded(target, settings, values, body, seconds)
+    return _posted(target, target.url, settings, body, seconds)
 
 
 def _posted(notify: Notify, url: Secret, settings: HostSettings, body: str, seconds: float) -> Delivery:

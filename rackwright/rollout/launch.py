@@ -151,13 +151,11 @@ class Run:
         """Send how the run ended, where that is a message. A message that is lost has ended no run worse."""
         if not self.notified:
             return
-        from rackwright.notify.send import send  # noqa: PLC0415 - TLS and HTTP are for the end
+        from rackwright.notify.send import notify  # noqa: PLC0415 - TLS and HTTP are for the end
 
         message = message_of(record_of(self.record.stem, read_record(self.record)), status, text, quarantine)
-        for answer in send(message, self.notified) if message else ():
-            if not answer.ok:
-                lost = f"{answer.target} was not notified: {answer.text}; next: rackwright notify --test INVENTORY"
-                print(f"rackwright: {coded('RW0834', lost)}", file=sys.stderr, flush=True)
+        if message:
+            notify(message, self.notified)
 
 
 def read_by_pyinfra(inventory: Path) -> str:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from rackwright.concerns.marks import MARKS, QUARANTINE
 from rackwright.concerns.watch.notify import NOTIFY_FOLDERS, SENDER
 from rackwright.concerns.watch.units import NOTIFY_STARTER
+from rackwright.paths import STATE
 from rackwright_lab.hosts.host import Host
+from tests import texts
 from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.products import in_proof
+from tests.lab.scene import interval
+from tests.lab.test_api_key import PORT_FAULT, squatter
 from tests.programs.webhook import Receiver, receiver
 
 pytestmark = pytest.mark.lab
@@ -29,20 +37,60 @@ def hook(host: Host) -> Iterator[Receiver]:
         yield found
 
 
-def test_a_repair_on_a_host_reaches_the_webhook(site: Site, host: Host, hook: Receiver, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Notified:
+    """A site of its own for one lab host, whose settings name a webhook."""
+
+    site: Site
+    host: Host
+    hook: Receiver
+    folder: Path
+
+    def settings(self, text: str = "") -> None:
+        """Write the host's settings: the webhook, and these."""
+        file = self.folder / "host_vars" / f"{self.host.name}.yml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"notify:\n  url: {self.hook.url}\n{text}")
+
+    def run(self, program: str, *words: str) -> Run:
+        return self.site.command(BIN / program, *words, "--limit", self.host.name, cwd=self.folder)
+
+    def deploy(self, steps: str = "watch") -> None:
+        """Run some steps of the deploy."""
+        lines = "".join(f"from tasks import {step}\n{step}()\n" for step in steps.split())
+        (self.folder / "steps.py").write_text(lines)
+        run = self.run("pyinfra", "inventory/lab.py", "steps.py", "-y")
+        assert run.status == 0, run.output
+
+    def sent(self) -> list[tuple[str, str]]:
+        """Key and state of each message."""
+        return [(body["key"], body["state"]) for body in self.hook.bodies]
+
+    def wait_for(self, key: str, state: str = "firing", seconds: int = 150) -> None:
+        end = time.monotonic() + seconds
+        while (key, state) not in self.sent():
+            assert time.monotonic() < end, (self.sent(), self.host.journal("--lines", "60"))
+            time.sleep(1)
+
+
+@pytest.fixture
+def notified(site: Site, host: Host, hook: Receiver, tmp_path: Path) -> Iterator[Notified]:
+    """Yield the host; afterwards it notifies no one."""
     folder = tmp_path / "site"
     assert site.rackwright("init", str(folder)).status == 0
     (folder / "inventory/lab.py").write_text((ROOT / "inventory/lab.py").read_text())
-    (folder / "deploy.py").write_text("from tasks import watch\nwatch()\n")
-    of_the_host = folder / "host_vars" / f"{host.name}.yml"
-    of_the_host.parent.mkdir(exist_ok=True)
-    of_the_host.write_text(f"notify:\n  url: {hook.url}\n")
+    found = Notified(site, host, hook, folder)
+    found.settings()
+    yield found
+    (folder / "host_vars" / f"{host.name}.yml").unlink()
+    found.deploy()
+    host.run(f"test ! -e {SENDER} && rm -rf {' '.join(NOTIFY_FOLDERS)}")
 
-    def run(program: str, *words: str) -> Run:
-        return site.command(BIN / program, *words, "--limit", host.name, cwd=folder)
 
-    assert run("pyinfra", "inventory/lab.py", "deploy.py", "-y").status == 0
-    assert run("rackwright", "notify", "--test", "inventory/lab.py").status == 0
+def test_a_repair_on_a_host_reaches_the_webhook(notified: Notified) -> None:
+    host, hook = notified.host, notified.hook
+    notified.deploy()
+    assert notified.run("rackwright", "notify", "--test", "inventory/lab.py").status == 0
     assert [body["host"] for body in hook.bodies][1:] == [host.name]
     tell = (ROOT / "rackwright/hostside/tell.sh").read_text()
     host.run(f"{tell}\ntell dockerd-repair dockerd-repair 'its chains were gone'")
@@ -50,6 +98,49 @@ def test_a_repair_on_a_host_reaches_the_webhook(site: Site, host: Host, hook: Re
     host.run(f"sed -i 's/^time=.*/time={int(time.time()) - 100}/' {NOTIFY_FOLDERS[0]}/[0-9]* && sh {NOTIFY_STARTER}")
     host.run("systemctl start rackwright-notify.service")  # it waits for the one that the check has started
     assert hook.bodies[2]["key"] == "dockerd-repair"
-    of_the_host.unlink()
-    assert run("pyinfra", "inventory/lab.py", "deploy.py", "-y").status == 0
-    host.run(f"test ! -e {SENDER} && rm -rf {' '.join(NOTIFY_FOLDERS)}")
+
+
+@in_proof("two rollouts; tests/programs/test_notify_run.py has the messages, tests/unit/test_quarantine.py the list")
+def test_a_stopped_rollout_a_hosts_fault_and_its_release_are_messages(notified: Notified) -> None:
+    host = notified.host
+    assert notified.run("pyinfra", "inventory/lab.py", "deploy.py", "-y").status == 0
+    rollout = ("rollout", "inventory/lab.py", "-y", "--bake", "1", "--data", f"engine={json.dumps(interval(33))}")
+    with squatter(host):
+        run = notified.run("rackwright", *rollout)
+    assert run.status == 4, run.output
+    (body,) = notified.hook.bodies
+    assert (body["kind"], body["hosts"]) == ("manual-action", host.name)
+    assert texts.QUARANTINED.format(host=host.name, why=PORT_FAULT) in body["text"]
+    mark = f"cat {MARKS}/{QUARANTINE}"
+    assert f"reason={PORT_FAULT}" in host.run(mark).stdout
+    assert "quarantined" in notified.run("rackwright", "status", "inventory/lab.py").output
+    skipped = notified.run("rackwright", *rollout)
+    assert f"{host.name} is skipped" in skipped.output, skipped.output
+    assert notified.run("rackwright", "quarantine", "inventory/lab.py", "--release").status == 0
+    assert notified.sent()[-1] == ("quarantine-lab", "resolved")
+    assert host.run(mark, check=False).returncode != 0
+    run = notified.run("rackwright", *rollout)
+    assert run.status == 0, run.output
+
+
+@in_proof("waits for looks; tests/programs/test_notify_host.py and test_watch_act.py have both scripts")
+def test_a_full_disk_delays_no_message_and_a_restart_as_long_as_it_lasts(notified: Notified) -> None:
+    host = notified.host
+    notified.settings("watch:\n  act: restart\n")
+    assert notified.run("pyinfra", "inventory/lab.py", "deploy.py", "-y").status == 0
+    host.fill_disk(STATE, 1)
+    try:
+        host.run(f"dd if=/dev/zero of={STATE}/filler bs=1k", check=False)
+        host.set_engine_faults({"fault": "die_at_end_of_load"})
+        host.run("docker kill rackwright-llm")
+        notified.wait_for("dead-llm")
+        notified.wait_for("would-restart-llm")
+        assert host.run(f"ls {MARKS}").stdout == ""
+        host.set_engine_faults()
+        host.run(f"rm {STATE}/filler")
+        notified.wait_for("restart-llm", "firing")
+        notified.wait_for("dead-llm", "resolved")
+    finally:
+        host.set_engine_faults()
+        host.free_disk(STATE)
+    assert len({key for key, _ in notified.sent()}) == 3

@@ -406,4 +406,6 @@ def test_a_full_disk_keeps_no_message(tmp_path: Path, hook: Receiver) -> None:
     (tmp_path / "state").write_text("no folder")
     host.tell("tell hang hang-llm x")
     host.send()
-    assert keys(hook) == [("hang-llm", "firing")]
+    host.tell("tell_resolved hang hang-llm y")
+    host.send()
+    assert keys(hook) == [("hang-llm", "firing"), ("hang-llm", "resolved")]

@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 
+from rackwright.cli import quarantine
+from rackwright.cli.main import main
 from rackwright.exit_codes import ExitCode
+from rackwright.loading.host import InventoryHost
 from rackwright.loading.validate import validate
 from rackwright.notify.targets import targets
 from rackwright.record.journal import append
+from rackwright.record.quarantine import load_quarantine
 from rackwright.rollout.launch import Run
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
@@ -121,3 +125,26 @@ def test_a_quarantined_host_is_a_message_of_a_run_that_ended_well(tmp_path: Path
     one = run(tmp_path, settings(url=Secret(hook.url)))
     one._notify(ExitCode.DONE, "done: 1 switched", ["h1 is quarantined (GPU lost): rollouts skip it"])
     assert hook.bodies[0]["kind"] == "quarantine"
+
+
+def test_a_quarantine_by_hand_and_its_end_are_messages(
+    tmp_path: Path, hook: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = [InventoryHost(name, (), {}, settings(url=Secret(hook.url)), {}) for name in ("h1", "h2")]
+    monkeypatch.setattr(quarantine, "hosts_named", lambda *_: entries)
+    monkeypatch.setattr(quarantine, "refused_of", lambda _: {})
+    monkeypatch.setattr(quarantine, "chosen_hosts", lambda *_: entries)
+    monkeypatch.setattr(quarantine, "quarantined_hosts", lambda root, _: load_quarantine(root))
+    words = ("quarantine", str(tmp_path / "b200.py"), "--limit", "h1")
+    assert main([*words, "--add", "--reason", "fan 3"]) == 0
+    assert main(words) == 0
+    assert main([*words, "--release"]) == 0
+    assert [(body["kind"], body["key"], body["state"], body["hosts"]) for body in hook.bodies] == [
+        ("quarantine", "quarantine-b200", "firing", "h1"),
+        ("quarantine", "quarantine-b200", "resolved", "h1"),
+    ]
+    assert "fan 3" in hook.bodies[0]["text"]
+    hook.status = 503
+    assert main([*words, "--add"]) == 0
+    assert "RW0834" in capsys.readouterr().err
+    assert "h1" in load_quarantine(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 
 from rackwright.paths import act_unit
 from rackwright_lab.hosts.host import Host
+from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Site
 from tests.lab.watching import looked
 from tests.real.test_vllm import CHILD, ask, deploy, started, wait_for_another_start
@@ -19,12 +20,13 @@ CORE = "$(docker top rackwright-llm -eo pid,args | awk '/EngineCore/ {print $1}'
 ACTS = "cat /var/lib/rackwright/watch/acts-llm"
 
 
-@pytest.fixture(scope="module")
-def host(site: Site) -> Host:
+@pytest.fixture
+def host(site: Site, request: pytest.FixtureRequest) -> Host:
     """Return a host that serves, and whose watch restarts."""
-    host = site.lab.hosts[1]
-    run = deploy(site, "--data", f"watch={json.dumps({'act': 'restart'})}", "--limit", host.name)
-    assert run.status == 0, run.output
+    host = site.lab.hosts[-1]
+    if needs_preparing(request):
+        run = deploy(site, "--data", f"watch={json.dumps({'act': 'restart'})}", "--limit", host.name)
+        assert run.status == 0, run.output
     return host
 
 

@@ -146,3 +146,10 @@ def test_only_runs_that_have_ended_leave_a_mark() -> None:
     assert [mark.name for mark in SeenDrained(marks=marks).of_ended_runs("2.x")] == ["trial-a"]
     at_work = SeenDrained(marks=marks, at_work=frozenset({"switch-a"}))
     assert [mark.name for mark in at_work.of_ended_runs("2.x")] == []
+
+
+def test_what_could_not_be_written_leaves_no_half_of_it(tmp_path: Path) -> None:
+    (tmp_path / "marks/watch-llm/x").mkdir(parents=True)
+    script = host_text("durable.sh") + f"echo word=down | durable_file {tmp_path}/marks/watch-llm"
+    assert subprocess.run(["sh", "-c", script], capture_output=True, check=False).returncode == 1
+    assert [path.name for path in (tmp_path / "marks").iterdir()] == ["watch-llm"]
