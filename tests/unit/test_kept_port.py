@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import pytest
 
 from rackwright.concerns.watch import KEPT_PORT, watch_files
 from rackwright.concerns.watch.units import FREED, MENDED
-from rackwright.paths import STATE
+from rackwright.paths import STATE, SWITCH_LOCK
 from tests import texts
 
 BIND = (
@@ -21,7 +22,11 @@ BIND = (
 WAITS = "docker_start_waits() { printf '%b' \"$WAITS\"; }"
 NOTES = '#!/bin/sh\necho "$(basename "$0") $*" >>"$CALLS"\n'
 PROGRAMS = {
-    "systemctl": 'case $1 in is-failed) [ "$3" = "$FAILED" ] ;; restart) exit "$RESTARTS" ;; esac',
+    "systemctl": """case $1 in
+  list-units) printf "%s" "$JOBS" ;;
+  is-failed) [ "$3" = "$FAILED" ] ;;
+  restart) exit "$RESTARTS" ;;
+esac""",
     "journalctl": 'printf "%s\\n" "$JOURNAL"',
     "docker": '[ "$RUNS" != unknown ] || exit 1; printf "%s" "$RUNS"',
     "timeout": 'shift; exec "$@"',
@@ -45,11 +50,12 @@ class Boot:
             "RESTARTS": "0",
             "LACKS": "",
             "WAITS": "",
+            "JOBS": "",
             **answers,
         }
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         text = watch_files()[KEPT_PORT].replace(f"{STATE}/", f"{self.folder}/").replace(FREED, str(self.freed))
-        text = text.replace(MENDED, str(self.mended))
+        text = text.replace(MENDED, str(self.mended)).replace(SWITCH_LOCK, str(self.lock))
         text = text.replace("\nfreed=", f"\ndocker_lacks() {{ printf '%b' \"$LACKS\"; }}\n{WAITS}\nfreed=", 1)
         environment = {"PATH": path, "CALLS": str(calls), **defaults}
         run = subprocess.run(["/bin/sh"], input=text, env=environment, capture_output=True, text=True, check=False)
@@ -61,6 +67,10 @@ class Boot:
     @property
     def freed(self) -> Path:
         return self.folder / "run" / "freed"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / "switch.lock"
 
     @property
     def mended(self) -> Path:
@@ -121,6 +131,18 @@ def test_nothing_is_done_otherwise(boot: Boot, answers: dict[str, str]) -> None:
     boot.endpoint("llm")
     assert boot.look(**answers) == (0, "", [])
     assert not boot.freed.exists(), "the next look may find it"
+
+
+def test_a_switch_and_a_restart_of_dockerd_take_turns(boot: Boot) -> None:
+    boot.endpoint("llm")
+    with boot.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        assert boot.look() == (0, "", []), "a switch begins"
+    assert boot.look(JOBS="rackwright-job-switch-llm.service loaded active\n") == (0, "", []), "one has begun"
+    waits = "! flock --shared --nonblock $LOCK true"
+    restarts = f'case $1 in restart) {waits} ;; list-units) ;; is-failed) [ "$3" = "$FAILED" ] ;; esac'
+    (boot.folder / "bin/systemctl").write_text(f"{NOTES}{restarts}\n")
+    assert boot.look(LOCK=str(boot.lock))[0] == 1, "and one that begins now waits"
 
 
 @pytest.mark.parametrize(("current", "proven"), [("bbb", "aaa"), ("aaa", ""), ("", "")])

@@ -7,7 +7,7 @@ a repair failed. No check runs while a run works on the host.
 from __future__ import annotations
 
 from rackwright.hostside import DOCKER_ENVIRONMENT, host_text
-from rackwright.paths import ENGINES_WATCHED, ETC, RUN, STATE, UNITS, WATCH_UNITS
+from rackwright.paths import ENGINES_WATCHED, ETC, RUN, STATE, SWITCH_LOCK, UNITS, WATCH_UNITS
 from rackwright.plan.render import render_own
 
 WATCH_SERVICE, WATCH_TIMER = WATCH_UNITS
@@ -58,6 +58,7 @@ def watch_files() -> dict[str, str]:
             homes=f"{STATE}/endpoints",
             freed=FREED,
             mended=MENDED,
+            lock=SWITCH_LOCK,
         ),
         f"{UNITS}/{WATCH_SERVICE}": render_own(f"{WATCH_SERVICE}.j2", runner=RUNNER),
         f"{UNITS}/{WATCH_TIMER}": render_own(f"{WATCH_TIMER}.j2", seconds=SECONDS),
