@@ -145,9 +145,10 @@ class Stage:
         texts = [dict(row.split("=", 1) for row in path.read_text().splitlines()) for path in found]
         return [f"{text['kind']} {text['state']}" for text in texts]
 
-    def look(self, state: str, ago: int = 1) -> None:
+    def look(self, state: str, ago: int = 1, before: int = 30) -> None:
+        """Find it so, `ago` seconds ago, and for the first time `before` that."""
         uptime = int(float(Path("/proc/uptime").read_text().split()[0]))
-        text = f"looked={uptime - ago}\nstate={state}\nsigns=steps stand still for 130 s, and a probe is not answered\n"
+        text = f"looked={uptime - ago}\nsince={uptime - ago - before}\nstate={state}\nsigns=steps stand still for 130 s, and a probe is not answered\n"
         (self.folder / "run/watch/llm").write_text(text)
 
     def unit(self, text: str) -> None:
@@ -313,6 +314,18 @@ def test_a_full_disk_leaves_it_as_it_is_and_is_reported_once(stage: Stage) -> No
     (stage.folder / "state/watch/acts-llm.new").rmdir()
     assert stage.run(now=NOW + 80).changed == [STOP, START]
     assert stage.events[1:] == ["restart firing", "restart resolved", "would-restart resolved"]
+
+
+def test_what_docker_could_not_start_is_left_to_the_repair_of_dockerd_at_first(stage: Stage) -> None:
+    journal = stage.folder / "bin/journalctl"
+    journal.write_text("#!/bin/sh\necho 'docker: Error response from daemon: driver failed programming'\n")
+    stage.look("dead", before=0)
+    assert (stage.run().changed, stage.rows, stage.marks) == ([], [], set())
+    stage.look("dead")
+    assert stage.run().changed == [STOP, START]
+    journal.write_text("#!/bin/sh\necho 'CUDA out of memory'\n")
+    stage.look("dead", before=0)
+    assert stage.run().changed == [STOP, START]
 
 
 def test_a_silent_peer_does_not_serve(stage: Stage) -> None:

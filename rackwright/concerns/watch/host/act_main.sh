@@ -80,6 +80,11 @@ hung() { # whether the look, of the last minutes, still finds it so, or an earli
   [ $((up - $(number "$look" looked -999))) -le 180 ] || return 1
   case $(value "$look" state) in hung) sign=hang why_now=hangs ;; dead) sign=dead why_now='is dead' ;; *) is_left ;; esac
 }
+dockerd_first() { # whether Docker could not start it and the look has just found that: the check that repairs dockerd comes first
+  [ "$(value "$look" state)" = dead ] && [ "$(number "$look" since 0)" = "$(number "$look" looked -1)" ] || return 1
+  systemctl is-failed --quiet "$unit" || return 1
+  journalctl --boot --unit "$unit" --no-pager --output cat --lines 60 2>/dev/null | grep -q '^docker: Error response from daemon: '
+}
 may_restart() { # whether enough others serve; sets `ready`; fails with `why`
   ask_peers
   [ "$hosts" -gt 1 ] || return 0
@@ -107,6 +112,7 @@ restarts || is_left || quit "watch.act is not restart" 0
 exec 7>>"$run/switch.lock"
 flock --nonblock 7 || quit "a switch of this host is under way"
 hung || quit "it is not hung" 0
+! dockerd_first || quit "left to the repair of dockerd" 0
 if other=$(in_the_way); then quit "left alone: $other"; fi
 if [ "$(readlink "$home/current")" != "$(readlink "$home/proven")" ] || ! cmp -s "$home/binding" "$home/proven-binding"; then quit "left alone: it is not what was proven last"; fi
 [ -f "$questions" ] || { report tell "not restarted: its questions are not on this host; next: deploy again"; quit "no questions"; }
