@@ -26,7 +26,7 @@ STATE = f"{ENGINE_STATES}/llm"
 def seconds(host: Host, command: str) -> float:
     """Return the CPU seconds of a command on the host, with its children."""
     times = host.run(f"bash -c '{command} >/dev/null 2>&1; times'").stdout.splitlines()[1]
-    return sum(int(minutes) * 60 + float(rest) for minutes, rest in re.findall(r"(\d+)m([\d.]+)s", times))
+    return sum(int(minutes) * 60 + float(fraction) for minutes, fraction in re.findall(r"(\d+)m([\d.]+)s", times))
 
 
 def looks(host: Host, rounds: int) -> dict[str, list[float]]:
