@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rackwright.concerns.watch.engine_check import LOOK
+from rackwright.concerns.watch.metrics import DEFAULT_FOLDER
 from rackwright.concerns.watch.units import CHECKS, RUNNER, WATCH_SERVICE, WATCH_TIMER
 from rackwright.paths import ENGINE_STATES
 from rackwright_lab import Host, Lab
@@ -41,12 +42,12 @@ def looks(host: Host, rounds: int) -> dict[str, list[float]]:
 
 @contextmanager
 def resting(host: Host) -> Iterator[None]:
-    """Keep the host's own looks away."""
-    host.run(f"systemctl stop {WATCH_TIMER} {WATCH_SERVICE}")
+    """Keep the host's own looks away; it has node_exporter's folder."""
+    host.run(f"systemctl stop {WATCH_TIMER} {WATCH_SERVICE}; mkdir -p {DEFAULT_FOLDER}")
     try:
         yield
     finally:
-        host.run(f"systemctl start {WATCH_TIMER}")
+        host.run(f"systemctl start {WATCH_TIMER}; rm -rf {DEFAULT_FOLDER}")
 
 
 def costs(host: Host, rounds: int) -> dict[str, list[float]]:
@@ -58,6 +59,7 @@ def costs(host: Host, rounds: int) -> dict[str, list[float]]:
         host.run(f"rm -f {ASKED}")
         asks.append(seconds(host, check))
     return {
+        "an empty script": [seconds(host, "sh /dev/null") for _ in range(rounds)],
         **rows,
         "GPUs: nvidia-smi is asked": asks,
         "GPUs: it is not": [seconds(host, check) for _ in range(rounds)],

@@ -148,7 +148,8 @@ class Stage:
     def look(self, state: str, ago: int = 1, before: int = 30) -> None:
         """Find it so, `ago` seconds ago, and for the first time `before` that."""
         uptime = int(float(Path("/proc/uptime").read_text().split()[0]))
-        text = f"looked={uptime - ago}\nsince={uptime - ago - before}\nstate={state}\nsigns=steps stand still for 130 s, and a probe is not answered\n"
+        times = f"looked={uptime - ago}\nsince={uptime - ago - before}\n"
+        text = f"{times}state={state}\nsigns=steps stand still for 130 s, and a probe is not answered\n"
         (self.folder / "run/watch/llm").write_text(text)
 
     def unit(self, text: str) -> None:

@@ -56,6 +56,7 @@ class Boot:
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         text = watch_files()[KEPT_PORT].replace(f"{STATE}/", f"{self.folder}/").replace(FREED, str(self.freed))
         text = text.replace(MENDED, str(self.mended)).replace(SWITCH_LOCK, str(self.lock))
+        text = text.replace("flock --timeout 20", "flock --timeout 1")
         text = text.replace("\nfreed=", f"\ndocker_lacks() {{ printf '%b' \"$LACKS\"; }}\n{WAITS}\nfreed=", 1)
         environment = {"PATH": path, "CALLS": str(calls), **defaults}
         run = subprocess.run(["/bin/sh"], input=text, env=environment, capture_output=True, text=True, check=False)

@@ -109,10 +109,10 @@ restarts() { [ "$(value "$watched" act)" = restart ]; }
 restarts || is_left || quit "watch.act is not restart" 0
 [ ! -e "$marks/sick-$endpoint" ] || quit "it is marked sick" 0
 [ "$(number "$home/binding" RANK 0)" = 0 ] || quit "its head restarts all hosts of its group" 0
+! dockerd_first || quit "left to the repair of dockerd" 0
 exec 7>>"$run/switch.lock"
 flock --nonblock 7 || quit "a switch of this host is under way"
 hung || quit "it is not hung" 0
-! dockerd_first || quit "left to the repair of dockerd" 0
 if other=$(in_the_way); then quit "left alone: $other"; fi
 if [ "$(readlink "$home/current")" != "$(readlink "$home/proven")" ] || ! cmp -s "$home/binding" "$home/proven-binding"; then quit "left alone: it is not what was proven last"; fi
 [ -f "$questions" ] || { report tell "not restarted: its questions are not on this host; next: deploy again"; quit "no questions"; }
