@@ -321,8 +321,8 @@ def gateway(
     *,
     limits: Mapping[str, tuple[int, int]] = {},
     version: tuple[int, int] = (2, 6),
-    changed: Mapping[str, str] = {},
-    up: Sequence[str] | None = None,
+    changed: Mapping[str, str] | None = None,
+    master: bool = False,
     **settings: Any,
 ) -> Iterator[Running]:
     """Run HAProxy with the configuration for these backends, `changed` by exact replacements, until all hosts serve."""
@@ -330,9 +330,7 @@ def gateway(
     base = {"bind": "127.0.0.1", "port": port, "tls": False, "names": ("llm.example.org",)}
     made = Gateway.model_validate(base | settings)
     text = config(made, backends, site=ROOT, version=version, at=locations(folder))
-    for old, new in (
-        {"agent-inter 2s": "agent-inter 100ms", "check inter 2s": "check inter 100ms"} | dict(changed)
-    ).items():
+    for old, new in (SOON | dict(changed or {})).items():
         assert old in text, old
         text = text.replace(old, new)
     (folder / "haproxy.cfg").write_text(text)
@@ -340,16 +338,16 @@ def gateway(
     if made.tls:
         certificate(folder)
     running = Running(port, folder, program, made.tls)
-    with _log(folder / "log", running.log), _process(program, folder) as running.process:
+    with _log(folder / "log", running.log), _process(program, folder, master) as running.process:
         names = [server.host for one in backends for server in one.servers]
-        running.wait_for(*(names if up is None else up))
+        running.wait_for(*names)
         yield running
 
 
 @contextlib.contextmanager
-def _process(program: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _process(program: Path, folder: Path, master: bool) -> Iterator[subprocess.Popen[bytes]]:
     with (folder / "output").open("w") as output:
-        command = [str(program), "-W", "-f", str(folder / "haproxy.cfg"), "-p", str(folder / "pid")]
+        command = [str(program), *(["-W"] if master else ["-db"]), "-f", str(folder / "haproxy.cfg")]
         with subprocess.Popen(command, stdout=output, stderr=output) as process:
             try:
                 yield process

@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from typing import Any
 import openai
 import pytest
 
-from tests.programs.gateway_stubs import ALICE, BOB, ENGINE_KEY, Engine, Running, backend, engine, gateway
+from rackwright.concerns.gateway.haproxy import backend_name
+from tests.programs.gateway_stubs import ALICE, BOB, ENGINE_KEY, Engine, Running, backend, engine, free_port, gateway
 
 GPT, QWEN = "gpt-oss-120b", "Qwen_3@x+1.5"
 CHAT = "/v1/chat/completions"
@@ -304,32 +306,35 @@ def status(answer: bytes) -> int:
 SMUGGLED = b"0\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
+REFUSED = {0, 400}
+"""Newer HAProxys close the connection without an answer."""
+
+
 @pytest.mark.parametrize(
     ("data", "wanted", "reached"),
     [
-        (HEAD + b"Content-Length: 2\r\nContent-Length: 44\r\n\r\n{}" + SMUGGLED, {400}, 0),
-        (HEAD + b"Content-Length: +2\r\n\r\n{}", {400}, 0),
-        (HEAD + b"Content-Length: 2 2\r\n\r\n{}", {400}, 0),
-        (HEAD + b"Transfer-Encoding: xchunked\r\n\r\n" + SMUGGLED, {400, 422, 411, 501}, 0),
-        (HEAD + b"Transfer-Encoding : chunked\r\n\r\n" + SMUGGLED, {400}, 0),
-        (HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + SMUGGLED, {200, 400}, None),
-        (HEAD + b"X-Model: a\r\n Authorization: Bearer b\r\n\r\n", {400, 200, 408}, None),
-        (HEAD + b"X: a\nb: c\r\nContent-Length: 2\r\n\r\n{}", {400, 200}, None),
+        (HEAD + b"Content-Length: 2\r\nContent-Length: 44\r\n\r\n{}" + SMUGGLED, REFUSED, 0),
+        (HEAD + b"Content-Length: +2\r\n\r\n{}", REFUSED, 0),
+        (HEAD + b"Content-Length: 2 2\r\n\r\n{}", REFUSED, 0),
+        (HEAD + b"Transfer-Encoding: xchunked\r\n\r\n" + SMUGGLED, {*REFUSED, 422, 501}, 0),
+        (HEAD + b"Transfer-Encoding : chunked\r\n\r\n" + SMUGGLED, REFUSED, 0),
+        (HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + SMUGGLED, {200, *REFUSED}, None),
         (HEAD + b"Authorization: Bearer x\r\nContent-Length: 2\r\n\r\n{}", {401}, 0),
-        (HEAD.replace(b"aaa\r\n", b"aaa\r\n b\r\n") + b"Content-Length: 2\r\n\r\n{}", {400, 401}, 0),
-        (HEAD.replace(b"aaa\r\n", b"aaa\n\r\n") + b"Content-Length: 2\r\n\r\n{}", {400, 401, 200}, None),
-        (HEAD.replace(b"aaa\r\n", b"aa\0a\r\n") + b"Content-Length: 2\r\n\r\n{}", {400, 401}, 0),
+        (HEAD.replace(b"aaa\r\n", b"aaa\r\n b\r\n") + b"Content-Length: 2\r\n\r\n{}", {401, *REFUSED}, 0),
+        (HEAD.replace(b"aaa\r\n", b"aa\na\r\n") + b"Content-Length: 2\r\n\r\n{}", {401, *REFUSED}, 0),
+        (HEAD.replace(b"aaa\r\n", b"aa\0a\r\n") + b"Content-Length: 2\r\n\r\n{}", {401, *REFUSED}, 0),
         (HEAD.replace(b" /gpt", b" http://a/gpt") + b"Content-Length: 2\r\n\r\n{}", {200}, 1),
-        (HEAD.replace(b" /gpt", b" http://b/gpt") + b"Content-Length: 2\r\n\r\n{}", {400}, 0),
+        (HEAD.replace(b" /gpt", b" http://b/gpt") + b"Content-Length: 2\r\n\r\n{}", REFUSED, 0),
         (HEAD.replace(b" /gpt", b" http://a//gpt") + b"Content-Length: 2\r\n\r\n{}", {404}, 0),
-        (HEAD.replace(b" /gpt", b" gpt") + b"Content-Length: 2\r\n\r\n{}", {400, 404}, 0),
-        (HEAD.replace(b"/completions ", b"/completions#x ") + b"Content-Length: 2\r\n\r\n{}", {400, 404}, 0),
-        (HEAD.replace(b"HTTP/1.1", b"HTTP/0.9") + b"\r\n", {400, 505, 0}, 0),
-        (b"CONNECT gpu01:8000 HTTP/1.1\r\nHost: a\r\n\r\n", {400, 401, 405}, 0),
-        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 2**20 + b"\r\n\r\n", {400, 0}, 0),
-        (b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5000 + b"\r\n", {400, 0}, 0),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", {400, 0}, 0),
+        (HEAD.replace(b" /gpt", b" gpt") + b"Content-Length: 2\r\n\r\n{}", {404, *REFUSED}, 0),
+        (HEAD.replace(b"/completions ", b"/completions#x ") + b"Content-Length: 2\r\n\r\n{}", {404, *REFUSED}, 0),
+        (HEAD.replace(b"HTTP/1.1", b"HTTP/0.9") + b"\r\n", {505, *REFUSED}, 0),
+        (b"CONNECT gpu01:8000 HTTP/1.1\r\nHost: a\r\n\r\n", {401, 405, *REFUSED}, 0),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 2**20 + b"\r\n\r\n", {431, *REFUSED}, 0),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5000 + b"\r\n", {431, *REFUSED}, 0),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", REFUSED, 0),
     ],
+    ids=range(20),
 )
 def test_hostile_requests(plain: Site, data: bytes, wanted: set[int], reached: int | None) -> None:
     before = plain.reached
@@ -377,6 +382,7 @@ def test_a_body_without_a_length(plain: Site, total: int, part: int, wanted: int
         assert total in [len(one) for one in plain.gpu01.bodies[-1:] + plain.gpu02.bodies[-1:]]
 
 
+@pytest.mark.proof("`make test` sees the limits of sizes; these wait for time-outs")
 def test_slow_senders_are_let_go(plain: Site) -> None:
     for data in (b"", b"POST /v1", HEAD[:80], HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab"):
         began = time.monotonic()
@@ -385,14 +391,14 @@ def test_slow_senders_are_let_go(plain: Site) -> None:
 
 
 def test_an_answer_may_take_longer_than_clients_may_be_silent(plain: Site) -> None:
-    plain.gpu03.first, plain.gpu03.tick = 2.5, 1.3
+    plain.gpu03.first, plain.gpu03.tick, plain.gpu03.tokens = 1.5, 1.2, 2
     try:
         assert plain.gateway.ask(f"/{QWEN}{CHAT}", BODY).status == 200
         answer = plain.gateway.ask(f"/{QWEN}{CHAT}", BODY | {"stream": True})
-        assert b"gpu03-2" in answer.body
+        assert b"gpu03-1" in answer.body
         assert answer.body.endswith(b"[DONE]\n\n")
     finally:
-        plain.gpu03.first = plain.gpu03.tick = 0
+        plain.gpu03.first, plain.gpu03.tick, plain.gpu03.tokens = 0, 0, 3
 
 
 def streaming(site: Site, model: str = GPT, key: str = ALICE) -> http.client.HTTPResponse:
@@ -468,3 +474,97 @@ def test_an_engine_that_refuses_the_gateway_is_not_the_clients_fault(plain: Site
         assert (answer.status, answer.code) == (502, "engine_key")
     finally:
         plain.gpu03.status = 200
+
+
+def test_a_request_that_was_sent_is_never_sent_again(haproxy: Path, tmp_path: Path) -> None:
+    with socket.socket() as closes, engine("gpu02") as well:
+        closes.bind(("127.0.0.1", 0))
+        closes.listen(8)
+        taken = Breaking(closes)
+        with engine("gpu01") as broken, gateway(haproxy, tmp_path, [backend(GPT, broken, well)]) as one:
+            broken_port, broken.port = broken.port, closes.getsockname()[1]
+            one.admin(f"set server {backend_name(GPT)}/gpu01 addr 127.0.0.1 port {broken.port}")
+            answers = [one.ask(CHAT, BODY) for _ in range(4)]
+            assert {answer.status for answer in answers} == {200, 502}
+            assert sum(answer.status == 502 for answer in answers) == len(taken.requests)
+            assert len(well.requests) == sum(answer.status == 200 for answer in answers)
+            assert broken_port != broken.port
+
+
+class Breaking:
+    """A server that reads a request, and closes the connection without an answer."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.requests: list[bytes] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                with self.listener.accept()[0] as one:
+                    if data := one.recv(65536):
+                        self.requests.append(data)
+
+
+def test_a_host_that_refuses_connections_is_passed_over(haproxy: Path, tmp_path: Path) -> None:
+    unseen = {"check inter 100ms fall 2": "check inter 100ms fall 1000"}
+    with (
+        engine("gpu01") as gone,
+        engine("gpu02") as well,
+        gateway(haproxy, tmp_path, [backend(GPT, gone, well)], changed=unseen) as one,
+    ):
+        one.admin(f"set server {backend_name(GPT)}/gpu01 addr 127.0.0.1 port {free_port()}")
+        assert [one.ask(CHAT, BODY).status for _ in range(6)] == [200] * 6
+        assert len(well.requests) == 6
+
+
+@pytest.fixture(scope="module")
+def by_body(haproxy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Run a site that reads bodies of up to 1 MiB for their model."""
+    facts: dict[str, Any] = {"body_limit": 1, "route_by": ("path", "header", "body")}
+    with running(haproxy, tmp_path_factory.mktemp("bodies"), **facts) as made:
+        yield made
+
+
+def late(size: int, model: str = QWEN) -> bytes:
+    """Return a body whose last key is the model."""
+    text = json.dumps({"messages": [{"role": "user", "content": '\\"x' * (size // 3)}], "model": model})
+    return text.encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (BODY, 200),
+        (late(100), 200),
+        (late(600_000), 200),
+        (late(100, "nope"), 404),
+        (b"{}", 404),
+        (b"not JSON", 404),
+        (b"x" * (2**20 + 1), 413),
+    ],
+    ids=["first", "last", "last of 600 kB", "unknown", "none", "no JSON", "too large"],
+)
+def test_the_body_names_the_model(by_body: Site, body: Any, wanted: int) -> None:
+    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+    head = HEAD.replace(f"/{GPT}".encode(), b"")
+    parts = head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(sent) + sent + b"\r\n0\r\n\r\n"
+    for data in (head + b"Content-Length: %d\r\n\r\n" % len(sent) + sent, parts):
+        before = by_body.reached
+        assert status(by_body.gateway.raw(data)) == wanted
+        assert by_body.reached == before + (wanted == 200)
+        if wanted == 200:
+            host = (
+                by_body.gpu03
+                if b"Qwen" in sent
+                else max((by_body.gpu01, by_body.gpu02), key=lambda one: len(one.bodies))
+            )
+            assert sent in host.bodies
+
+
+def test_one_model_alone_needs_no_name(haproxy: Path, tmp_path: Path) -> None:
+    with engine("gpu01") as only, gateway(haproxy, tmp_path, [backend(GPT, only)]) as one:
+        assert one.ask(CHAT, {"model": "anything"}).status == 200
+        assert one.ask(CHAT, {}, headers={"X-Model": "nope"}).status == 404
+        assert one.ask("/metrics").status == 404
