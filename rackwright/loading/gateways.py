@@ -16,10 +16,11 @@ from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import Problem, some
 from rackwright_engines.key_path import KeyPath
+from rackwright_engines.served_paths import first_parts
 
 GROUP = "gateway"
 MOST = 2
-MISFIT, UNJUDGED = "RW0244", "RW0254"
+MISFIT, UNJUDGED, NAMES = "RW0244", "RW0254", "RW0275"
 Served = tuple[InventoryHost, str, EndpointSettings]
 """A host, and an endpoint of it with its name."""
 
@@ -108,6 +109,7 @@ def problems_between(hosts: Sequence[InventoryHost]) -> Iterator[Problem]:
     served = list(_served(hosts))
     for model, those in _by_model(served).items():
         yield from _unlike(model, those)
+    yield from _names(gateways, _by_model(served))
     yield from _unreached(gateways, served)
 
 
@@ -154,6 +156,21 @@ def _unlike(model: str, served: Sequence[Served]) -> Iterator[Problem]:
         elif endpoint.api_key != first[2].api_key:
             text = f"{both}, and a gateway has one key for a model's engines: write the same api_key for all of them"
             yield _problem(host, _path(host, name, "api_key"), text)
+
+
+def _names(gateways: Sequence[InventoryHost], by_model: Mapping[str, Sequence[Served]]) -> Iterator[Problem]:
+    """Yield the names of models that a path or a host name cannot mean."""
+    routes = {route for host in gateways for route in host.settings.gateway.route_by}
+    by_host: dict[str, str] = {}
+    for model, [(host, name, _), *_] in by_model.items():
+        other = by_host.setdefault(model.lower(), model)
+        if "path" in routes and model in first_parts():
+            text = f"ends in {model}, which begins paths of the engines: /{model}/... would mean both; choose another"
+        elif "host" in routes and other != model:
+            text = f"ends in {model}, another host in {other}, and host names have no capitals: choose another"
+        else:
+            continue
+        yield _problem(host, (*_path(host, name, "model"), "mount"), text, NAMES)
 
 
 def _path(host: InventoryHost, endpoint: str, key: str) -> KeyPath:

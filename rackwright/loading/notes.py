@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from rackwright.engines.problems import engine_notes
 from rackwright.plan.reach import unreached_text
+from rackwright.settings.gateway_limits import GIB, by_body, gateway_limits
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright_engines.finding import Level
 
@@ -26,7 +27,22 @@ def notes(settings: HostSettings, closes_ports: bool = True) -> list[str]:
     of_endpoints = [
         f"endpoint{'s' if len(names) > 1 else ''} {', '.join(names)}: {text}" for text, names in names_by_text.items()
     ]
-    return [*(_open_ports(every) if closes_ports else ()), *of_endpoints, *engine_notes(settings, Level.WARN)]
+    return [
+        *(_open_ports(every) if closes_ports else ()),
+        *of_endpoints,
+        *_gateway(settings),
+        *engine_notes(settings, Level.WARN),
+    ]
+
+
+def _gateway(settings: HostSettings) -> Iterator[str]:
+    """Yield the memory that bodies may take on a gateway."""
+    if settings.is_gateway and by_body(settings.gateway, settings.backends):
+        most = gateway_limits(settings.gateway, settings.backends)
+        yield (
+            f"gateway: bodies are read for their model: {most.connections} connections x "
+            f"{settings.gateway.body_limit} MiB, up to {most.memory / GIB:.1f} GiB of memory"
+        )
 
 
 def _open_ports(endpoints: Mapping[str, EndpointSettings]) -> Iterator[str]:

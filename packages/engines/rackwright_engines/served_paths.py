@@ -22,3 +22,9 @@ def served_paths(engine_kind: str) -> ServedPaths:
     facts = table("served_paths")
     row = facts[engine_kind]
     return ServedPaths(tuple(row["inference"]), (*row["stateful"], *facts["stored"]))
+
+
+def first_parts() -> frozenset[str]:
+    """Return the first parts of all engines' paths: no model of that name can be told by a path."""
+    kinds = [kind for kind in table("served_paths") if kind != "stored"]
+    return frozenset(path.split("/")[1] for kind in kinds for path in served_paths(kind).inference) | {"healthz"}

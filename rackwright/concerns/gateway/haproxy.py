@@ -15,16 +15,10 @@ from rackwright.concerns.watch.word import question
 from rackwright.plan.render import render
 from rackwright.settings.backend import Backend, Server
 from rackwright.settings.gateway import Gateway
+from rackwright.settings.gateway_limits import by_body, gateway_limits
 from rackwright_engines.served_paths import ServedPaths, served_paths
 
 TEMPLATE = "haproxy.cfg.j2"
-KIB, MIB, GIB = 1024, 1024**2, 1024**3
-HEADERS = 64 * KIB
-"""Bytes of a buffer for the header of a request; without body routing it is the whole buffer."""
-CONNECTIONS = 8192
-"""Connections at a time, each with one request or stream; of HTTP/2 one connection has several."""
-BODIES = 8 * GIB
-"""Memory for bodies that are read for their model, at most; it bounds the connections."""
 NETWORKS = 16
 """Networks of one line: HAProxy takes 64 words in each."""
 LOCAL = ("127.0.0.0/8", "::1")
@@ -46,24 +40,6 @@ class Locations:
     log: str = "/dev/log"
     user: str = "haproxy"
     """User of the process that serves; empty: the one that starts it."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Bytes and connections that the gateway takes at most."""
-
-    connections: int
-    buffer: int
-    """Bytes of a buffer; a connection that sends or receives has up to two."""
-    body: int
-    """Bytes of a body with a length."""
-    unsized: int
-    """Bytes of a body without a length."""
-
-    @property
-    def memory(self) -> int:
-        """Bytes that all buffers of requests take when every connection sends the largest body."""
-        return self.connections * self.buffer
 
 
 @dataclass(frozen=True)
@@ -131,26 +107,13 @@ def _text(
         bind=_address(gateway.bind, gateway.port) + (" v4v6" if gateway.bind == "::" else ""),
         allowed=list(_rows((*LOCAL, *gateway.networks))) if gateway.networks else [],
         by_body=by_body(gateway, backends),
-        limits=limits(gateway, backends),
+        limits=gateway_limits(gateway, backends),
         log_format=LOG_FORMAT,
         error=_error,
         revision=revision,
         version=version,
         at=at,
     )
-
-
-def by_body(gateway: Gateway, backends: Sequence[Backend]) -> bool:
-    """Return True if bodies are read for the model that they name; one model alone needs no reading."""
-    return "body" in gateway.route_by and len(backends) > 1
-
-
-def limits(gateway: Gateway, backends: Sequence[Backend]) -> Limits:
-    """Return what the gateway takes at most."""
-    body = gateway.body_limit * MIB
-    if not by_body(gateway, backends):
-        return Limits(CONNECTIONS, HEADERS, body, HEADERS - 16 * KIB)
-    return Limits(min(CONNECTIONS, max(64, BODIES // (body + HEADERS))), body + HEADERS, body, body)
 
 
 def backend_name(model: str) -> str:
