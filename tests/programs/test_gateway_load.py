@@ -16,7 +16,7 @@ import pytest
 from tests.programs.gateway_stubs import ALICE, Running
 from tests.programs.test_gateway import BODY, CHAT, GPT, HEAD, QWEN, running, streaming
 
-pytestmark = pytest.mark.proof("`make test` sees each limit by itself, with one connection")
+pytestmark = pytest.mark.proof("`make test` sees each limit with one connection")
 
 
 @pytest.fixture
@@ -55,9 +55,9 @@ def test_idle_connections_and_a_slow_loris_keep_nobody_out(haproxy: Path, tmp_pa
         assert time.monotonic() - began < 5
         assert "CurrConns: 20" in site.gateway.admin("show info")
         end = time.monotonic() + 60
-        while "CurrConns: 20" in (said := site.gateway.admin("show info")) and time.monotonic() < end:
+        while "CurrConns: 20" in (info := site.gateway.admin("show info")) and time.monotonic() < end:
             time.sleep(1)
-        assert int(said.split("CurrConns: ")[1].split()[0]) < 100
+        assert int(info.split("CurrConns: ")[1].split()[0]) < 100
 
 
 def test_a_body_of_a_gigabyte(haproxy: Path, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_body_of_a_gigabyte(haproxy: Path, tmp_path: Path) -> None:
         config = f'header = "Authorization: Bearer {ALICE}"\nurl = "{site.gateway.url}/{GPT}{CHAT}"\n'
         curl = ["curl", "--silent", "--write-out", "\n%{http_code} %{size_upload}", "--config", "-"]
         for way in (["Transfer-Encoding: chunked"], ["Expect:"], []):
-            headers = [word for header in way for word in ("--header", header)]
+            headers = [option for header in way for option in ("--header", header)]
             with (tmp_path / "zeros").open("wb") as file:
                 file.truncate(2**30)
             command = [*curl, *headers, "--request", "POST", "--upload-file", str(tmp_path / "zeros")]

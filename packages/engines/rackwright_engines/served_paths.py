@@ -25,6 +25,6 @@ def served_paths(engine_kind: str) -> ServedPaths:
 
 
 def first_parts() -> frozenset[str]:
-    """Return the first parts of all engines' paths: no model of that name can be told by a path."""
+    """Return the first parts of all engines' paths: a path cannot name a model called so."""
     kinds = [kind for kind in table("served_paths") if kind != "stored"]
     return frozenset(path.split("/")[1] for kind in kinds for path in served_paths(kind).inference) | {"healthz"}
