@@ -38,7 +38,7 @@ class Gateway(Frozen):
     """Private key of the certificate, in PEM, as a vault value."""
     route_by: Annotated[tuple[Route, ...], Field(min_length=1)] = ("path", "header", "host")
     """Parts of a request that may name the model: the path (`/MODEL/v1/...`), the header `X-Model`, the host name
-    (MODEL.NAME), and the JSON body's `model`. The body needs HAProxy 2.5, and memory for each request.
+    (MODEL.NAME), and the JSON body's `model`. For the body, each request takes memory.
     """
     body_limit: Annotated[int, Field(ge=1, le=1024)] = 16
     """MiB that the body of a request may have."""

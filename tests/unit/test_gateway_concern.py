@@ -141,6 +141,14 @@ def test_a_host_without_an_address_is_refused_and_its_model_does_not_vanish() ->
     assert [step.code for step in change.steps if isinstance(step, Refuse)] == ["RW3634"]
 
 
+@pytest.mark.parametrize(("version", "refused"), [("2.2.9-2+deb11u6", True), ("2.4.30-0ubuntu0.22.04.4", False)])
+def test_an_old_haproxy_is_refused_before_anything_is_written(version: str, refused: bool) -> None:
+    reading = SeenGateway({**PACKAGES, "haproxy": version})
+    steps = [step for change in changes(wanted_of(gateway(), reading), reading) for step in change.steps]
+    assert [step.code for step in steps if isinstance(step, Refuse)] == ["RW2015"] * refused
+    assert any(isinstance(step, WriteFile) for step in steps) != refused
+
+
 def test_a_certificate_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(RackwrightError) as raised:
         wanted_of(gateway(site=tmp_path, tls=True, certificate="no.pem", certificate_key=Secret("PRIVATE")))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.gateway.fits import lacks
 from rackwright.concerns.gateway.haproxy import LOG, backend_name, config, revision_in, revision_of
 from rackwright.loading.notes import notes
 from rackwright.settings.backend import Backend, Server
@@ -138,14 +137,6 @@ def test_check_says_what_bodies_may_take() -> None:
     made = HostSettings.model_validate({"gateway": {"tls": False, "port": 80, "route_by": ["body"]}})
     assert any("8.0 GiB" in note for note in notes(made.with_gateways((), (ONE, ODD))))
     assert not any("GiB" in note for note in notes(made.with_gateways((), (ONE,))))
-
-
-def test_haproxy_before_2_5_reads_no_bodies() -> None:
-    reads = Gateway(route_by=("path", "body"))
-    assert lacks(reads, (ONE, ODD), (2, 4))
-    assert not lacks(reads, (ONE, ODD), (2, 5))
-    assert not lacks(reads, (ONE,), (2, 4))
-    assert not lacks(Gateway(), (ONE, ODD), (2, 4))
 
 
 @pytest.mark.parametrize("kind", PRODUCTS)

@@ -25,8 +25,9 @@ from rackwright.concerns.gateway.files import (
     sha256,
     wanted_files,
 )
+from rackwright.concerns.gateway.fits import TOO_OLD, too_old
 from rackwright.concerns.gateway.key_maps import REVOKED
-from rackwright.concerns.gateway.package import USUAL, expected_version, install_change
+from rackwright.concerns.gateway.package import USUAL, Version, expected_version, install_change
 from rackwright.hostside import host_script
 from rackwright.paths import GATEWAY_UNIT, UNITS
 from rackwright.plan.answers import Answers
@@ -131,16 +132,20 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedGateway:
         return WantedGateway(settings, WantedFiles({}, ""))
     on_host: SeenGateway = reading.by_concern.get("gateway", SeenGateway())
     version = expected_version(on_host.packages, on_host.candidate, reading[DOCKER].system)
-    return WantedGateway(settings, wanted_files(settings, version, on_host.revoked), tuple(_refusals(settings)))
+    return WantedGateway(
+        settings, wanted_files(settings, version, on_host.revoked), tuple(_refusals(settings, version))
+    )
 
 
-def _refusals(settings: HostSettings) -> Iterator[Change]:
-    """Refuse servers without an address: their models would vanish from the gateway."""
+def _refusals(settings: HostSettings, version: Version) -> Iterator[Change]:
+    """Refuse servers without an address, whose models would vanish from the gateway, and a HAProxy that is too old."""
     lost = [server.host for backend in settings.backends for server in backend.servers if not server.address]
     if lost:
         text = f"{', '.join(dict.fromkeys(lost))}: no address is known of it here, so the gateway cannot reach it"
         text += "; nothing was changed; next: set ssh_hostname or fabric_address to an address"
         yield Change("set up the gateway", "a host behind it has no address", (Refuse(text, code=UNKNOWN_CODE),))
+    if text := too_old(version):
+        yield Change("set up the gateway", "its HAProxy is too old", (Refuse(text, code=TOO_OLD),))
 
 
 def changes(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:

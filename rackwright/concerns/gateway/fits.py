@@ -1,23 +1,17 @@
-"""What a version of HAProxy cannot do of what the settings ask. Pure."""
+"""Versions of HAProxy that can do what the gateway's configuration asks. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rackwright.settings.backend import Backend
-from rackwright.settings.gateway import Gateway
-from rackwright.settings.gateway_limits import by_body
-
-BODY_ROUTING = (2, 5)
-"""The first version that reads a value of a JSON body (`json_query`); Ubuntu 22.04 has 2.4."""
-LACKS = "RW2015"
+OLDEST = (2, 4)
+"""The first version with `wait-for-body`, and with `json_query` for bodies that name their model."""
+TOO_OLD = "RW2015"
 
 
-def lacks(gateway: Gateway, backends: Sequence[Backend], version: tuple[int, int]) -> str:
-    """Return what this version of HAProxy cannot do, and the next step; empty if it can do all."""
-    if version >= BODY_ROUTING or not by_body(gateway, backends):
+def too_old(version: tuple[int, int]) -> str:
+    """Return why this version of HAProxy cannot be a gateway, and the next step; empty if it can."""
+    if version >= OLDEST:
         return ""
     return (
-        f"gateway.route_by has `body`, and HAProxy {version[0]}.{version[1]} of this host cannot read bodies: it came "
-        "with 2.5; next: take `body` out, clients name the model by path, header or host, or use a newer system"
+        f"HAProxy {version[0]}.{version[1]} of this host cannot be a gateway, which needs {OLDEST[0]}.{OLDEST[1]}; "
+        "next: use a host with Debian 12 or Ubuntu 22.04, or newer"
     )
