@@ -390,6 +390,7 @@ def test_slow_senders_are_let_go(plain: Site) -> None:
         assert time.monotonic() - began < 12
 
 
+@pytest.mark.proof("`make test` sees streams; this one waits for longer than a time-out")
 def test_an_answer_may_take_longer_than_clients_may_be_silent(plain: Site) -> None:
     plain.gpu03.first, plain.gpu03.tick, plain.gpu03.tokens = 1.5, 1.2, 2
     try:

@@ -69,13 +69,9 @@ def test_where_it_listens(facts: dict[str, Any], wanted: str) -> None:
 
 def test_tls_has_a_certificate() -> None:
     [found] = rows(text(tls=True, port=443, certificate="a.pem", certificate_key="k"), "bind ")
-    assert found.split()[2:] == [
-        "ssl",
-        "crt",
-        "/etc/rackwright/gateway/certificates/gateway.pem",
-        "alpn",
-        "h2,http/1.1",
-    ]
+    assert found.split()[3:5] == ["ssl", "crt"]
+    assert found.split()[5].endswith("/certificates/gateway.pem")
+    assert found.split()[6:] == ["alpn", "h2,http/1.1"]
 
 
 def test_networks_that_may_connect() -> None:
