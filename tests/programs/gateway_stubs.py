@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import http.client
 import json
+import select
 import socket
 import socketserver
 import ssl
@@ -104,7 +105,11 @@ def _handler(engine: Engine) -> type[BaseHTTPRequestHandler]:
             self._whole()
 
         def _whole(self) -> None:
-            time.sleep(engine.first)
+            # A server notices that its client has gone while it works on an answer.
+            if engine.first and select.select([self.connection], [], [], engine.first)[0]:
+                engine.broken_off += 1
+                self.close_connection = True
+                return
             answer = _answer(engine.name)
             self.send_response(engine.status)
             self.send_header("Content-Type", "application/json")
@@ -231,6 +236,11 @@ class Running:
             one.sendall(command.encode() + b"\n")
             return b"".join(iter(lambda: one.recv(65536), b"")).decode()
 
+    def map(self, change: str, name: str, row: str) -> None:
+        """Change a map of the running HAProxy: `add` or `del`, its name, and the row."""
+        answer = self.admin(f"{change} map {self.folder}/{name}.map {row}")
+        assert not answer.strip(), answer
+
     def lines(self, count: int, seconds: float = 5) -> list[dict[str, Any]]:
         """Return the requests in the log, once there are so many."""
         end = time.monotonic() + seconds
@@ -323,9 +333,14 @@ def gateway(
     version: tuple[int, int] = (2, 6),
     changed: Mapping[str, str] | None = None,
     master: bool = False,
+    keyed: bool = True,
+    up: Sequence[str] | None = None,
     **settings: Any,
 ) -> Iterator[Running]:
-    """Run HAProxy with the configuration for these backends, `changed` by exact replacements, until all hosts serve."""
+    """Run HAProxy with the configuration for these backends, `changed` by exact replacements, until all hosts serve.
+
+    up: the hosts that will serve, where not all do. keyed: False if the engines have no keys.
+    """
     port = free_port()
     base = {"bind": "127.0.0.1", "port": port, "tls": False, "names": ("llm.example.org",)}
     made = Gateway.model_validate(base | settings)
@@ -334,13 +349,13 @@ def gateway(
         assert old in text, old
         text = text.replace(old, new)
     (folder / "haproxy.cfg").write_text(text)
-    write_maps(folder, {ALICE: "alice", BOB: "bob"}, limits, [one.model for one in backends])
+    write_maps(folder, {ALICE: "alice", BOB: "bob"}, limits, [one.model for one in backends if keyed])
     if made.tls:
         certificate(folder)
     running = Running(port, folder, program, made.tls)
     with _log(folder / "log", running.log), _process(program, folder, master) as running.process:
         names = [server.host for one in backends for server in one.servers]
-        running.wait_for(*names)
+        running.wait_for(*(names if up is None else up))
         yield running
 
 
