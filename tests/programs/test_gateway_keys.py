@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from rackwright.concerns.gateway.key_change import ADMIN, change_script, parse_a
 from rackwright.concerns.gateway.key_maps import FOLDER, key_maps
 from rackwright.settings.gateway import Gateway
 from rackwright.settings.gateway_keys import GatewayKey, GatewayKeys, sha256_of
+from tests.programs.gateway_stubs import backend
+from tests.programs.gateway_stubs import engine as stub_engine
+from tests.programs.gateway_stubs import gateway as shipped
 
 SHELL = shutil.which("dash") or "sh"
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
@@ -147,19 +151,24 @@ class GatewayStandin:
         return text.partition("# workers\n")[2].split(" ")[0].strip()
 
     def change(self, rows: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        step = change_script(rows)
-        assert isinstance(step.stdin, str)
-        script = step.script.replace(FOLDER, f"{self.root}/etc").replace(str(Path(ADMIN).parent), f"{self.root}/run")
-        path = f"{self.root}/bin:{os.environ['PATH']}"
-        return subprocess.run(
-            [SHELL, "-c", script], input=step.stdin, env={"PATH": path}, text=True, capture_output=True, check=False
-        )
+        return change_files(self.root, rows)
 
     def ask(self, key: str) -> tuple[int, str]:
         return answer(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5), key)
 
     def lines(self, name: str) -> list[str]:
         return (self.root / "etc" / name).read_text().splitlines()
+
+
+def change_files(root: Path, rows: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run the script on the files below a folder."""
+    step = change_script(rows)
+    assert isinstance(step.stdin, str)
+    script = step.script.replace(FOLDER, f"{root}/etc").replace(str(Path(ADMIN).parent), f"{root}/run")
+    path = f"{root}/bin:{os.environ['PATH']}"
+    return subprocess.run(
+        [SHELL, "-c", script], input=step.stdin, env={"PATH": path}, text=True, capture_output=True, check=False
+    )
 
 
 def answer(connection: http.client.HTTPConnection, key: str, path: str = "/") -> tuple[int, str]:
@@ -263,3 +272,26 @@ def test_what_the_script_leaves_is_what_a_deploy_writes(gateway: GatewayStandin)
     before_its_end = NOW - timedelta(days=1)
     for path, text in key_maps(settings, GatewayKeys(keys=tuple(keys)), before_its_end).items():
         assert (gateway.root / "etc" / Path(path).name).read_text() == text, path
+
+
+def test_the_shipped_configuration_goes_by_every_map(tmp_path: Path, haproxy: Path) -> None:
+    for name in ("etc", "run", "bin"):
+        (tmp_path / name).mkdir()
+    with stub_engine("gpu01") as one, shipped(haproxy, tmp_path / "etc", [backend("gpt", one)]) as running:
+        program = tmp_path / "bin/systemctl"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        (tmp_path / "run/admin.sock").symlink_to(tmp_path / "etc/admin.sock")
+        end = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=4)
+        change = partial(change_files, tmp_path)
+        other = key_of("bob", "k3", models=("other",))
+        for rows in (
+            put_rows(Gateway(), key_of("carol", "k1", expires=end), key_of("carol", "k2")),
+            put_rows(Gateway(), other),
+        ):
+            assert result(change(rows))[0] == "took"
+        assert [running.ask("/v1/models", key=key).status for key in ("k1", "k2", "k3")] == [200, 200, 404]
+        time.sleep(max(0, (end - datetime.now(UTC)).total_seconds()) + 1.1)
+        assert [running.ask("/v1/models", key=key).status for key in ("k1", "k2")] == [401, 200]
+        assert result(change(revoked_rows(["carol"], [])))[1] == 2
+        assert running.ask("/v1/models", key="k2").status == 401
