@@ -414,7 +414,9 @@ def test_the_third_restart_in_its_time_that_does_not_help_leaves_it_out(stage: S
     act = stage.run()
     assert (act.status, stage.marks) == (3, {"sick-llm"}), act.output
     assert act.changed == [STOP, START, STOP]
-    assert "systemctl disable --quiet rackwright-llm.service" in act.calls, "nor does it start at the next boot"
+    assert "systemctl disable --quiet --no-reload rackwright-llm.service" in act.calls, (
+        "nor does it start at the next boot"
+    )
     assert stage.results[-2:] == ["restart failed", "sick -"]
     assert stage.events[-1] == "sick firing"
     assert stage.run().changed == []

@@ -99,7 +99,10 @@ def test_a_commit_keeps_its_questions_for_root_alone_as_long_as_its_release(tmp_
     assert len(list(stored.parent.iterdir())) == 2
 
 
-def test_a_commit_ends_what_the_watch_had_given_up(tmp_path: Path, job: Path) -> None:
+def test_a_commit_ends_what_the_watch_had_given_up(tmp_path: Path, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (job / "systemctl").write_text('#!/bin/sh\necho "$*" >>"$JOB/calls"\n')
+    (job / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{job}:{os.environ['PATH']}")
     home, marks, watch = tmp_path / "state/endpoints/llm", tmp_path / "state/marks", tmp_path / "state/watch"
     marks.mkdir(parents=True)
     watch.mkdir()
@@ -107,6 +110,7 @@ def test_a_commit_ends_what_the_watch_had_given_up(tmp_path: Path, job: Path) ->
         (marks / name).touch()
     (watch / "acts-llm").write_text("1 restart failed x\n2 sick - x\n")
     commits(home, job, RELEASE)
+    assert (job / "calls").read_text() == "enable --quiet --no-reload rackwright-llm.service\n"
     assert {path.name for path in marks.iterdir()} == {"sick-other", "quarantine"}
     assert [row.split()[1] for row in (watch / "acts-llm").read_text().splitlines()] == ["restart", "sick", "clear"]
 

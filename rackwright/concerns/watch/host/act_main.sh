@@ -98,8 +98,8 @@ give_up() { # it stays out, unless that would leave less than half of its group,
   mark "sick-$endpoint" down watch "$why"
   unmark "$own"
   systemctl stop "$unit"
-  # Nor does a boot start it: the next switch enables it again.
-  systemctl disable --quiet "$unit"
+  # Nor does a boot start it: a commit enables it again. A reload could detach the GPUs of the host's other endpoints.
+  systemctl disable --quiet --no-reload "$unit"
   add_row sick - "$why"
   tell sick "sick-$endpoint" "endpoint $endpoint stays out: $why; next: find the cause there, then deploy again"
   quit "sick: $why" 3

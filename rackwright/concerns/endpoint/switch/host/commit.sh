@@ -24,6 +24,7 @@ for proof in proofs/*; do
 done
 # What the watch had given up is proven again.
 own_state=${home%/endpoints/*}
+[ ! -e "$own_state/marks/sick-${home##*/}" ] || systemctl enable --quiet --no-reload "rackwright-${home##*/}.service"
 rm -f "$own_state/marks/sick-${home##*/}" "$own_state/marks/watch-${home##*/}"
 acts=$own_state/watch/acts-${home##*/}
 if [ -f "$acts" ]; then { tail -n 199 "$acts"; printf '%s\n' "$(date +%s) clear - release $release_hash was proven by a run"; } | durable_file "$acts" || :; fi
