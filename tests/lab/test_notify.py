@@ -12,8 +12,8 @@ import pytest
 
 from rackwright.concerns.marks import MARKS, QUARANTINE
 from rackwright.concerns.watch.notify import NOTIFY_FOLDERS, SENDER
-from rackwright.concerns.watch.units import NOTIFY_STARTER
-from rackwright.paths import STATE
+from rackwright.concerns.watch.units import MENDED, NOTIFY_STARTER
+from rackwright.paths import ACTS, STATE
 from rackwright_lab.hosts.host import Host
 from tests import texts
 from tests.lab.conftest import BIN, ROOT, Run, Site
@@ -144,3 +144,19 @@ def test_a_full_disk_delays_no_message_and_a_restart_as_long_as_it_lasts(notifie
         host.set_engine_faults()
         host.free_disk(STATE)
     assert len({key for key, _ in notified.sent()}) == 3
+
+
+@in_proof("waits for looks; tests/unit/test_kept_port.py and tests/programs/test_watch_act.py have both scripts")
+def test_dockers_chains_are_put_back_before_the_watch_restarts_what_could_not_start(notified: Notified) -> None:
+    host = notified.host
+    notified.settings("watch:\n  act: restart\n")
+    assert notified.run("pyinfra", "inventory/lab.py", "deploy.py", "-y").status == 0
+    acts = f"cat {ACTS}/acts-llm 2>/dev/null | grep -c ' restart '"
+    before = host.run(acts, check=False).stdout
+    host.run(f"rm -f {MENDED}; iptables -t nat -F; iptables -t nat -X; docker kill rackwright-llm")
+    notified.wait_for("dockerd-repair")
+    host.run(
+        "for i in $(seq 60); do [ $(systemctl is-active rackwright-llm) = active ] && exit 0; sleep 1; done; exit 1"
+    )
+    assert host.run(acts, check=False).stdout == before
+    assert "-A DOCKER " in host.run("iptables-save -t nat").stdout
