@@ -145,7 +145,8 @@ def test_a_wrong_call_is_refused_when_it_is_declared(site: Path, call: str, text
 @pytest.mark.parametrize("task", TASKS, ids=lambda path: str(path.stem))
 def test_a_step_s_own_file_does_it_alone_or_is_refused(task: Path) -> None:
     source = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/m", "path": "/mnt/m"}
-    one = InventoryHost("h1", ("all",), {}, HostSettings.model_validate({"model": source}), {})
+    settings = HostSettings.model_validate({"model": source}).with_gateways((), ())
+    one = InventoryHost("h1", ("all",), {}, settings, {})
     if code := TOGETHER.get(task.stem):
         with pytest.raises(SettingsError, match=rf"{code}: .*next: "):
             check_steps(task, [one])

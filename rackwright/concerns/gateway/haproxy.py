@@ -55,7 +55,7 @@ class ServerLine:
 
 
 @dataclass(frozen=True)
-class Model:
+class ServedModel:
     """A model as the configuration has it."""
 
     name: str
@@ -121,10 +121,10 @@ def backend_name(model: str) -> str:
     return "model:" + NOT_IN_NAMES.sub(lambda found: f":{ord(found[0]):02x}", model)
 
 
-def _model(backend: Backend) -> Model:
+def _model(backend: Backend) -> ServedModel:
     card = {"id": backend.model, "object": "model", "created": 0, "owned_by": "rackwright"}
     paths = served_paths(backend.engine_kind)
-    return Model(backend.model, backend_name(backend.model), paths, json.dumps(card), tuple(_servers(backend)))
+    return ServedModel(backend.model, backend_name(backend.model), paths, json.dumps(card), tuple(_servers(backend)))
 
 
 def _servers(backend: Backend) -> Iterator[ServerLine]:

@@ -19,7 +19,7 @@ from rackwright.plan.reading import decode, pairs
 
 
 @dataclass(frozen=True)
-class Question:
+class GatewayQuestion:
     """A gateway's last question for an endpoint's word."""
 
     gateway: str
@@ -37,7 +37,7 @@ class HostMarks:
     quarantine: Mark | None = None
     keeps_marks: bool = False
     """False without a folder of marks: the host was set up again since the last one was written."""
-    questions: tuple[Question, ...] = ()
+    questions: tuple[GatewayQuestion, ...] = ()
     """The last question of each gateway for each endpoint that serves, since the host's boot."""
 
 
@@ -61,11 +61,11 @@ def marks_in(lines: Sequence[str]) -> HostMarks:
     )
 
 
-def _questions(lines: Iterable[str]) -> Iterator[Question]:
+def _questions(lines: Iterable[str]) -> Iterator[GatewayQuestion]:
     for words in map(str.split, lines):
         match words:
             case ["asked", gateway, endpoint, ago] if ago.isascii() and ago.isdigit():
-                yield Question(printable(gateway), printable(endpoint), int(ago[:9]))
+                yield GatewayQuestion(printable(gateway), printable(endpoint), int(ago[:9]))
 
 
 def drained_in(marks: dict[str, HostMarks]) -> dict[str, Drained]:
