@@ -4,7 +4,7 @@ Run it with `pyinfra inventory/gb200.py deploy.py`; it is safe to run again at a
 neither planned nor changed on any host.
 """
 
-from tasks import converged, docker, dockerd, encodings, endpoint, firewall, gateway, image, models
+from tasks import close_direct, converged, docker, dockerd, encodings, endpoint, firewall, gateway, image, models
 from tasks import options, preflight, registry, release, retention, watch
 
 preflight()  # is this host able to run its endpoint? a stop ends it before anything is written
@@ -24,5 +24,6 @@ endpoint()  # switch in the host's turn, ask, and roll back when the answer is w
 
 watch()  # between two deploys: hung and dead engines are found, and reported or restarted
 gateway()  # on hosts of the group gateway: HAProxy in front of all endpoints
+close_direct()  # where the settings say so: the endpoints' ports let in the gateways alone
 retention()  # images and models that no kept release names
 converged()  # read once more: nothing is left to change

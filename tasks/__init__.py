@@ -1,5 +1,6 @@
 """The steps of deploy.py, one module each."""
 
+from tasks.close_direct import close_direct
 from tasks.converged import converged
 from tasks.docker import docker
 from tasks.dockerd import dockerd
@@ -17,6 +18,7 @@ from tasks.retention import retention
 from tasks.watch import watch
 
 __all__ = [
+    "close_direct",
     "converged",
     "docker",
     "dockerd",

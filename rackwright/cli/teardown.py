@@ -15,7 +15,12 @@ from rackwright.adapter.run.session import chosen_together
 from rackwright.cli.inventories import add_choice, add_shared, refuse_unchosen
 from rackwright.cli.rollout import agreed
 from rackwright.exit_codes import ExitCode
+from rackwright.inspect.run_script import spread
 from rackwright.loading.files import site_root
+from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError
+from rackwright.paths import FIREWALL_SCRIPT
+from rackwright.plan.change import Shell
 from rackwright.processes import module
 from rackwright.record.ending import stopped
 from rackwright.record.handover import Handover
@@ -23,6 +28,7 @@ from rackwright.record.journal import read_record
 from rackwright.record.record import TEARDOWN
 from rackwright.record.states import RunState
 from rackwright.rollout.launch import Run, begin, phase, read_by_pyinfra
+from rackwright.settings.problems import some
 
 Steps = Mapping[str, Sequence[str]]
 """By host, the steps that deploy.py calls."""
@@ -50,6 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         {name: declared.steps for name, declared in declared_by(root, hosts).items()} if arguments.left_behind else None
     )
     names = [entry.name for entry in hosts]
+    if not arguments.dry:
+        refuse_closed_behind(arguments.inventory, hosts)
     if not arguments.dry and not arguments.yes and not _agreed(names, arguments.purge, arguments.left_behind):
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
@@ -60,6 +68,29 @@ def run(arguments: argparse.Namespace) -> int:
         if why := started.vetoed():
             return started.end(ExitCode.ERROR, f"{why}; nothing was done")
         return started.end(*tear_down(started, deploy, arguments.purge, steps))
+
+
+def refuse_closed_behind(inventory: str, hosts: Sequence[InventoryHost]) -> None:
+    """Raise RackwrightError where hosts would stay that let in the gateways alone, and no gateway.
+
+    A host that cannot be asked counts as the settings say.
+    """
+    chosen = {entry.name for entry in hosts}
+    gateways = [entry for entry in hosts if entry.settings.is_gateway]
+    if not gateways or not chosen.issuperset(one.host for one in gateways[0].settings.gateways):
+        return
+    backends = gateways[0].settings.backends
+    behind = list(dict.fromkeys(server.host for one in backends for server in one.servers if server.host not in chosen))
+    asked = spread(inventory, behind, lambda _: Shell(CLOSED, timeout=60)) if behind else {}
+    meant = gateways[0].settings.direct_is_closed
+    closed = [name for name, one in asked.items() if ("closed" in one.out if one.ok else meant)]
+    if closed:
+        text = f"{some(closed)} would let in no clients: the endpoints' ports let in the gateways alone"
+        text += "; nothing was done; next: gateway.close_direct: false, then: pyinfra "
+        raise RackwrightError(f"{text}{inventory} deploy.py; then the same command", code="RW3509")
+
+
+CLOSED = f"if grep -qx direct=closed {FIREWALL_SCRIPT} 2>/dev/null; then echo closed; fi"
 
 
 def tear_down(run: Run, deploy: Path, purge: bool, steps: Steps | None = None) -> tuple[int, str]:

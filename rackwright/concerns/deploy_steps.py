@@ -21,6 +21,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "options": ("release",),
     "dockerd": ("docker", "endpoint"),
     "endpoint": ("release",),
+    "close_direct": ("firewall",),
 }
 """Steps that a step requires: a model is fetched inside the serving image, a release names both, ..."""
 
@@ -37,10 +38,11 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "endpoint": ("firewall", "release", "options", "dockerd"),
     "watch": ("endpoint",),
     "gateway": ("endpoint", "watch"),
+    "close_direct": ("firewall", "endpoint", "gateway"),
     "retention": ("endpoint",),
     "converged": (
         *("docker", "firewall", "registry", "image", "models", "release", "endpoint"),
-        *("watch", "gateway", "retention"),
+        *("watch", "gateway", "close_direct", "retention"),
     ),
 }
 """Steps that must come before a step where both are called."""
@@ -100,7 +102,10 @@ def counting(declared: Declared, settings: HostSettings) -> Declared:
 
 
 def _counts(step: str, settings: HostSettings) -> bool:
-    return step in GATEWAY_STEPS if settings.is_gateway_alone else step != "gateway" or settings.is_gateway
+    if settings.is_gateway_alone:
+        return step in GATEWAY_STEPS
+    by_setting = {"gateway": settings.is_gateway, "close_direct": settings.direct_is_closed}
+    return by_setting.get(step, True)
 
 
 class StepProblem(NamedTuple):
@@ -172,6 +177,9 @@ def _unserved(declared: Declared, settings: HostSettings) -> Iterator[StepProble
     if "firewall" not in declared and any(endpoint.is_closed_by_hand for endpoint in settings.all_endpoints.values()):
         text = "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"
         yield StepProblem("RW2008", text)
+    if settings.direct_is_closed and "close_direct" not in declared:
+        text = "gateway.close_direct is set and close_direct() is not called; next: call close_direct() below gateway()"
+        yield StepProblem("RW2009", text)
 
 
 def makers_of(one: Owned) -> list[str]:

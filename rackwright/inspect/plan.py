@@ -16,6 +16,7 @@ from rackwright.concerns.endpoint.release.concern import RELEASE, Unresolved, wa
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.steps import DaemonRestart, Proved
+from rackwright.concerns.firewall import CLOSE_DIRECT, closing_changes
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.options import OPTIONS, report
@@ -85,6 +86,8 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
             for concern in managed(declared.steps)
             for change in concern.pending(settings, reading)
         ]
+        if CLOSE_DIRECT in declared:
+            pending += [(CLOSE_DIRECT, change) for change in closing_changes(settings, reading)]
         wanted = ENDPOINT.wanted(settings, reading) if ENDPOINT.name in declared else None
         later = deferred_releases(wanted, reading[ENDPOINT]) if wanted else {}
         described = _Describer(settings, reading, later)

@@ -46,5 +46,5 @@ def _sentences(one: Connected, serving: dict[str, ListenAddress]) -> Iterator[st
         settings = one.entry.settings.all_endpoints.get(name)
         if settings is None:
             yield f"endpoint {name}: not checked: it is not in the settings, which say who may reach it"
-        elif client_port := client_port_of(listen.put(settings)):
+        elif client_port := client_port_of(listen.put(settings), one.entry.settings.direct_clients):
             yield f"endpoint {name}: {reach_of(one.host, client_port)}"

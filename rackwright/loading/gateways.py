@@ -10,6 +10,7 @@ from functools import partial
 from rackwright.loading.group import Unjudged
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.peers import address_at, host_address, served_name
+from rackwright.settings.allow_from import is_network
 from rackwright.settings.backend import Backend, GatewayHost, Server
 from rackwright.settings.gateway import CODE
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
@@ -31,13 +32,27 @@ def with_gateways(hosts: Sequence[InventoryHost], unjudged: Iterable[Unjudged] =
     Hosts that share their settings still do, unless they are gateways. unjudged: hosts whose settings are not valid;
     a gateway among them may ask the other hosts as before.
     """
-    ways = [GatewayHost(host.name, partial(host_address, host)) for host in hosts if is_gateway(host.groups)]
-    ways += [GatewayHost(host.name, partial(_address, host)) for host in unjudged if is_gateway(host.groups)]
+    ways = [_gateway(host) for host in hosts if is_gateway(host.groups)]
+    ways += [_unjudged(host) for host in unjudged if is_gateway(host.groups)]
     if not ways:
         return list(hosts)
     made: dict[int, HostSettings] = {}
     served = list(_served(hosts))
     return [_placed(host, tuple(ways), served, made) for host in hosts]
+
+
+def _gateway(host: InventoryHost) -> GatewayHost:
+    gateway = host.settings.gateway
+    return GatewayHost(host.name, partial(host_address, host), gateway.close_direct, gateway.monitors)
+
+
+def _unjudged(host: Unjudged) -> GatewayHost:
+    """Return a gateway whose settings are not valid; a port that is closed must not open for that."""
+    values = host.values.get("gateway")
+    gateway = values if isinstance(values, Mapping) else {}
+    found = gateway.get("monitors")
+    monitors = tuple(text for text in found if is_network(text)) if isinstance(found, list | tuple) else ()
+    return GatewayHost(host.name, partial(_address, host), gateway.get("close_direct") is True, monitors)
 
 
 def _address(host: Unjudged) -> str:
@@ -104,6 +119,7 @@ def problems_between(hosts: Sequence[InventoryHost]) -> Iterator[Problem]:
     if not gateways:
         return
     yield from _too_many(gateways)
+    yield from _differing(gateways)
     for host in gateways:
         yield from _alone(host)
     served = list(_served(hosts))
@@ -129,6 +145,13 @@ def _too_many(gateways: Sequence[InventoryHost]) -> Iterator[Problem]:
         names = ", ".join(host.name for host in gateways)
         text = f"the group {GROUP} has {len(gateways)} hosts ({names}), and {MOST} are supported: take the others out"
         yield _problem(gateways[MOST], (), text)
+
+
+def _differing(gateways: Sequence[InventoryHost]) -> Iterator[Problem]:
+    """Yield that one gateway closes the direct ports and another does not: a host has one firewall for both."""
+    if len({host.settings.gateway.close_direct for host in gateways}) > 1:
+        text = "is not the same for all gateways: write it once, in group_vars/gateway.yml"
+        yield _problem(gateways[-1], ("gateway", "close_direct"), text)
 
 
 def _alone(host: InventoryHost) -> Iterator[Problem]:

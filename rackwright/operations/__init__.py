@@ -1,6 +1,7 @@
 """Rackwright's pyinfra operations: six for any deploy, and the steps that a site's tasks/ are made of."""
 
 from rackwright.operations.concerns import (
+    close_direct,
     docker,
     encodings,
     endpoint,
@@ -23,6 +24,7 @@ ALONE = ("builtins", "__main__")
 
 __all__ = [
     "ALONE",
+    "close_direct",
     "converge",
     "docker",
     "encodings",

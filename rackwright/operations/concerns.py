@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack, cast
 
-from rackwright.adapter.run.declaring import implies, say_settings
+from rackwright.adapter.run.declaring import counts, implies, noted, say_settings
+from rackwright.concerns.firewall import CLOSE_DIRECT
 from rackwright.operations.arguments import (
     DockerArguments,
     EncodingsArguments,
@@ -22,6 +23,7 @@ from rackwright.operations.arguments import (
     SiteArguments,
     WatchArguments,
 )
+from rackwright.operations.closing import close_direct_ports
 from rackwright.operations.endpoints import switch_endpoints
 from rackwright.operations.steps import apply_concern, collect, hash_models, try_keys
 
@@ -129,6 +131,17 @@ def gateway() -> None:
     On a gateway that serves nothing itself, only `preflight()`, this one and `converged()` count.
     """
     apply_concern("gateway", name="The gateway leads to the endpoints, and answers with its configuration")
+
+
+def close_direct() -> None:
+    """Close the endpoints' ports to all but the gateways, with `gateway.close_direct`; on other hosts nothing.
+
+    Each gateway of the inventory must answer, have the endpoint's server up, and reach its port over a new connection;
+    before, and again once the ports are closed. Otherwise they stay open, or are opened again.
+    """
+    if counts(CLOSE_DIRECT):
+        with noted(CLOSE_DIRECT):
+            close_direct_ports(name="The endpoints' ports let in the gateways alone")
 
 
 def endpoint(**arguments: Unpack[EndpointArguments]) -> None:

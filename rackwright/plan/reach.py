@@ -77,12 +77,16 @@ def unreached_text(settings: EndpointSettings) -> str:
     )
 
 
-def client_port_of(settings: EndpointSettings) -> ClientPort | None:
-    """Return the port for an endpoint's clients; None when it listens on loopback only."""
+def client_port_of(settings: EndpointSettings, only: Sequence[str] = ()) -> ClientPort | None:
+    """Return the port for an endpoint's clients; None when it listens on loopback only.
+
+    only: the networks that reach it, where it is closed to all but the gateways.
+    """
     if settings.is_local:
         return None
     bound = ipaddress.ip_address(settings.address)
-    return ClientPort(settings.port, settings.networks, settings.network, "" if bound.is_unspecified else str(bound))
+    networks = tuple(only) or settings.networks
+    return ClientPort(settings.port, networks, settings.network, "" if bound.is_unspecified else str(bound))
 
 
 @dataclass(frozen=True)

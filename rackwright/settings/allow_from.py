@@ -58,6 +58,15 @@ def allowed_networks(allow_from: str | tuple[str, ...] | None) -> tuple[str, ...
     return PRIVATE if allow_from in (None, "private") else tuple(allow_from)
 
 
+def is_network(value: object) -> bool:
+    """Return True for the text of a network."""
+    try:
+        _network(str(value))
+    except ValueError:
+        return False
+    return isinstance(value, str)
+
+
 def who(networks: Sequence[str]) -> str:
     """Return the networks that may reach a port, in words; none: everybody."""
     if tuple(networks) == PRIVATE:

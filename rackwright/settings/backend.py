@@ -17,6 +17,10 @@ class GatewayHost:
     """Its name in the inventory."""
     resolve: Callable[[], str] = field(default=str, compare=False, repr=False)
     """Returns its address, which may ask the resolver."""
+    closes_direct: bool = False
+    """True if the endpoints' ports are to be closed to all but the gateways."""
+    monitors: tuple[str, ...] = ()
+    """Networks that still reach the endpoints' ports then."""
 
     @cached_property
     def address(self) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from rackwright.settings.allow_from import AllowFrom, allowed_networks
+from rackwright.settings.allow_from import AllowFrom, Cidr, allowed_networks
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import YAML_FILE, Address, Frozen, Line, Port
@@ -48,6 +48,12 @@ class Gateway(Frozen):
     """Requests of a key at the same time, where the file of keys says nothing else; 0 for no limit."""
     keys: Annotated[str, Field(pattern=YAML_FILE)] = "gateway_keys.yml"
     """File in the site with the clients' names and the SHA-256 of their keys."""
+    close_direct: bool = False
+    """True: where deploy.py calls `close_direct()`, the endpoints' ports let in the gateways, the group's members and
+    `monitors` alone, whatever `allow_from` says; once the gateway has been seen to reach the endpoint.
+    """
+    monitors: tuple[Cidr, ...] = ()
+    """Networks that still reach the endpoints' ports then, as a Prometheus that scrapes them."""
 
     @property
     def networks(self) -> tuple[str, ...]:

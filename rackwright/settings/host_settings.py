@@ -6,6 +6,7 @@ host is (`HostSettings`, which takes the endpoint's keys at top level too, as th
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -208,6 +209,10 @@ class EndpointSettings(Frozen):
         return self.engine_version or self.image.rsplit(":", 1)[1]
 
 
+def _host_network(address: str) -> str:
+    return str(ipaddress.ip_network(address))
+
+
 class UnlistedSectionError(AttributeError):
     """A concern reads a section of the settings that it is not handed: a mistake in its code."""
 
@@ -295,6 +300,24 @@ class HostSettings(EndpointSettings):
     def gateways(self) -> tuple[GatewayHost, ...]:
         """The gateways of its inventory, in the inventory's order."""
         return self._gateways
+
+    @property
+    def direct_is_closed(self) -> bool:
+        """True if its endpoints' ports are to let in the gateways alone, and whom these name."""
+        return any(gateway.closes_direct for gateway in self._gateways)
+
+    @property
+    def direct_clients(self) -> tuple[str, ...]:
+        """The networks that reach closed ports: gateways, members of its group, monitors; empty where none are closed.
+
+        A gateway without an address is missing.
+        """
+        if not self.direct_is_closed:
+            return ()
+        gateways = [_host_network(one.address) for one in self._gateways if one.address]
+        members = [_host_network(member.address) for member in self._group.members] if self._group else []
+        monitors = [network for one in self._gateways for network in one.monitors]
+        return tuple(dict.fromkeys([*gateways, *members, *monitors]))
 
     @property
     def is_gateway(self) -> bool:

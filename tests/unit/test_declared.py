@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "deploy.py"
 ALL_STEPS = (
     "preflight", "docker", "firewall", "registry", "image", "encodings", "models", "release", "options", "dockerd",
-    "endpoint", "watch", "gateway", "retention", "converged",
+    "endpoint", "watch", "gateway", "close_direct", "retention", "converged",
 )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_the_shipped_deploy_declares_every_concern_in_an_order_that_works() -> N
     assert found == Declared(ALL_STEPS)
     assert problems_of(found, settings()) == []
     always = {"lease", "ownership", "drained", "gpus"}
-    assert {concern.name for concern in ALL} - always == {*ALL_STEPS} - {"converged"}
+    assert {concern.name for concern in ALL} - always == {*ALL_STEPS} - {"converged", "close_direct"}
 
 
 def test_what_is_not_called_is_not_managed(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rackwright.adapter.run.session import Connected
+from rackwright.adapter.ssh.forward import NoForwardError, forwarded
 from rackwright.concerns.encodings.concern import ENCODING_FILES
 from rackwright.concerns.endpoint.container import local_url, served_name
 from rackwright.concerns.endpoint.proof.asking import listener_script
@@ -95,6 +97,8 @@ class Measuree:
                 f"it; next: set bind and allow_from in group_vars, roll out {limit}, then again",
                 code="RW1506",
             )
+        if self.one.entry.settings.direct_is_closed:
+            return self._url_by_ssh()
         address = client_port.address or str(self.one.host.data.get("ssh_hostname") or self.host)
         if why := probe(address, client_port.port):
             raise RackwrightError(
@@ -105,6 +109,20 @@ class Measuree:
             )
         self._refuse_another_listener()
         return f"http://{in_url(address)}:{client_port.port}"
+
+    def _url_by_ssh(self) -> str:
+        """Return a port of this machine that leads there by SSH: the endpoint's own lets in the gateways alone.
+
+        Raises RackwrightError.
+        """
+        self._refuse_another_listener()
+        there = urlsplit(local_url(self.endpoint))
+        try:
+            port = forwarded(self.one.host, str(there.hostname), int(there.port or 0))
+        except NoForwardError as error:
+            text = f"{self.host} {self.name}: its port lets in the gateways alone, and SSH does not lead there: {error}"
+            raise RackwrightError(f"{text}; next: AllowTcpForwarding of its sshd", code="RW1539") from error
+        return f"http://127.0.0.1:{port}"
 
     def _refuse_another_listener(self) -> None:
         """Raise RackwrightError unless its container has the port: the key must reach no other process."""

@@ -129,6 +129,7 @@ def prepared(plan: BenchPlan, measuree: Measuree, python: Path, record: Path, va
         record,
         variant=variant or None,
         host=measuree.host,
+        by="ssh" if measuree.one.entry.settings.direct_is_closed else None,
         endpoint=measuree.name,
         model=measuree.model,
         release=serving.release,

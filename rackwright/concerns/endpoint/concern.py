@@ -80,7 +80,7 @@ def _wanted(
     gpus = frozenset(gpu.uuid for gpu in reading[GPUS].gpus)
     group = settings.group if endpoint.size > 1 else None
     bound, keep, adopt = binding_of(endpoint, reading, settings), settings.releases.keep, settings.rollout.adopt
-    return WantedEndpoint(endpoint, release, keep, bound, gpus, adopt, group)
+    return WantedEndpoint(endpoint, release, keep, bound, gpus, adopt, group, settings.direct_clients)
 
 
 def changes(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
@@ -331,7 +331,7 @@ def _proved(endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint, d
         restarts=due.restart,
         questions=questions_after(release, settings),
         questions_before=questions_before(settings, reading) if due.restart else (),
-        client_port=client_port_of(settings),
+        client_port=client_port_of(settings, endpoint.only),
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"

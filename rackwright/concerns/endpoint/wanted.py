@@ -28,6 +28,8 @@ class WantedEndpoint:
     adopt: bool = False
     group: Group | None = None
     """The hosts that serve it together."""
+    only: tuple[str, ...] = ()
+    """The networks that reach its port, where it is closed to all but the gateways."""
 
     def aim(self, release: Release) -> Aim:
         """Return what the endpoint should serve."""

@@ -159,13 +159,14 @@ def are_as_left(reading: SeenFirewall, record: frozenset[Owned] = frozenset()) -
     record: the host's ownership record, which lists a unit's drop-in even where `systemctl revert` has removed it.
     """
     text = reading.files.get(SCRIPT) or ""
-    tables = {**{command: [] for command, table in reading.tables.items() if table.ours}, **kept_rules(text)}
+    rules = kept_rules(text, reading.is_opened)
+    tables = {**{command: [] for command, table in reading.tables.items() if table.ours}, **rules}
     same = not any(_differs(rules, reading.table(name)) for name, rules in tables.items())
     # KEPT_PORT keeps no rules, and an older Rackwright did not install it.
     complete = all(text is not None for path, text in reading.files.items() if path != KEPT_PORT)
     durable = complete and reading.enabled and reading.active and reading.watched and not _edited(reading, record)
     drops = {**reading.older, "nft": reading.drops or NOTHING}
-    return same and durable and drops == {"nft": NOTHING, **kept_drops(text)}
+    return same and durable and drops == {"nft": NOTHING, **kept_drops(text, reading.is_opened)}
 
 
 def _edited(reading: SeenFirewall, record: frozenset[Owned]) -> list[str]:

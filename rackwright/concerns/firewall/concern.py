@@ -8,6 +8,7 @@ boot, an endpoint does not start without the drops, and a timer checks both.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rackwright.concerns.firewall.changes import OWNS, changes, report
 from rackwright.concerns.firewall.place import ListenAddress, each_once, listeners, meeting_places
@@ -80,3 +81,38 @@ FIREWALL_AS_SERVED: Concern[WantedFirewall, SeenFirewall] = Concern(
     "firewall", read, parse, wanted_as_served, changes, report, alone=True, takes=TAKES, units=READ_UNITS, joined=joined
 )
 """The firewall after a host's turn: ports without a listener are closed again."""
+
+
+def wanted_closed(settings: HostSettings, reading: HostReading) -> WantedFirewall:
+    """Return the rules with the endpoints' ports closed to all but the gateways."""
+    firewall = reading[FIREWALL]
+    found = listeners(settings, firewall.current, firewall.proven)
+    return for_listeners(settings, reading, firewall, found, closes=True)
+
+
+def wanted_open(settings: HostSettings, reading: HostReading) -> WantedFirewall:
+    """Return the rules with which `allow_from` counts, whatever is closed now."""
+    firewall = reading[FIREWALL]
+    found = listeners(settings, firewall.current, firewall.proven)
+    return for_listeners(settings, reading, firewall, found, closes=False)
+
+
+def closing_changes(settings: HostSettings, reading: HostReading) -> list[Change]:
+    """Return the changes that close the endpoints' ports to all but the gateways; none where they are closed."""
+    if not settings.direct_is_closed or FIREWALL.name not in reading.by_concern or reading[FIREWALL].is_closed:
+        return []
+    settings = settings.only(TAKES)
+    return [
+        replace(change, what=CLOSE) if change.diff else change
+        for change in changes(wanted_closed(settings, reading), reading[FIREWALL])
+    ]
+
+
+def reopening_changes(settings: HostSettings, reading: HostReading) -> list[Change]:
+    """Return the changes that open the endpoints' ports again to those whom `allow_from` lets in."""
+    return changes(wanted_open(settings.only(TAKES), reading), reading[FIREWALL])
+
+
+CLOSE = "close the endpoints' ports to all but the gateways, and confirm over a new connection"
+CLOSE_DIRECT = "close_direct"
+"""The step of deploy.py that does it."""

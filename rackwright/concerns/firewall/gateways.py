@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rackwright.concerns.firewall.iptables_rules import Listeners
 from rackwright.concerns.firewall.place import meeting_places
+from rackwright.plan.change import Refuse
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 
@@ -17,6 +18,28 @@ def with_gateways(settings: HostSettings, endpoints: Listeners) -> Listeners:
         return endpoints
     groups_own = meeting_places(settings)
     return [pair if pair in groups_own else (pair[0], _open_to(pair[1], addresses)) for pair in endpoints]
+
+
+def closed_to_all_but(settings: HostSettings, endpoints: Listeners) -> Listeners:
+    """Return the listeners with the gateways and those whom they name as the only clients.
+
+    A group's own ports stay as they are.
+    """
+    only = {"allow_from": settings.direct_clients}
+    groups_own = meeting_places(settings)
+    return [
+        pair if pair in groups_own or pair[1].is_local else (pair[0], pair[1].model_copy(update=only))
+        for pair in endpoints
+    ]
+
+
+def unknown(settings: HostSettings) -> Refuse | None:
+    """Refuse gateways without an address: closed ports would not let them in."""
+    names = ", ".join(one.host for one in settings.gateways if not one.address)
+    if not names:
+        return None
+    text = f"the ports are closed to all but the gateways, and no address is known here of {names}"
+    return Refuse(f"{text}; nothing was changed; next: set its ssh_hostname or fabric_address", code="RW2519")
 
 
 def _open_to(

@@ -10,7 +10,7 @@ from typing import Any
 
 from rackwright.concerns.endpoint.formats import readable
 from rackwright.concerns.firewall.iptables_rules import FAMILIES
-from rackwright.concerns.firewall.kept import CHECK, GUARD, LEFT, SCRIPT, UNIT, UNIT_FILE
+from rackwright.concerns.firewall.kept import CHECK, GUARD, LEFT, SCRIPT, UNIT, UNIT_FILE, is_closed
 from rackwright.concerns.firewall.place import ListenAddress
 from rackwright.concerns.firewall.rule_table import Table, parse_save
 from rackwright.concerns.watch import WATCH_FILES, WATCH_TIMER, repairs_file
@@ -57,6 +57,18 @@ class SeenFirewall:
     """Current listen address of each endpoint, by name."""
     proven: Mapping[str, ListenAddress] = field(default_factory=dict)
     """Listen address of each after a rollback to the last proven release."""
+    opened: int = 0
+    """Seconds for which an operator has opened closed ports; 0 if not."""
+
+    @property
+    def is_closed(self) -> bool:
+        """True if the last deploy has closed the endpoints' ports to all but the gateways."""
+        return is_closed(self.files.get(SCRIPT) or "")
+
+    @property
+    def is_opened(self) -> bool:
+        """True while an operator has opened closed ports."""
+        return self.is_closed and self.opened > 0
 
     def table(self, command: str) -> Table:
         """Return a table; an empty one when the command is missing."""
@@ -116,6 +128,7 @@ def parse(output: str) -> SeenFirewall:
         repairs=tuple((int(ago), decode(text)) for ago, text in _rows(output, "repair")),
         current=_places(output, "current"),
         proven=_places(output, "proven"),
+        opened=int(values.get("opened", "0")),
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rackwright.concerns.docker import DOCKER, SeenDocker
 from rackwright.concerns.docker.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, refusal
-from rackwright.concerns.firewall.gateways import with_gateways
+from rackwright.concerns.firewall.gateways import closed_to_all_but, unknown, with_gateways
 from rackwright.concerns.firewall.iptables_rules import (
     DOCKER_USER,
     FAMILIES,
@@ -24,6 +24,7 @@ from rackwright.concerns.firewall.kept import (
     SCRIPT,
     UNIT,
     UNIT_FILE,
+    WhileOpen,
     door_file,
     kept_drops,
     kept_files,
@@ -65,11 +66,34 @@ class WantedFirewall:
 
 
 def for_listeners(
-    settings: HostSettings, reading: HostReading, firewall: SeenFirewall, endpoints: Listeners
+    settings: HostSettings,
+    reading: HostReading,
+    firewall: SeenFirewall,
+    endpoints: Listeners,
+    closes: bool | None = None,
 ) -> WantedFirewall:
-    """Return rules and drops for endpoints at their addresses; rules for missing chains wait in the script."""
+    """Return rules and drops for endpoints at their addresses; rules for missing chains wait in the script.
+
+    closes: whether direct clients are to be kept out; None: where the settings say so and the host does it by now.
+    """
+    closed = settings.direct_is_closed and (firewall.is_closed if closes is None else closes)
+    opened = _for(settings, reading, firewall, with_gateways(settings, endpoints))
+    if not closed:
+        return opened
+    found = _for(settings, reading, firewall, closed_to_all_but(settings, endpoints), opened)
+    found = replace(found, refusal=found.refusal or unknown(settings))
+    return replace(found, rules=opened.rules, drops=opened.drops) if firewall.is_opened else found
+
+
+def _for(
+    settings: HostSettings,
+    reading: HostReading,
+    firewall: SeenFirewall,
+    endpoints: Listeners,
+    opened: WantedFirewall | None = None,
+) -> WantedFirewall:
+    """Return rules and drops for endpoints with these clients. opened: those of ports that are closed otherwise."""
     docker: SeenDocker = reading[DOCKER]
-    endpoints = with_gateways(settings, endpoints)
     unlisted = [name for name in (*firewall.current, *firewall.proven) if name not in settings.all_endpoints]
     bridge = str(_daemon_json(docker).get("bridge") or "docker0")
     record: frozenset[Owned] = reading[RECORD]
@@ -82,13 +106,17 @@ def for_listeners(
     return WantedFirewall(
         {command: _possible(entries, firewall.table(command), docker) for command, entries in rules.items()},
         closing,
-        {**kept_files(rules, closing, _doors(endpoints, unlisted, firewall)), **watch_files()},
+        {**kept_files(rules, closing, _doors(endpoints, unlisted, firewall), _while(opened)), **watch_files()},
         settings.firewall.confirm_timeout,
         _foreign_refusal(settings, foreign),
         _lacks_nft(firewall.nft, reading) if count(closing) and firewall.nft else None,
-        (*warnings(settings.all_endpoints), *_ports_kept_open(settings, endpoints)),
+        (*(() if opened else warnings(settings.all_endpoints)), *_ports_kept_open(settings, endpoints)),
         foreign,
     )
+
+
+def _while(opened: WantedFirewall | None) -> WhileOpen | None:
+    return WhileOpen(opened.rules, opened.drops) if opened else None
 
 
 def _has_word(settings: HostSettings, reading: HostReading, record: frozenset[Owned]) -> bool:

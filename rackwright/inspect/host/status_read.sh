@@ -1,7 +1,7 @@
 # Read a host's endpoints at little more than the price of a login: files, one systemctl, one curl, no docker.
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
 # wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), marks (folder), rules (the script that
-# puts the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
+# puts the firewall rules back) opened (file) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
 # several hosts) runs (directives that count in a drop-in for all services) paused (file) runner, timer, watched and states (of the watch), gateway (the URL that it answers on this host) and gateway_unit. Prints "KEY VALUE" lines, those of an
 # endpoint after "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -32,6 +32,10 @@ dropping() {
 }
 if [ -f "$rules" ]; then
   if dropping; then echo 'closed yes'; else echo 'closed no'; fi
+fi
+if [ -f "$rules" ] && grep -qx direct=closed "$rules"; then
+  until=$(head -n 1 "$opened" 2>/dev/null | tr -cd 0-9)
+  echo "direct $((${until:-0} > ${uptime%%.*} ? until - ${uptime%%.*} : 0))"
 fi
 # The watch: its timer's link, and how long ago its newest look was; in a pause it looks at no engine.
 if [ -f "$runner" ]; then

@@ -111,6 +111,8 @@ class HostStatus:
     """Marks of its other writers."""
     ended_marks: tuple[Mark, ...] = ()
     """Those of runs that have ended, which the next run clears."""
+    direct: int | None = None
+    """Seconds for which an operator has opened closed ports, 0 where they are closed; None where they never were."""
     repairs: str = ""
     """How often the host has put its rules back within the last hour, and which the last time."""
     boots: bool = True
@@ -182,6 +184,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         paused=parse_pause("\n".join(values.get("paused", ())), uptime),
         marks=(marks := _marks(values)),
         ended_marks=() if lease.live else tuple(SeenDrained(None, "", marks, at_work).of_ended_runs("")),
+        direct=int(values["direct"][0]) if "direct" in values else None,
         repairs=values.get("repairs", [""])[0],
         boots=values.get("boot") != ["no"],
         watch=values.get("watch", [""])[0],

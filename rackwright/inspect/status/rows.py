@@ -68,6 +68,8 @@ class StatusRow:
     """Marks that take it out of service, each with its word, its writer, since when and why."""
     ended_marks: tuple[str, ...] = ()
     """Those of runs that have ended."""
+    direct: str = ""
+    """How its ports treat direct clients, where they are, or are to be, closed to all but the gateways."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
     head: str = ""
@@ -127,12 +129,21 @@ def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str
         watch=str(endpoint.watch),
         marks=tuple(str(mark) for mark in host_status.marks if mark.endpoint == name),
         ended_marks=tuple(str(mark) for mark in host_status.ended_marks if mark.endpoint == name),
+        direct=_direct(wanted, host_status),
         quarantine=next(
             (f"since {m.since} UTC by {m.who}, {m.reason}" for m in host_status.marks if m.name == QUARANTINE), ""
         ),
         note=_note(observed) or _died(endpoint) or _repaired(host_status),
         head=group.head.host if (group := wanted.settings.group) and group.endpoint == name else "",
     )
+
+
+def _direct(wanted: Asked, host_status: HostStatus) -> str:
+    if host_status.direct:
+        return f"open to direct clients for another {-(-host_status.direct // 60)} min"
+    if host_status.direct == 0:
+        return "closed to all but the gateways"
+    return "open to direct clients until a deploy closes them" if wanted.settings.direct_is_closed else ""
 
 
 def _rests(endpoint: SeenEndpoint) -> bool:

@@ -19,6 +19,7 @@ from rackwright.paths import (
     ENGINES_WATCHED,
     FIREWALL_GUARD,
     FIREWALL_LEFT,
+    FIREWALL_OPENED,
     FIREWALL_SCRIPT,
     GATEWAY_UNIT,
     RUN,
@@ -35,7 +36,7 @@ def status_script(endpoints: Mapping[str, EndpointSettings], gateway: str = "") 
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}
     places |= {"drained": MARK, "marks": MARKS, "groups": f"{RUN}/groups"}
-    places |= {"runs": RUNNING, "paused": ENGINES_PAUSED}
+    places |= {"opened": FIREWALL_OPENED, "runs": RUNNING, "paused": ENGINES_PAUSED}
     places |= {"runner": RUNNER, "timer": WATCH_TIMER, "watched": ENGINES_WATCHED, "states": ENGINE_STATES}
     places |= {"gateway": gateway, "gateway_unit": GATEWAY_UNIT}
     helpers = host_script("holders") + host_script("listener", listener_home="")

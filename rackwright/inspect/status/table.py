@@ -76,6 +76,9 @@ def notes(rows: Sequence[StatusRow]) -> list[str]:
         for row in rows
         if row.paused
     )
+    for text in dict.fromkeys(row.direct for row in rows if row.direct):
+        hosts = dict.fromkeys(row.host for row in rows if row.direct == text)
+        found.append(f"ports {text}: {hosts_text(list(hosts))}")
     return found + [f"{row.host}: in quarantine: {row.quarantine}" for row in rows if row.quarantine]
 
 

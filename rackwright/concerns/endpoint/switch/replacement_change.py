@@ -54,7 +54,7 @@ def replacement(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints
         serving=True,
         questions=_questions(group, wanted),
         questions_before=_before(group, first.settings, reading),
-        client_port=client_port_of(first.settings),
+        client_port=client_port_of(first.settings, first.only),
         takes_over=group.leaving,
     )
     return Change(

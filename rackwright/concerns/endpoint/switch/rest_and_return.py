@@ -188,7 +188,7 @@ def _proof(name: str, settings: HostSettings, now: SeenEndpoint) -> Proved:
         serving=now.serving,
         questions=_asked(endpoint, now),
         questions_before=_compared(endpoint, now),
-        client_port=client_port_of(endpoint),
+        client_port=client_port_of(endpoint, settings.direct_clients),
     )
 
 

@@ -56,6 +56,9 @@ if [ -s "$repairs" ]; then
     [ "$((now - when))" -gt 3600 ] || [ "$when" -gt "$now" ] || printf '%s\n' "repair $((now - when)) $(printf %s "$text" | base64 -w0)"
   done <"$repairs"
 fi
+read -r now _ </proc/uptime
+until=$(head -n 1 "$left/opened" 2>/dev/null | tr -cd 0-9)
+[ "${until:-0}" -le "${now%%.*}" ] || printf '%s\n' "opened=$((until - ${now%%.*}))"
 # Where each endpoint listens, and would again if it rolled back.
 for own in "$home"/*; do
   [ -f "$own/replaced-by" ] && continue
