@@ -15,7 +15,7 @@ from rackwright.adapter.run.session import chosen_together
 from rackwright.cli.inventories import add_choice, add_shared, refuse_unchosen
 from rackwright.cli.rollout import agreed
 from rackwright.exit_codes import ExitCode
-from rackwright.inspect.run_script import spread
+from rackwright.inspect.run_script import HostOutput, spread
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
@@ -81,13 +81,22 @@ def refuse_closed_behind(inventory: str, hosts: Sequence[InventoryHost]) -> None
         return
     backends = gateways[0].settings.backends
     behind = list(dict.fromkeys(server.host for one in backends for server in one.servers if server.host not in chosen))
-    asked = spread(inventory, behind, lambda _: Shell(CLOSED, timeout=60)) if behind else {}
     meant = gateways[0].settings.direct_is_closed
-    closed = [name for name, one in asked.items() if ("closed" in one.out if one.ok else meant)]
+    outputs = _outputs(inventory, behind)
+    closed = [name for name in behind if ("closed" in outputs[name].out if name in outputs else meant)]
     if closed:
         text = f"{some(closed)} would let in no clients: the endpoints' ports let in the gateways alone"
         text += "; nothing was done; next: gateway.close_direct: false, then: pyinfra "
         raise RackwrightError(f"{text}{inventory} deploy.py; then the same command", code="RW3509")
+
+
+def _outputs(inventory: str, hosts: Sequence[str]) -> dict[str, HostOutput]:
+    """Return what the hosts print on their ports; those that cannot be asked are missing."""
+    try:
+        found = spread(inventory, hosts, lambda _: Shell(CLOSED, timeout=60)) if hosts else {}
+    except RackwrightError:
+        return {}
+    return {name: one for name, one in found.items() if one.ok}
 
 
 CLOSED = f"if grep -qx direct=closed {FIREWALL_SCRIPT} 2>/dev/null; then echo closed; fi"

@@ -61,7 +61,7 @@ def _see_through(host: Host) -> None:
 
 
 def _open_again(host: Host, error: StepFailedError) -> None:
-    """Open the ports again: a gateway that lost its endpoint by this serves nobody."""
+    """Open the ports again: otherwise its endpoint has no clients."""
     complain(host, str(error))
     state_of(host).stale = True
     try:

@@ -89,6 +89,14 @@ def test_two_gateways_in_front_of_two_hosts() -> None:
         gateways = [lab.host(name) for name in ("bare3", "bare4")]
         assert [answer(host, "/healthz")[0] for host in gateways] == ["200", "200"]
         assert site.command(*words).changed == []
+        direct = f"curl --silent --output /dev/null --max-time 3 http://{lab.host('bare1').address}:8000/health"
+        closed = site.command(*words, "--data", "gateway.close_direct=true")
+        assert closed.status == 0, closed.output
+        assert lab.host("bare2").run(direct, check=False).returncode != 0
+        assert [host.run(direct, check=False).returncode for host in gateways] == [0, 0]
+        assert site.command(*words, "--data", "gateway.close_direct=true").changed == []
+        assert site.command(*words).status == 0
+        assert lab.host("bare2").run(direct, check=False).returncode == 0
         reboot = site.rackwright("reboot", "inventory/lab_gateway.py", "--limit", "gateway", "-y", "--bake", "1")
         assert reboot.status == 0, reboot.output
         assert [answer(host, "/healthz")[0] for host in gateways] == ["200", "200"]

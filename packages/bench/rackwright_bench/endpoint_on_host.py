@@ -116,9 +116,9 @@ class Measuree:
         Raises RackwrightError.
         """
         self._refuse_another_listener()
-        there = urlsplit(local_url(self.endpoint))
+        url = urlsplit(local_url(self.endpoint))
         try:
-            port = forwarded(self.one.host, str(there.hostname), int(there.port or 0))
+            port = forwarded(self.one.host, str(url.hostname), int(url.port or 0))
         except NoForwardError as error:
             text = f"{self.host} {self.name}: its port lets in the gateways alone, and SSH does not lead there: {error}"
             raise RackwrightError(f"{text}; next: AllowTcpForwarding of its sshd", code="RW1539") from error

@@ -35,7 +35,7 @@ def closed_to_all_but(settings: HostSettings, endpoints: Listeners) -> Listeners
 
 def unknown(settings: HostSettings) -> Refuse | None:
     """Refuse gateways without an address: closed ports would not let them in."""
-    names = ", ".join(one.host for one in settings.gateways if not one.address)
+    names = ", ".join(gateway.host for gateway in settings.gateways if not gateway.address)
     if not names:
         return None
     text = f"the ports are closed to all but the gateways, and no address is known here of {names}"
