@@ -22,6 +22,8 @@ function fields(row,   name) {
   }
   return row ~ /^[ \t]*\}[ \t]*$/
 }
+# HAProxy says of itself, too, when it starts and stops.
+!/^[ \t]*\{/ { next }
 length($0) > 65536 || !fields($0) || !("key" in field) || !("status" in field) { unread++; next }
 {
   pair = text(field["key"]) "\t" text(field["model"])
@@ -31,7 +33,7 @@ length($0) > 65536 || !fields($0) || !("key" in field) || !("status" in field) {
   requests[pair]++
   refused[pair] += status >= 400 && status < 500
   failed[pair] += status < 100 || status >= 500
-  cut[pair] += status >= 100 && status < 400 && text(field["end"]) !~ /^-/
+  cut[pair] += status >= 100 && status < 400 && text(field["end"]) !~ /^[-L]/
   ms[pair] += number(field["total_ms"])
   received[pair] += number(field["bytes_in"])
   sent[pair] += number(field["bytes_out"])
