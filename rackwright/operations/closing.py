@@ -70,5 +70,6 @@ def _open_again(host: Host, error: StepFailedError) -> None:
             carry_out_all(host, reopening_changes(settings_of(host), reading))
             say(host, "the endpoints' ports are open to direct clients again", "yellow")
     except StepFailedError as failure:
-        text = f"the ports could not be opened again: {failure.text}; next: rackwright firewall open INVENTORY"
-        complain(host, coded("RW2539", f"{text} --limit {host.name} --for 1h"))
+        text = f"the ports could not be opened again: {failure.text}"
+        again = f"rackwright firewall open INVENTORY --limit {host.name} --for 1h"
+        complain(host, coded("RW2539", f"{text}; next: {again}"))

@@ -194,13 +194,15 @@ def test_on_a_mere_gateway_few_steps_count_and_gateway_on_no_other_host() -> Non
     assert problems_of(alone, gateway()) == []
     model = {"model": {"repository": "m/a", "mount": "/models/m/a"}}
     served = HostSettings.model_validate({**model, "gateway": PLAIN})
-    assert counting(declared, served).steps == tuple(step for step in ALL_STEPS if step != "gateway")
+    assert counting(declared, served).steps == tuple(
+        step for step in ALL_STEPS if step not in ("gateway", "close_direct")
+    )
     assert counting(declared, served.with_gateways((), ())) is declared
 
 
 def test_what_a_former_gateway_has_is_left_of_its_step() -> None:
     record = [Owned("package", "haproxy"), Owned("unit", GATEWAY_UNIT), Owned("file", CONFIG)]
-    found = left_of(Declared(tuple(step for step in ALL_STEPS if step != "gateway")), record)
+    found = left_of(Declared(tuple(step for step in ALL_STEPS if step not in ("gateway", "close_direct"))), record)
     assert found == {"gateway": sorted(record)}
     assert left_of(Declared(("preflight", "gateway")), [Owned("package", "curl")]) == {}
 
