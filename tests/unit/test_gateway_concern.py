@@ -26,7 +26,7 @@ from rackwright.messages import RackwrightError
 from rackwright.paths import GATEWAY_UNIT
 from rackwright.plan.change import Change, Job, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.concern import HostReading
-from rackwright.settings.backend import Backend, Server
+from rackwright.settings.backend import Backend, GatewayHost, Server
 from rackwright.settings.host_settings import SITE, HostSettings
 from rackwright.settings.secret import Secret
 from tests.unit.test_declared import ALL_STEPS
@@ -197,7 +197,8 @@ def test_on_a_mere_gateway_few_steps_count_and_gateway_on_no_other_host() -> Non
     assert counting(declared, served).steps == tuple(
         step for step in ALL_STEPS if step not in ("gateway", "close_direct")
     )
-    assert counting(declared, served.with_gateways((), ())) is declared
+    closing = GatewayHost("g", closes_direct=True)
+    assert counting(declared, served.with_gateways((closing,), ())) is declared
 
 
 def test_what_a_former_gateway_has_is_left_of_its_step() -> None:
