@@ -89,9 +89,11 @@ ACT_UNTIL = f"{RUN}/act-until"
 NOTIFY_UNIT = f"{_OWN}notify.service"
 GATEWAY_UNIT = f"{_OWN}gateway.service"
 """HAProxy in front of the endpoints."""
+KEEPALIVED_UNIT = f"{_OWN}keepalived.service"
+"""Gives the gateways' common address to one of them."""
 OWN_UNITS = (
     *(TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT),
-    *(*WATCH_UNITS, *WORD_UNITS, ACT_UNIT, NOTIFY_UNIT, GATEWAY_UNIT),
+    *(*WATCH_UNITS, *WORD_UNITS, ACT_UNIT, NOTIFY_UNIT, GATEWAY_UNIT, KEEPALIVED_UNIT),
 )
 """Units that belong to the host rather than to one endpoint."""
 OWN_DROP_INS = ("rackwright-firewall.conf", "rackwright-held.conf")

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from rackwright.paths import ACT_UNIT, ETC, FIREWALL_UNIT, GATEWAY_UNIT, NOTIFY_UNIT, STATE, WATCH_UNITS, WORD_UNITS
+from rackwright.paths import (
+    ACT_UNIT,
+    ETC,
+    FIREWALL_UNIT,
+    GATEWAY_UNIT,
+    KEEPALIVED_UNIT,
+    NOTIFY_UNIT,
+    STATE,
+    WATCH_UNITS,
+    WORD_UNITS,
+)
 from rackwright.plan.change import Owned
 from rackwright.settings.host_settings import HostSettings
 
@@ -60,7 +70,11 @@ _WATCH = (
     *(("unit", name) for name in (*WORD_UNITS, ACT_UNIT, NOTIFY_UNIT)),
 )
 MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "gateway": (("package", "haproxy"), ("unit", GATEWAY_UNIT), ("file", f"{ETC}/gateway/*")),
+    "gateway": (
+        *(("package", name) for name in ("haproxy", "keepalived")),
+        *(("unit", name) for name in (GATEWAY_UNIT, KEEPALIVED_UNIT)),
+        *(("file", f"{ETC}/{folder}/*") for folder in ("gateway", "keepalived")),
+    ),
     "watch": (*_WATCH, *_RUNNER),
     "firewall": (("rule", "*"), ("unit", FIREWALL_UNIT), *_RUNNER, *_FIREWALL_FILES),
     "registry": (("login", "*"),),

@@ -68,7 +68,8 @@ def _placed(
     host: InventoryHost, gateways: tuple[GatewayHost, ...], served: Sequence[Served], made: dict[int, HostSettings]
 ) -> InventoryHost:
     if is_gateway(host.groups):
-        return replace(host, settings=host.settings.with_gateways(gateways, _backends(host, served)))
+        those = tuple(replace(one, is_self=one.host == host.name) for one in gateways)
+        return replace(host, settings=host.settings.with_gateways(those, _backends(host, served)))
     key = id(host.settings)
     if key not in made:
         made[key] = host.settings.with_gateways(gateways)

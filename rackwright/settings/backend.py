@@ -21,6 +21,8 @@ class GatewayHost:
     """True if the endpoints' ports are to be closed to all but the gateways."""
     monitors: tuple[str, ...] = ()
     """Networks that still reach the endpoints' ports then."""
+    is_self: bool = field(default=False, compare=False)
+    """True in the settings of that host itself."""
 
     @cached_property
     def address(self) -> str:

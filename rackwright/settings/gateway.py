@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Interface
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -12,11 +13,14 @@ from rackwright.settings.secret import Secret
 from rackwright.settings.sections import YAML_FILE, Address, Frozen, Line, Port
 
 CODE = "RW0124"
+ADDRESS_CODE = "RW0128"
 DNS_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$"
 """A name of DNS in small letters; `host` routing puts the model's name before it."""
 DnsName = Annotated[str, Field(pattern=DNS_NAME, max_length=253)]
 Route = Literal["path", "header", "host", "body"]
 Limit = Annotated[int, Field(ge=0, le=1_000_000)]
+INTERFACE = r"^[A-Za-z0-9._-]{1,15}$"
+WILDCARDS = ("::", "0.0.0.0")
 
 
 class Gateway(Frozen):
@@ -54,6 +58,14 @@ class Gateway(Frozen):
     """
     monitors: tuple[Cidr, ...] = ()
     """Networks that still reach the endpoints' ports then, as a Prometheus that scrapes them."""
+    address: IPv4Interface | None = None
+    """Address that one gateway has at a time, with the length of its network: `10.0.0.10/24`. keepalived gives it to
+    the other one when the first no longer answers. All gateways must be in one network, without a router between them.
+    """
+    virtual_router_id: Annotated[int, Field(ge=1, le=255)] | None = None
+    """Number of the address in the protocol VRRP; no other router of that network may have it."""
+    interface: Annotated[str, Field(pattern=INTERFACE)] | None = None
+    """Network interface for the address; default: the one that has an address in the same network."""
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -70,4 +82,18 @@ class Gateway(Frozen):
         if (self.certificate is None) != (self.certificate_key is None):
             missing = "certificate" if self.certificate is None else "certificate_key"
             raise MisfitError("is missing: a certificate and its key belong together", "gateway", missing, code=CODE)
+        if text := self._misfit_of_address():
+            raise MisfitError(text[1], "gateway", text[0], code=ADDRESS_CODE)
         return self
+
+    def _misfit_of_address(self) -> tuple[str, str] | None:
+        """Return the key that does not fit to a common address, and why."""
+        if self.address is None:
+            extra = "virtual_router_id" if self.virtual_router_id else "interface"
+            unused = self.virtual_router_id or self.interface
+            return (extra, "is set without `address`, which it belongs to") if unused else None
+        if self.virtual_router_id is None:
+            return "virtual_router_id", "is missing, and `address` needs one: 1 to 255, which no other router there has"
+        if self.bind not in WILDCARDS:
+            return "bind", f"is {self.bind}, and the gateway must listen on `address`, too: leave `bind` out"
+        return None

@@ -179,12 +179,13 @@ def test_the_reading_is_parsed() -> None:
     output = "\n".join(
         [
             f"none {LEFT}", f"none {CONFIG}", "package haproxy 2.6.12-1", "candidate 2.6.12-1",
-            f"gateway {'0' * 64} 600:root {ENGINE_KEYS}", "runs",
+            f"gateway {'0' * 64} 600:root {ENGINE_KEYS}", f"runs {GATEWAY_UNIT}", "place eth0 10.0.0.11/24",
         ]
     )  # fmt: skip
     reading = parse(output)
     assert (reading.packages, reading.candidate, reading.runs) == ({"haproxy": "2.6.12-1"}, "2.6.12-1", True)
     assert reading.files == {ENGINE_KEYS: GatewayFile("0" * 64, "600:root")}
+    assert [str(place.address) for place in reading.places] == ["10.0.0.11/24"]
 
 
 def test_on_a_mere_gateway_few_steps_count_and_gateway_on_no_other_host() -> None:

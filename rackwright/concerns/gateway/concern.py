@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Interface
 
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.gateway.answer import health_url
@@ -26,10 +27,20 @@ from rackwright.concerns.gateway.files import (
     wanted_files,
 )
 from rackwright.concerns.gateway.fits import TOO_OLD, too_old
+from rackwright.concerns.gateway.keepalived import (
+    ADDRESS_FOLDER,
+    ADDRESS_LEFT,
+    ADDRESS_UNIT_FILE,
+    RUN_BY_NAME,
+    HostAddress,
+    KeepalivedFiles,
+    keepalived_changes,
+    keepalived_files,
+)
 from rackwright.concerns.gateway.key_maps import REVOKED
 from rackwright.concerns.gateway.package import USUAL, Version, expected_version, install_change
 from rackwright.hostside import host_script
-from rackwright.paths import GATEWAY_UNIT, UNITS
+from rackwright.paths import GATEWAY_UNIT, KEEPALIVED_UNIT, UNITS
 from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.concern import Concern, HostReading
@@ -65,16 +76,24 @@ class SeenGateway:
     """Hashes of the keys that were revoked on this host."""
     runs: bool = False
     """True if the unit is enabled and active."""
+    announces: bool = False
+    """True if keepalived's unit is."""
+    address_sums: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 by path of keepalived's files, as the last deploy wrote them."""
+    places: tuple[HostAddress, ...] = ()
+    """The host's IPv4 addresses."""
 
     @property
     def edited(self) -> list[str]:
         """Paths that are not as the last deploy left them."""
-        return [path for path, digest in self.last_sums.items() if self._sha256(path) != digest]
+        last = {**self.last_sums, **self.address_sums}
+        return [path for path, digest in last.items() if self._sha256(path) != digest]
 
     @property
     def as_left(self) -> bool:
         """True if files and unit are as the last deploy left them."""
-        return not self.edited and (self.runs or not self.last_sums)
+        stopped = (self.last_sums and not self.runs) or (self.address_sums and not self.announces)
+        return not (self.edited or stopped)
 
     def _sha256(self, path: str) -> str:
         return self.files[path].sha256 if path in self.files else ""
@@ -82,29 +101,45 @@ class SeenGateway:
 
 def read(_: HostSettings) -> str:
     """Print the packages, SHA-256, mode and path of each file, and what the last deploy left."""
-    return host_script("gateway_read", folder=FOLDER, left=LEFT, unit=UNIT_FILE, config=CONFIG, revoked=REVOKED)
+    address = {"address_folder": ADDRESS_FOLDER, "address_left": ADDRESS_LEFT, "address_unit": ADDRESS_UNIT_FILE}
+    own = {"folder": FOLDER, "left": LEFT, "unit": UNIT_FILE, "config": CONFIG, "revoked": REVOKED}
+    return host_script("gateway_read", **own, **address)
 
 
 def joined(output: str, answers: Answers) -> str:
-    """Return the lines with the state of the unit."""
-    runs = answers.is_active(GATEWAY_UNIT) and answers.unit(GATEWAY_UNIT, "UnitFileState") == "enabled"
-    return f"{output}\nruns" if runs else output
+    """Return the lines with the units that are enabled and active."""
+    units = (GATEWAY_UNIT, KEEPALIVED_UNIT)
+    up = [unit for unit in units if answers.is_active(unit) and answers.unit(unit, "UnitFileState") == "enabled"]
+    return "\n".join([output, *(f"runs {unit}" for unit in up)])
 
 
 def parse(output: str) -> SeenGateway:
     """Parse the lines."""
     rows = [row.split(" ") for row in lines_of(output)]
     texts = files(output)
-    listed = [row.split(" ", 1) for row in (texts.get(LEFT) or "").splitlines()]
     return SeenGateway(
         {row[1]: row[2] for row in rows if row[0] == "package" and len(row) == 3},
         next((row[1] for row in rows if row[0] == "candidate" and len(row) == 2), ""),
         {row[3]: GatewayFile(row[1], row[2]) for row in rows if row[0] == "gateway" and len(row) == 4},
-        {row[1]: row[0] for row in listed if len(row) > 1},
+        _sums(texts.get(LEFT) or ""),
         texts.get(CONFIG) or "",
         frozenset((texts.get(REVOKED) or "").split()),
-        ["runs"] in rows,
+        ["runs", GATEWAY_UNIT] in rows,
+        ["runs", KEEPALIVED_UNIT] in rows,
+        _sums(texts.get(ADDRESS_LEFT) or ""),
+        tuple(HostAddress(row[1], IPv4Interface(row[2])) for row in rows if row[0] == "place" and len(row) == 3),
     )
+
+
+def _sums(text: str) -> dict[str, str]:
+    """Return SHA-256 by path from such a list."""
+    listed = [row.split(" ", 1) for row in text.splitlines()]
+    return {row[1]: row[0] for row in listed if len(row) > 1}
+
+
+def _list_of(files: Mapping[str, Text]) -> str:
+    """Return the list that stays on the host."""
+    return "".join(f"{sha256(text)} {path}\n" for path, text in sorted(files.items()))
 
 
 @dataclass(frozen=True)
@@ -113,6 +148,7 @@ class WantedGateway:
 
     settings: HostSettings
     wanted: WantedFiles
+    address: KeepalivedFiles
     refusals: tuple[Change, ...] = ()
 
     @property
@@ -120,21 +156,16 @@ class WantedGateway:
         """The wanted files by path."""
         return self.wanted.files
 
-    @property
-    def sums_list(self) -> str:
-        """The list that stays on the host."""
-        return "".join(f"{sha256(text)} {path}\n" for path, text in sorted(self.files.items()))
-
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedGateway:
     """Return the wanted gateway; on another host, nothing."""
     if not settings.is_gateway:
-        return WantedGateway(settings, WantedFiles({}, ""))
+        return WantedGateway(settings, WantedFiles({}, ""), KeepalivedFiles())
     on_host: SeenGateway = reading.by_concern.get("gateway", SeenGateway())
     version = expected_version(on_host.packages, on_host.candidate, reading[DOCKER].system)
-    return WantedGateway(
-        settings, wanted_files(settings, version, on_host.revoked), tuple(_refusals(settings, version))
-    )
+    address = keepalived_files(settings, health_url(settings), on_host.places)
+    files = wanted_files(settings, version, on_host.revoked)
+    return WantedGateway(settings, files, address, (*_refusals(settings, version), *address.refusals))
 
 
 def _refusals(settings: HostSettings, version: Version) -> Iterator[Change]:
@@ -152,11 +183,25 @@ def changes(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
     """Install what is missing, write what differs, and let HAProxy take it over."""
     if not wanted.settings.is_gateway:
         return []
-    return list(wanted.refusals) or [*install_change(wanted.settings, reading.packages), *_files(wanted, reading)]
+    if wanted.refusals:
+        return list(wanted.refusals)
+    installs = install_change(wanted.settings, reading.packages)
+    return [*installs, *_files(wanted, reading), *_address(wanted.address, reading)]
+
+
+def _address(wanted: KeepalivedFiles, reading: SeenGateway) -> Iterator[Change]:
+    """Yield the change of the common address, which follows once this gateway answers."""
+    differing = _differing(wanted.files, reading)
+    surplus = sorted(set(reading.address_sums) & set(reading.files) - set(wanted.files))
+    yield from keepalived_changes(wanted, differing, surplus, reading.announces, _list_of(wanted.files))
+
+
+def _differing(files: Mapping[str, Text], reading: SeenGateway) -> list[str]:
+    return [path for path, text in files.items() if reading.files.get(path) != _as_file(path, text)]
 
 
 def _files(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
-    differing = [path for path, text in wanted.files.items() if reading.files.get(path) != _as_file(text)]
+    differing = _differing(wanted.files, reading)
     surplus = sorted(set(reading.last_sums) & set(reading.files) - set(wanted.files))
     if not (differing or surplus) and reading.runs:
         return []
@@ -173,8 +218,8 @@ def _files(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
     ]
 
 
-def _as_file(text: Text) -> GatewayFile:
-    return GatewayFile(sha256(text), f"{int(mode(text), 8):o}:root")
+def _as_file(path: str, text: Text) -> GatewayFile:
+    return GatewayFile(sha256(text), f"{int(RUN_BY_NAME.get(path, mode(text)), 8):o}:root")
 
 
 def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> Iterator[Step]:
@@ -198,7 +243,7 @@ def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> I
     )
     title = "the gateway did not answer with its new configuration, and has the old one again"
     yield Shell(apply, code=APPLY_CODE, title=title)
-    yield WriteFile(LEFT, wanted.sums_list)
+    yield WriteFile(LEFT, _list_of(wanted.files))
 
 
 def _staged(path: str) -> str:

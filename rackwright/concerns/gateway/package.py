@@ -15,6 +15,8 @@ from rackwright.settings.host_settings import HostSettings
 HAPROXY, CURL = "haproxy", "curl"
 PACKAGES = (HAPROXY, CURL)
 """curl asks the gateway over a new connection after each change."""
+ADDRESS_PACKAGES = ("keepalived",)
+"""Those of a common address."""
 Version = tuple[int, int]
 SHIPPED: Mapping[tuple[str, str], Version] = {
     ("debian", "11"): (2, 2),
@@ -42,7 +44,8 @@ def expected_version(packages: Mapping[str, str], candidate: str, system: Operat
 
 def install_change(settings: HostSettings, packages: Mapping[str, str]) -> list[Change]:
     """Return the change that installs what is missing."""
-    missing = [name for name in PACKAGES if name not in packages]
+    needed = PACKAGES if settings.gateway.address is None else (*PACKAGES, *ADDRESS_PACKAGES)
+    missing = [name for name in needed if name not in packages]
     if not missing:
         return []
     proxies: dict[str, Any] = proxy_values(settings)
