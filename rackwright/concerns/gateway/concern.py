@@ -279,6 +279,6 @@ GATEWAY: Concern[WantedGateway, SeenGateway] = Concern(
     files=offline_files,
     alone=True,
     takes=TAKES,
-    units=(GATEWAY_UNIT,),
+    units=(GATEWAY_UNIT, KEEPALIVED_UNIT),
     joined=joined,
 )
