@@ -63,7 +63,12 @@ def wanted_files(settings: HostSettings, version: Version, revoked: Collection[s
 def _own() -> dict[str, Text]:
     """Return the unit, and the script that saves the servers' states before a reload."""
     unit = render_own(
-        f"{GATEWAY_UNIT}.j2", config=CONFIG, save=SAVE, run=RUN.rpartition("/")[2], home=HOME.removeprefix("/var/lib/")
+        f"{GATEWAY_UNIT}.j2",
+        config=CONFIG,
+        save=SAVE,
+        run=RUN.rpartition("/")[2],
+        home=HOME.removeprefix("/var/lib/"),
+        servers=SERVERS,
     )
     return {UNIT_FILE: unit, SAVE: f"socket={ADMIN}\nservers={SERVERS}\n{host_text('gateway_save.sh')}"}
 
