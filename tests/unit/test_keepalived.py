@@ -33,7 +33,7 @@ URL = "http://[::1]:80/healthz"
 def gateways(own: int = 0, *others: str, **section: object) -> HostSettings:
     plain = HostSettings.model_validate({"gateway": {**PLAIN, **COMMON, **section}})
     addresses = ["10.0.0.11", *(others or ("10.0.0.12",))]
-    hosts = [GatewayHost(f"g{n}", partial(str, one), n == own) for n, one in enumerate(addresses)]
+    hosts = [GatewayHost(f"g{n}", partial(str, one), is_self=n == own) for n, one in enumerate(addresses)]
     return plain.with_gateways(tuple(hosts), (Backend("m", "vllm", (server(),)),))
 
 
@@ -56,7 +56,7 @@ def test_without_a_common_address_there_is_no_keepalived() -> None:
 def test_gateways_tell_each_other_by_unicast_and_the_first_has_priority() -> None:
     rows = config(gateways())
     assert {"unicast_src_ip 10.0.0.11", "10.0.0.12", "10.0.0.10/24 dev eth0", "virtual_router_id 51"} <= {*rows}
-    first, other = (next(row for row in config(gateways(own)) if row.startswith("priority")) for own in (0, 1))
+    first, other = (next(row for row in config(gateways(number)) if row.startswith("priority")) for number in (0, 1))
     assert int(first.split()[1]) > int(other.split()[1])
 
 
