@@ -185,7 +185,7 @@ def test_the_reading_is_parsed() -> None:
     reading = parse(output)
     assert (reading.packages, reading.candidate, reading.runs) == ({"haproxy": "2.6.12-1"}, "2.6.12-1", True)
     assert reading.files == {ENGINE_KEYS: GatewayFile("0" * 64, "600:root")}
-    assert [str(place.address) for place in reading.places] == ["10.0.0.11/24"]
+    assert [str(one.address) for one in reading.places] == ["10.0.0.11/24"]
 
 
 def test_on_a_mere_gateway_few_steps_count_and_gateway_on_no_other_host() -> None:

@@ -30,10 +30,10 @@ PLACES = (HostAddress("eth0", IPv4Interface("10.0.0.11/24")), HostAddress("eth1"
 URL = "http://[::1]:80/healthz"
 
 
-def gateways(own: int = 0, *others: str, **section: object) -> HostSettings:
+def gateways(number: int = 0, *others: str, **section: object) -> HostSettings:
     plain = HostSettings.model_validate({"gateway": {**PLAIN, **COMMON, **section}})
     addresses = ["10.0.0.11", *(others or ("10.0.0.12",))]
-    hosts = [GatewayHost(f"g{n}", partial(str, one), is_self=n == own) for n, one in enumerate(addresses)]
+    hosts = [GatewayHost(f"g{n}", partial(str, one), is_self=n == number) for n, one in enumerate(addresses)]
     return plain.with_gateways(tuple(hosts), (Backend("m", "vllm", (server(),)),))
 
 
@@ -45,7 +45,7 @@ def refused(found: KeepalivedFiles) -> list[str]:
     return [step.code for change in found.refusals for step in change.steps if isinstance(step, Refuse)]
 
 
-def seen(settings: HostSettings) -> SeenGateway:
+def reading_of(settings: HostSettings) -> SeenGateway:
     return replace(settled(wanted_of(settings)), places=PLACES, packages={**PACKAGES, "keepalived": "2.2.7"})
 
 
@@ -82,7 +82,7 @@ def test_an_address_that_cannot_move_is_refused_before_anything_is_written(found
 
 def test_a_foreign_router_is_listened_for_before_anything_is_announced() -> None:
     settings = gateways()
-    [change] = changes(wanted_of(settings, seen(settings)), seen(settings))
+    [change] = changes(wanted_of(settings, reading_of(settings)), reading_of(settings))
     assert isinstance(change.steps[0], Shell)
     assert change.steps[0].code == "RW3628"
     paths = [step.path for step in change.steps if isinstance(step, WriteFile)]

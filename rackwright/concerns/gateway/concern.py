@@ -102,8 +102,8 @@ class SeenGateway:
 def read(_: HostSettings) -> str:
     """Print the packages, SHA-256, mode and path of each file, and what the last deploy left."""
     address = {"address_folder": ADDRESS_FOLDER, "address_left": ADDRESS_LEFT, "address_unit": ADDRESS_UNIT_FILE}
-    own = {"folder": FOLDER, "left": LEFT, "unit": UNIT_FILE, "config": CONFIG, "revoked": REVOKED}
-    return host_script("gateway_read", **own, **address)
+    files = {"folder": FOLDER, "left": LEFT, "unit": UNIT_FILE, "config": CONFIG, "revoked": REVOKED}
+    return host_script("gateway_read", **files, **address)
 
 
 def joined(output: str, answers: Answers) -> str:

@@ -58,26 +58,26 @@ def keepalived_files(settings: HostSettings, url: str, places: tuple[HostAddress
     gateway = settings.gateway
     if gateway.address is None:
         return KeepalivedFiles()
-    place = _place(places, gateway.address, gateway.interface)
+    on_host = _place(places, gateway.address, gateway.interface)
     others = [other.address for other in settings.gateways if not other.is_self]
-    if place is None or not all(_is_near(other, gateway.address) for other in others):
-        return KeepalivedFiles(refusals=(_refusal(settings, place, others),))
+    if on_host is None or not all(_is_near(other, gateway.address) for other in others):
+        return KeepalivedFiles(refusals=(_refusal(settings, on_host, others),))
     unit = render_own(f"{KEEPALIVED_UNIT}.j2", config=CONFIG)
     script = f"#!/bin/sh\nurl={url}\n{host_text('keepalived_answers.sh')}"
-    files = {CONFIG: _config(settings, place, others), ANSWERS: script, ADDRESS_UNIT_FILE: unit}
-    return KeepalivedFiles(files, (str(place.address.ip), *others), gateway.virtual_router_id or 0)
+    files = {CONFIG: _config(settings, on_host, others), ANSWERS: script, ADDRESS_UNIT_FILE: unit}
+    return KeepalivedFiles(files, (str(on_host.address.ip), *others), gateway.virtual_router_id or 0)
 
 
-def _config(settings: HostSettings, place: HostAddress, others: list[str]) -> str:
+def _config(settings: HostSettings, on_host: HostAddress, others: list[str]) -> str:
     gateway = settings.gateway
     return render_own(
         "keepalived.conf.j2",
         address=gateway.address,
         answers=ANSWERS,
-        interface=place.interface,
+        interface=on_host.interface,
         interval=INTERVAL,
         others=others,
-        own=place.address.ip,
+        own=on_host.address.ip,
         priority=FIRST if settings.gateways[0].is_self else LATER,
         router_id=gateway.virtual_router_id,
     )
@@ -85,8 +85,8 @@ def _config(settings: HostSettings, place: HostAddress, others: list[str]) -> st
 
 def _place(places: tuple[HostAddress, ...], address: IPv4Interface, interface: str | None) -> HostAddress | None:
     """Return the host's own address in the network of the common one."""
-    own = (one for one in places if one.address.ip != address.ip and one.address.ip in address.network)
-    return next((one for one in own if interface in (None, one.interface)), None)
+    near = (one for one in places if one.address.ip != address.ip and one.address.ip in address.network)
+    return next((one for one in near if interface in (None, one.interface)), None)
 
 
 def _is_near(other: str, address: IPv4Interface) -> bool:
@@ -96,12 +96,12 @@ def _is_near(other: str, address: IPv4Interface) -> bool:
         return False
 
 
-def _refusal(settings: HostSettings, place: HostAddress | None, others: list[str]) -> Change:
+def _refusal(settings: HostSettings, on_host: HostAddress | None, others: list[str]) -> Change:
     address, interface = settings.gateway.address, settings.gateway.interface
     at = f" on {interface}" if interface else ""
     why = (
         f"this host has no address in its network{at}"
-        if place is None
+        if on_host is None
         else f"the other gateway is reached at {', '.join(others) or 'no known address'}, which is in another network"
     )
     text = (
