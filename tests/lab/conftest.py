@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from rackwright_lab.lab import Lab
 from rackwright_lab.machine.paths import STATE_ROOT
 from rackwright_lab.machine.shell import LabError
 from tests import warm
+from tests.lab.alarms import alarms_since
 from tests.lab.calm import distrust, settle
 from tests.lab.products import without_reason
 
@@ -206,6 +208,16 @@ def _settled(request: pytest.FixtureRequest) -> None:
     """No test inherits what the one before left on the worker's hosts. Files with a lab of their own override it."""
     if "worker_lab" in request.fixturenames:
         settle(request.getfixturevalue("worker_lab"))
+
+
+@pytest.fixture(autouse=True)
+def _no_false_alarm(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No host's watch may find a hung engine, whatever a test does to hosts and engines; unless its mark says so."""
+    lab = request.getfixturevalue("worker_lab") if "worker_lab" in request.fixturenames else None
+    began = int(time.time())
+    yield
+    if lab is not None and request.node.get_closest_marker("hangs") is None:
+        assert alarms_since(lab, began) == {}
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,7 +15,7 @@ from tests.lab.conftest import Site
 from tests.lab.products import in_proof
 from tests.lab.scene import HOME, Scene, interval
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.hangs]
 
 STATE, RUN = "/var/lib/rackwright", "/run/rackwright"
 WATCHED = {
