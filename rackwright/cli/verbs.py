@@ -57,6 +57,8 @@ EXAMPLES = {verb: example for verbs in VERB_GROUPS.values() for verb, example in
 BELOW = {
     "firewall show": "rackwright firewall show inventory/b200.py --limit b200-01",
     "firewall pause": EXAMPLES["firewall"],
+    "firewall open": "rackwright firewall open inventory/b200.py --limit b200-01 --for 1h",
+    "firewall close": "rackwright firewall close inventory/b200.py --limit b200-01",
     "firewall resume": "rackwright firewall resume inventory/b200.py --limit b200-01",
     "watch show": "rackwright watch show inventory/b200.py",
     "watch pause": EXAMPLES["watch"],

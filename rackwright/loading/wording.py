@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
-from rackwright.settings.gateway import DNS_NAME
+from rackwright.settings.gateway import DNS_NAME, INTERFACE
 from rackwright.settings.gateway_keys import CLIENT, MODEL
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.secret import Secret, shown_value
@@ -95,6 +95,7 @@ PATTERNS = {
     REPOSITORY: "a repository of the hub, as openai/gpt-oss-120b",
     DROP_IN: "a drop-in's file name, as override.conf, or its absolute path",
     DNS_NAME: "a name of DNS in small letters, as llm.example.org",
+    INTERFACE: "a network interface's name, as eth0 or bond0.100",
     YAML_FILE: "a file name that ends in .yaml or .yml, without folders",
 }
 """What the patterns of the settings ask for."""

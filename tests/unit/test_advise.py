@@ -134,7 +134,9 @@ def test_every_figure_and_profile_of_the_data_exists() -> None:
     data = table("measured")
     files = {path.stem for path in (ROOT / "group_vars").glob("*.yml")}
     named = {row["name"] for row in data["profiles"]}
-    assert files - named == {"all", "lab", "dgx_spark", "rtx_pro_6000", "h200"}, "a profile that advise leaves out"
+    assert files - named == {"all", "lab", "lab_gateway", "dgx_spark", "rtx_pro_6000", "h200"}, (
+        "a profile that advise leaves out"
+    )
     assert named <= files
     assert {(row["gpu"], row["profile"]) for row in (*data["figures"], *data["remarks"])} <= {
         (row["gpu"], row["name"]) for row in data["profiles"]

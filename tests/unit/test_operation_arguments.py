@@ -17,12 +17,19 @@ from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load
 from rackwright.messages import SettingsError
 from rackwright.operations import arguments
+from rackwright.settings.backend import GatewayHost
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.origin import origin_of
 
 ROOT = Path(__file__).parents[2]
 TASKS = sorted(path for path in (ROOT / "tasks").glob("*.py") if path.stem != "__init__")
-TOGETHER = {"converged": "RW1107", "dockerd": "RW1107", "options": "RW2005", "release": "RW2005"}
+TOGETHER = {
+    "close_direct": "RW2005",
+    "converged": "RW1107",
+    "dockerd": "RW1107",
+    "options": "RW2005",
+    "release": "RW2005",
+}
 """Files of steps that are nothing alone, and how that is refused."""
 SECTIONS: dict[str, Any] = {
     "docker": arguments.DockerArguments,
@@ -145,7 +152,8 @@ def test_a_wrong_call_is_refused_when_it_is_declared(site: Path, call: str, text
 @pytest.mark.parametrize("task", TASKS, ids=lambda path: str(path.stem))
 def test_a_step_s_own_file_does_it_alone_or_is_refused(task: Path) -> None:
     source = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/m", "path": "/mnt/m"}
-    settings = HostSettings.model_validate({"model": source}).with_gateways((), ())
+    closing = GatewayHost("g", closes_direct=task.stem == "close_direct")
+    settings = HostSettings.model_validate({"model": source}).with_gateways((closing,), ())
     one = InventoryHost("h1", ("all",), {}, settings, {})
     if code := TOGETHER.get(task.stem):
         with pytest.raises(SettingsError, match=rf"{code}: .*next: "):
