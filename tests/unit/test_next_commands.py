@@ -84,7 +84,7 @@ def complaint(command: str) -> str:
     """Return the real command line's complaint; empty when it takes the command."""
     # The names of a gateway's clients have small letters.
     words = [
-        word.lower() if command.startswith("rackwright keys") and word == "VALUE" else word for word in command.split()
+        one.lower() if command.startswith("rackwright keys") and one == "VALUE" else one for one in command.split()
     ]
     output = io.StringIO()
     with contextlib.suppress(SystemExit), contextlib.redirect_stderr(output), contextlib.redirect_stdout(io.StringIO()):
