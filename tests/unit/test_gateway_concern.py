@@ -211,3 +211,8 @@ def test_what_a_former_gateway_has_is_left_of_its_step() -> None:
 
 def test_the_settings_that_it_reads_are_listed() -> None:
     assert GATEWAY.wanted(gateway(), HostReading({"docker": DOCKER})).files
+
+
+def test_no_other_host_is_asked_about_a_gateway() -> None:
+    assert "dpkg-query" in GATEWAY.read(gateway())
+    assert GATEWAY.read(HostSettings.model_validate({})) == ":"

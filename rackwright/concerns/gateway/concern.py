@@ -99,8 +99,10 @@ class SeenGateway:
         return self.files[path].sha256 if path in self.files else ""
 
 
-def read(_: HostSettings) -> str:
-    """Print the packages, SHA-256, mode and path of each file, and what the last deploy left."""
+def read(settings: HostSettings) -> str:
+    """Print the packages, SHA-256, mode and path of each file, and what the last deploy left; of a gateway alone."""
+    if not settings.is_gateway:
+        return ":"
     address = {"address_folder": ADDRESS_FOLDER, "address_left": ADDRESS_LEFT, "address_unit": ADDRESS_UNIT_FILE}
     files = {"folder": FOLDER, "left": LEFT, "unit": UNIT_FILE, "config": CONFIG, "revoked": REVOKED}
     return host_script("gateway_read", **files, **address)
