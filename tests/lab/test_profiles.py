@@ -24,7 +24,7 @@ pytestmark = pytest.mark.lab
 
 INVENTORY = Path(__file__).parent / "profiles" / "inventory.py"
 HOME = "/var/lib/rackwright/endpoints/llm"
-NO_PROFILES = {"all", "lab", "rtx_pro_6000", "dgx_spark", "h200"}
+NO_PROFILES = {"all", "lab", "lab_gateway", "rtx_pro_6000", "dgx_spark", "h200"}
 """Files of group_vars/ that deploy nothing alone."""
 CHECKED_ALONE = {
     "b200_sglang",
