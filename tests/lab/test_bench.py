@@ -132,8 +132,11 @@ def desk(request: pytest.FixtureRequest, worker_lab: Lab, site: Site, tmp_path: 
 
 
 def test_the_engine_s_own_acceptance_is_reported_exactly(desk: Desk) -> None:
+    # The watch's probe of one token is a step of the engine, too.
+    desk.host.run("systemctl stop rackwright-watch.timer")
     with desk.faults(EXACT):
         run = desk.bench("--suite", "quick")
+    desk.host.run("systemctl start rackwright-watch.timer")
     assert run.status == 0, run.output
     assert "3 of 3 cells have figures" in run.output
     for cell, found in desk.measured().cells.items():

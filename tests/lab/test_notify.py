@@ -82,6 +82,8 @@ def notified(site: Site, host: Host, hook: Receiver, tmp_path: Path) -> Iterator
     (folder / "inventory/lab.py").write_text((ROOT / "inventory/lab.py").read_text())
     found = Notified(site, host, hook, folder)
     found.settings()
+    # Events of earlier tests were for no one, and would be sent now.
+    host.run(f"rm -rf {' '.join(NOTIFY_FOLDERS)}")
     yield found
     (folder / "host_vars" / f"{host.name}.yml").unlink()
     found.deploy()
