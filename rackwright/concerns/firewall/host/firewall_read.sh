@@ -57,8 +57,10 @@ if [ -s "$repairs" ]; then
   done <"$repairs"
 fi
 read -r now _ </proc/uptime
-until=$(head -n 1 "$left/opened" 2>/dev/null | tr -cd 0-9)
-[ "${until:-0}" -le "${now%%.*}" ] || printf '%s\n' "opened=$((until - ${now%%.*}))"
+until=0
+[ ! -f "$left/opened" ] || read -r until <"$left/opened"
+case $until in '' | *[!0-9]* | ???????????????*) until=0 ;; esac
+[ "$until" -le "${now%%.*}" ] || printf '%s\n' "opened=$((until - ${now%%.*}))"
 # Where each endpoint listens, and would again if it rolled back.
 for own in "$home"/*; do
   [ -f "$own/replaced-by" ] && continue
