@@ -32,7 +32,7 @@ from rackwright.settings.secret import Secret
 from tests.unit.test_declared import ALL_STEPS
 
 PLAIN = {"tls": False, "port": 80}
-KEY = Secret("0123456789abcdef")
+KEY = Secret("sk-of-a-gateway-test")
 PACKAGES = {"haproxy": "2.6.12-1+deb12u4", "curl": "7.88"}
 DEBIAN = OperatingSystem("debian", (), "bookworm", "12", "amd64")
 DOCKER = SeenDocker(DEBIAN, "absent")

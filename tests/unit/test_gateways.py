@@ -18,7 +18,7 @@ from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.host_settings import HostSettings
 
 PLAIN = {"tls": False, "port": 80}
-KEY = "0123456789abcdef"
+KEY = "sk-of-the-gateways-tests"
 
 
 def settings(model: str = "m/a", **more: object) -> HostSettings:
