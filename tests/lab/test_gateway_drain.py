@@ -14,7 +14,7 @@ import pytest
 
 from rackwright_lab.lab import Lab
 from tests.lab.behind import Clients, bridge, end_all, in_front, inventory
-from tests.lab.conftest import Run, Site, own_lab
+from tests.lab.conftest import BIN, Run, Site, own_lab
 from tests.lab.products import in_proof
 from tests.lab.scene import interval
 from tests.refused import refusal
@@ -38,7 +38,7 @@ def gateways(site: Site, tmp_path: Path) -> str:
     """Return the inventory of hosts that serve, with this machine as their gateway and with one that never asks."""
     host = site.lab.hosts[0]
     path = inventory(tmp_path, {GATEWAY: bridge(host), NEVER: f"{host.address.rpartition('.')[0]}.250"})
-    run = site.command("pyinfra", path, "deploy.py", "-y", "--limit", "lab", *data(engine=interval(40)))
+    run = site.command(BIN / "pyinfra", path, "deploy.py", "-y", "--limit", "lab", *data(engine=interval(40)))
     assert run.status == 0, run.output
     return path
 
