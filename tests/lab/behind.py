@@ -68,8 +68,8 @@ def in_front(folder: Path, hosts: Sequence[Host], name: str = "gw") -> Iterator[
 def end_all(running: Running) -> None:
     """Kill a gateway's processes."""
     assert running.process is not None
-    pids = [int(pid) for pid in (running.folder / "pid").read_text().split()]
-    for pid in {*pids, running.process.pid}:
+    first = running.process.pid
+    for pid in (first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

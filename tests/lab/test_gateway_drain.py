@@ -103,9 +103,13 @@ def test_no_stream_is_cut_by_a_rollout(site: Site, gateways: str, tmp_path: Path
 def test_a_gateway_that_is_gone_stops_a_rollout_and_no_drain(site: Site, gateways: str, tmp_path: Path) -> None:
     hosts = list(site.lab.hosts)
     with in_front(tmp_path / "gw", hosts, GATEWAY) as gateway:
+        for one in hosts:
+            one.run(f"until ls /run/rackwright-word/gateway-{GATEWAY}@*; do sleep 0.2; done", timeout=30)
         end_all(gateway)
     time.sleep(8)
-    refusal(rollout(site, gateways, 42).output, "RW0827", GATEWAY, hosts[0].name)
+    refused = rollout(site, gateways, 42).output
+    refusal(refused, "RW0827")
+    assert f"gateway {GATEWAY} no longer asks {hosts[0].name}" in refused
     limit = ("--limit", hosts[0].name, "-y")
     drained = site.rackwright("drain", gateways, *limit, "--reason", "a test")
     assert drained.status == 0, drained.output

@@ -27,7 +27,7 @@ SENTENCES = {
 
 @dataclass(frozen=True)
 class KeyAnswer:
-    """What became of a change on a gateway that took it."""
+    """The end of a change on a gateway that took it."""
 
     state: str
     """took, stopped, absent"""

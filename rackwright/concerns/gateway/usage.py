@@ -1,4 +1,4 @@
-"""What clients have used, summed on each gateway from its access log. Pure."""
+"""Usage by client and model, summed on each gateway from its access log. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class HostUsage:
-    """What one gateway has in its log."""
+    """The sums of one gateway."""
 
     rows: dict[Pair, Usage]
     unread: int
