@@ -265,6 +265,21 @@ def test_http2_and_no_tls_before_1_2(site: Site) -> None:
         assert (run.returncode == 0) == works
 
 
+def test_no_http2_where_the_body_names_the_model(haproxy: Path, tmp_path: Path) -> None:
+    """One connection would hold a hundred buffers, and a client refuses frames of more than 16 MiB (RFC 9113, 6.5.2)."""
+    curl = ["curl", "--silent", "--show-error", "--insecure", "--write-out", "%{http_version} %{http_code}"]
+    with running(haproxy, tmp_path, tls=True, route_by=("body",), body_limit=16) as site:
+        config = f'header = "Authorization: Bearer {ALICE}"\nurl = "{site.gateway.url}{CHAT}"\n'
+        command = [*curl, "--http2", "--output", "/dev/null", "--json", json.dumps(BODY), "--config", "-"]
+        run = subprocess.run(command, input=config, capture_output=True, text=True, check=False)
+        assert run.stdout == "1.1 200", run.stderr
+    clear = tmp_path / "clear"
+    clear.mkdir()
+    with running(haproxy, clear, route_by=("body",), body_limit=1) as site:
+        command = [*curl, "--http2-prior-knowledge", f"{site.gateway.url}/healthz"]
+        assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
 @pytest.mark.parametrize("path", ["/metrics", "//metrics", "/%6detrics", "/metrics#", f"{CHAT}/../metrics"])
 def test_http2_has_no_other_paths(site: Site, path: str) -> None:
     before = site.reached
