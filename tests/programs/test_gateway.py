@@ -266,7 +266,7 @@ def test_http2_and_no_tls_before_1_2(site: Site) -> None:
 
 
 def test_no_http2_where_the_body_names_the_model(haproxy: Path, tmp_path: Path) -> None:
-    """One connection would hold a hundred buffers, and a client refuses frames of more than 16 MiB (RFC 9113, 6.5.2)."""
+    """One connection would hold a hundred bodies, and clients refuse frames of more than 16 MiB (RFC 9113, 6.5.2)."""
     curl = ["curl", "--silent", "--show-error", "--insecure", "--write-out", "%{http_version} %{http_code}"]
     with running(haproxy, tmp_path, tls=True, route_by=("body",), body_limit=16) as site:
         config = f'header = "Authorization: Bearer {ALICE}"\nurl = "{site.gateway.url}{CHAT}"\n'
