@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rackwright.engines.problems import engine_notes
+from rackwright.loading.gateway_certificate import certificate_note
 from rackwright.plan.reach import unreached_text
 from rackwright.settings.gateway_limits import GIB, by_body, gateway_limits
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
@@ -36,8 +37,11 @@ def notes(settings: HostSettings, closes_ports: bool = True) -> list[str]:
 
 
 def _gateway(settings: HostSettings) -> Iterator[str]:
-    """Yield the memory that bodies may take on a gateway."""
-    if settings.is_gateway and by_body(settings.gateway, settings.backends):
+    """Yield the memory that bodies may take on a gateway, and that its certificate ends soon."""
+    if not settings.is_gateway:
+        return
+    yield from certificate_note(settings)
+    if by_body(settings.gateway, settings.backends):
         most = gateway_limits(settings.gateway, settings.backends)
         yield (
             f"gateway: bodies are read for their model: {most.connections} connections x "

@@ -29,6 +29,7 @@ from rackwright.plan.concern import HostReading
 from rackwright.settings.backend import Backend, GatewayHost, Server
 from rackwright.settings.host_settings import SITE, HostSettings
 from rackwright.settings.secret import Secret
+from tests.unit.certificates import CHAIN, GOOD
 from tests.unit.test_declared import ALL_STEPS
 
 PLAIN = {"tls": False, "port": 80}
@@ -87,11 +88,11 @@ def test_a_second_run_changes_nothing() -> None:
 
 
 def test_keys_and_certificate_are_readable_by_root_alone_and_in_no_diff(tmp_path: Path) -> None:
-    (tmp_path / "llm.pem").write_text("-----BEGIN CERTIFICATE-----\n")
-    one = wanted_of(gateway(site=tmp_path, tls=True, certificate="llm.pem", certificate_key=Secret("PRIVATE")))
+    (tmp_path / "llm.pem").write_text(CHAIN)
+    one = wanted_of(gateway(site=tmp_path, tls=True, certificate="llm.pem", certificate_key=GOOD.key))
     secret = {path for path, text in one.files.items() if isinstance(text, Secret)}
     assert secret == {path for path in one.files if path.endswith(".map")} | {CERTIFICATE}
-    assert one.files[CERTIFICATE] == Secret("-----BEGIN CERTIFICATE-----\nPRIVATE\n")
+    assert one.files[CERTIFICATE] == Secret(CHAIN + GOOD.key.unmask())
     assert KEY.unmask() in one.files[ENGINE_KEYS].unmask()  # type: ignore[union-attr]
     _, change = changes(one, SeenGateway())
     assert KEY.unmask() not in change.diff

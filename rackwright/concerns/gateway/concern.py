@@ -40,6 +40,7 @@ from rackwright.concerns.gateway.keepalived import (
 from rackwright.concerns.gateway.key_maps import REVOKED
 from rackwright.concerns.gateway.package import USUAL, Version, expected_version, install_change
 from rackwright.hostside import host_script
+from rackwright.loading.gateway_certificate import certificate_refusal
 from rackwright.paths import GATEWAY_UNIT, KEEPALIVED_UNIT, UNITS
 from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
@@ -171,7 +172,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedGateway:
 
 
 def _refusals(settings: HostSettings, version: Version) -> Iterator[Change]:
-    """Refuse servers without an address, whose models would vanish from the gateway, and a HAProxy that is too old."""
+    """Refuse servers without an address, whose models would vanish, an old HAProxy, and a wrong certificate."""
     lost = [server.host for backend in settings.backends for server in backend.servers if not server.address]
     if lost:
         text = f"{', '.join(dict.fromkeys(lost))}: no address is known of it here, so the gateway cannot reach it"
@@ -179,6 +180,9 @@ def _refusals(settings: HostSettings, version: Version) -> Iterator[Change]:
         yield Change("set up the gateway", "a host behind it has no address", (Refuse(text, code=UNKNOWN_CODE),))
     if text := too_old(version):
         yield Change("set up the gateway", "its HAProxy is too old", (Refuse(text, code=TOO_OLD),))
+    if wrong := certificate_refusal(settings):
+        text = f"{wrong.text}; nothing was changed"
+        yield Change("set up the gateway", "clients would refuse its certificate", (Refuse(text, code=wrong.code),))
 
 
 def changes(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
@@ -265,8 +269,12 @@ def _diff(wanted: WantedGateway, reading: SeenGateway) -> str:
 
 
 def offline_files(settings: HostSettings) -> dict[str, str]:
-    """Return the files as far as they are known without the host; secrets as masks."""
-    found = wanted_files(settings, USUAL).files if settings.is_gateway else {}
+    """Return the files as far as they are known without the host; secrets as masks. Raises SettingsError."""
+    if not settings.is_gateway:
+        return {}
+    if wrong := certificate_refusal(settings):
+        raise wrong
+    found = wanted_files(settings, USUAL).files
     return {path: str(text) for path, text in found.items()}
 
 

@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from rackwright.concerns.gateway.haproxy import backend_name, config
 from rackwright.concerns.gateway.key_maps import key_maps
 from rackwright.concerns.gateway.package import Version
 from rackwright.hostside import host_text
+from rackwright.loading.gateway_certificate import read_chain
 from rackwright.loading.gateway_keys import load_keys
-from rackwright.messages import SettingsError
 from rackwright.paths import ETC, GATEWAY_UNIT, STATE, UNITS
 from rackwright.plan.render import render_own
 from rackwright.settings.backend import Backend
@@ -90,20 +89,10 @@ def _engine_keys(backends: tuple[Backend, ...]) -> Iterator[str]:
 
 def _certificate(settings: HostSettings) -> dict[str, Text]:
     """Return the file with the certificate and its key, where the gateway speaks TLS."""
-    gateway = settings.gateway
-    if not gateway.tls or gateway.certificate is None or gateway.certificate_key is None:
+    chain, key = read_chain(settings), settings.gateway.certificate_key
+    if chain is None or key is None:
         return {}
-    chain = _read(settings.site / Path(gateway.certificate).expanduser())
-    return {CERTIFICATE: Secret(f"{chain.rstrip()}\n{gateway.certificate_key.unmask().rstrip()}\n")}
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not PEM"
-        text = f"gateway.certificate: {path} cannot be read: {why}; next: ls -l {path}"
-        raise SettingsError(text, code="RW3604") from None
+    return {CERTIFICATE: Secret(f"{chain.rstrip()}\n{key.unmask().rstrip()}\n")}
 
 
 def _digest(*texts: str) -> str:

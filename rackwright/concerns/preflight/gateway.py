@@ -1,13 +1,16 @@
-"""Checks of a gateway: its port, and HAProxy's package."""
+"""Checks of a gateway: its port, its certificate, and HAProxy's package."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from rackwright.concerns.gateway.package import HAPROXY
 from rackwright.concerns.preflight.network import holders, inspect_command
 from rackwright.concerns.preflight.row import Case, Check
+from rackwright.loading.gateway_certificate import read_chain
 from rackwright.paths import GATEWAY_UNIT
+from rackwright.settings.gateway_certificate import SOON, certificate_end
 
 Verdicts = Iterator[tuple[bool, str, str]]
 
@@ -38,7 +41,19 @@ def package(case: Case) -> Verdicts:
     yield False, "haproxy is not installed, and apt's lists do not have it yet", fix
 
 
+def certificate(case: Case) -> Verdicts:
+    """Check that the certificate of the site does not end soon; what is worse is refused before any host is asked."""
+    if not case.settings.is_gateway:
+        return
+    end = certificate_end(read_chain(case.settings) or "")
+    if end is None:
+        return
+    text = f"ends on {end:%F}"
+    yield end - datetime.now(UTC) >= SOON, text, "renew it, write it to gateway.certificate, and deploy"
+
+
 GATEWAYS = (
     Check("gateway port", "stop", gateway_port, "RW3164"),
+    Check("certificate", "warn", certificate, "RW3100"),
     Check("HAProxy", "warn", package, "RW3184"),
 )
