@@ -1,0 +1,66 @@
+"""A judge that is a command of the user's: it runs on this machine, with the answer on its standard input."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from rackwright.messages import RackwrightError
+from rackwright.quality.chat_answer import ChatAnswer
+from rackwright.quality.judges import Command, judged_right
+from rackwright.quality.question import QualityQuestion
+
+ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
+"""What a command gets of this process's environment: no secret of it, and no setting that changes a verdict unseen."""
+MISSING = "RW3719"
+
+
+def judge(question: QualityQuestion, answer: ChatAnswer, folder: Path | None = None) -> bool:
+    """Return True if an answer is right. folder: in which a command runs, the questions' own; default: this one.
+
+    Raises RackwrightError when the command cannot be started: that is not the answer's fault.
+    """
+    if isinstance(question.judge, Command):
+        return not answer.error and _ends_well(question.id, question.judge, answer.text, folder)
+    return judged_right(question.judge, answer)
+
+
+def _ends_well(question: str, command: Command, text: str, folder: Path | None) -> bool:
+    process = _started(question, command, folder)
+    try:
+        process.communicate(text.encode(errors="replace"), timeout=command.timeout)
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        _end(process)
+    return process.returncode == 0
+
+
+def _started(question: str, command: Command, folder: Path | None) -> subprocess.Popen[bytes]:
+    environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    try:
+        return subprocess.Popen(
+            command.argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd=folder,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise RackwrightError(
+            f"the judge of question {question} cannot be started: {command.argv[0]}: {why}; next: its argv in the file "
+            "of questions, from the folder of that file",
+            code=MISSING,
+        ) from None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the command and all that it started in its session."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, 9)
+    process.wait()
