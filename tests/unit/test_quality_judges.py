@@ -102,7 +102,7 @@ def test_contains() -> None:
 
 def test_tool_call() -> None:
     paris = ToolCall("get_weather", '{"city": "paris", "days": 2.0, "unit": "C"}')
-    wanted = {"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}
+    wanted: dict[str, Any] = {"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}
     assert right("tool_call", calls=(ToolCall("search", "{}"), paris), **wanted)
     assert not right("tool_call", "get_weather(Paris)", **wanted)
     assert not right("tool_call", calls=(ToolCall("get_weather", '{"city": "Rome", "days": 2}'),), **wanted)
