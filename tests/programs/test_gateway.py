@@ -427,6 +427,27 @@ def streaming(site: Site, model: str = GPT, key: str = ALICE) -> http.client.HTT
     return answer
 
 
+def test_each_token_leaves_at_once(plain: Site) -> None:
+    """HAProxy tells the kernel that more follows, and the kernel then waits 200 ms for it."""
+    few = plain.gpu01.tokens
+    plain.gpu01.tick = plain.gpu02.tick = 0.05
+    plain.gpu01.tokens = plain.gpu02.tokens = 12
+    try:
+        with contextlib.closing(plain.gateway.connection()) as one:
+            key = {"Authorization": f"Bearer {ALICE}"}
+            one.request("POST", f"/{GPT}{CHAT}", json.dumps(BODY | {"stream": True}), key)
+            reads = [b""]
+            while b"DONE" not in reads[-1]:
+                reads.append(one.sock.recv(65536))
+                assert reads[-1]
+        tokens = [read.count(b"data: {") for read in reads if b"data: {" in read]
+        assert sum(tokens) == 12
+        assert len(tokens) > 6, tokens
+    finally:
+        plain.gpu01.tick = plain.gpu02.tick = 0
+        plain.gpu01.tokens = plain.gpu02.tokens = few
+
+
 def test_requests_in_flight_of_a_key(plain: Site) -> None:
     plain.gpu01.tick = plain.gpu02.tick = 0.5
     try:
