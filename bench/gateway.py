@@ -72,7 +72,7 @@ def _started(stack: contextlib.ExitStack, names: Sequence[str]) -> Iterator[Way]
 
 
 def _free_ports(count: int) -> int:
-    """Return the first of some ports that nobody listens on."""
+    """Return the first of some ports that are free."""
     for base in range(21000, 32000, count):
         if all(_is_free(base + number) for number in range(count)):
             return base

@@ -1,6 +1,6 @@
 """An engine with a fixed clock of tokens: `python -m bench.gateway_engine PORT WORD_PORT`.
 
-Token i leaves it 50 ms + i * 10 ms after the request has arrived, whoever else is asking, so what a client sees beyond
+Token i leaves it 50 ms + i * 10 ms after the request has arrived, however many others ask, so what a client sees beyond
 that is the way between them. Its second port says the word of a host that serves.
 """
 
