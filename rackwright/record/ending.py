@@ -9,7 +9,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.messages import coded, counted
 from rackwright.record.fault import Failure, Fault, Judgement, failures_in, judged
 from rackwright.record.journal import Event
-from rackwright.record.states import NOT_REACHED, UNRECOVERED, UNTOUCHED, WELL, RunState, state_named
+from rackwright.record.states import ENDED_WELL, NOT_REACHED, UNRECOVERED, UNTOUCHED, WELL, RunState, state_named
 
 FIX = "fix the settings as the errors above say"
 
@@ -35,8 +35,8 @@ class Result:
 
     @property
     def failed(self) -> list[str]:
-        """Hosts whose switch went wrong."""
-        return [host for host, state in self.states.items() if state not in WELL | NOT_REACHED | UNTOUCHED]
+        """Hosts whose switch went wrong; a gateway without endpoints has none."""
+        return [host for host, state in self.states.items() if state not in ENDED_WELL | NOT_REACHED | UNTOUCHED]
 
     @property
     def bare(self) -> list[str]:

@@ -62,6 +62,7 @@ def test_a_switch_that_the_run_did_not_see_to_its_end_is_no_failed_rollback() ->
     ("status", "forward", "backward", "code", "text"),
     [
         (0, found(h1="switched", h2="unchanged"), None, 0, "1 switched, 1 unchanged"),
+        (0, found(h1="switched", h2="done"), None, 0, "1 switched, 0 unchanged"),
         (0, SWITCHED, None, 5, "h2 did not reach the switch"),
         (1, found(h1="switched", h2="switched"), None, 1, "not everything was done"),
         (0, found(RELEASE, h1="rolled back", h2="not switched"), None, 3, "was rolled back"),
