@@ -216,6 +216,28 @@ def test_alone_a_hung_endpoint_is_restarted_once_and_proven(stage: Stage) -> Non
     assert stage.run().changed == []
 
 
+CONNECTIONS = r"""0 0 172.17.0.2:8000 10.0.0.7:5000 bytes_sent:900 bytes_received:300 lastsnd:130000 lastrcv:160000
+0 0 172.17.0.2:8000 10.0.0.7:5001 bytes_received:300 lastrcv:140000
+0 0 172.17.0.2:8000 10.0.0.8:5002 lastrcv:90000"""
+
+
+@pytest.mark.parametrize(
+    ("inspect", "cut"),
+    [
+        ("echo 4242", "2 requests cut"),
+        ("echo 'Error: No such object: rackwright-llm'; exit 1", "0 requests cut"),
+        ("exit 1", "an unknown number of requests cut"),
+    ],
+)
+def test_what_a_restart_cuts_is_counted(stage: Stage, inspect: str, cut: str) -> None:
+    (stage.home / "current/health-url").write_text("http://127.0.0.1:8000/health\n")
+    stage.program("docker", inspect)
+    stage.program("nsenter", f"cat <<'END'\n{CONNECTIONS}\nEND")
+    assert stage.run().status == 0
+    assert stage.results == ["restart proven"]
+    assert stage.rows[-1][3].partition(";")[0] == cut
+
+
 def test_while_it_restarts_it_is_marked_and_holds_the_lease(stage: Stage) -> None:
     stage.questions(f"cat {stage.folder}/state/marks/watch-llm {stage.folder}/run/lease >{stage.folder}/during")
     assert stage.run().status == 0

@@ -54,7 +54,7 @@ report() { # kind, text: at most once an hour the same row
   tell would-restart "would-restart-$endpoint" "endpoint $endpoint $why_now: $signs; $2"
 }
 well() { # the look says itself that the hang has ended
-  tell_resolved restart "restart-$endpoint" "endpoint $endpoint was restarted and proved itself"
+  tell_resolved restart "restart-$endpoint" "endpoint $endpoint was restarted and proved itself${cut:+; $cut}"
   [ ! -f "$JOB/reported" ] || tell_resolved would-restart "would-restart-$endpoint" "endpoint $endpoint proved itself"
   rm -f "$JOB/reported"
 }
@@ -161,17 +161,18 @@ began=$(rows | tail -n 1 | cut -d' ' -f1)
 tell restart "restart-$endpoint" "endpoint $endpoint is restarted, because it $why_now: $signs"
 wait_for_askers
 keep_evidence
+count_cut
 if restart && prove; then
   unmark "$own" || quit "its mark could not be removed" 3
   uptime
-  end_row proven "$sign: $signs"
+  end_row proven "$cut; $sign: $signs"
   given_back
   well
   quit "proven again" 0
 fi
-end_row failed "$why"
+end_row failed "$cut; $why"
 given_back
-tell restart "restart-$endpoint" "endpoint $endpoint was restarted and does not serve: $why; its dump: ${kept:-none}"
+tell restart "restart-$endpoint" "endpoint $endpoint was restarted and does not serve: $why; $cut; its dump: ${kept:-none}"
 failed=$why
 if worn "$window"; then ask_peers; give_up; fi
 quit "the restart did not help: $failed" 3

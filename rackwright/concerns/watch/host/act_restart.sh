@@ -21,15 +21,24 @@ engine_stacks() {
   timeout 40 docker exec "$container" sh -c 'command -v py-spy >/dev/null || exit 0
 for pid in $(ls /proc | grep "^[0-9]*$" | head -n 64); do grep -aq python "/proc/$pid/cmdline" 2>/dev/null && timeout 5 py-spy dump --pid "$pid"; done' 2>&1 </dev/null
 }
-# Length and time of each open request, and who sent it: of its text nothing is kept here.
+# Length and time of each open request, and who sent it: of its text nothing is kept here. Fails where they cannot be read.
 connections() {
-  pid=$(timeout 20 docker inspect --format '{{.State.Pid}}' "$container" 2>/dev/null) && [ "${pid:-0}" -gt 0 ] || return 0
-  read -r port <"$home/current/health-url" || return 0
+  pid=$(timeout 20 docker inspect --format '{{.State.Pid}}' "$container" 2>&1) || case $pid in *'o such '*) return 0 ;; *) return 1 ;; esac
+  [ "${pid:-0}" -gt 0 ] || return 0
+  read -r port <"$home/current/health-url" || return 1
   port=${port##*:} port=${port%%/*}
-  timeout 20 nsenter --target "$pid" --net ss -tinHO state established "sport = :$port" | awk '
+  found=$(timeout 20 nsenter --target "$pid" --net ss -tinHO state established "sport = :$port") || return 1
+  [ -z "$found" ] || printf '%s\n' "$found" | awk '
     function of(name) { return match($0, " " name ":[0-9]+") ? substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2) + 0 : 0 }
     { print "client=" $4, "received=" of("bytes_received"), "sent=" of("bytes_sent"), "seconds_since_received=" int(of("lastrcv") / 1000), "seconds_since_sent=" int(of("lastsnd") / 1000) }'
 }
+# A hung engine ends no connection, so each that has sent something is a request without its answer, or without the end of it.
+count_cut() { # sets `cut`, what the stop cuts, for people
+  sent=$(connections) || { cut="an unknown number of requests cut"; return; }
+  cut=$(printf '%s' "${sent:+$sent$nl}" | awk '$2 != "received=0" { n++ } END { print n + 0, "request" (n == 1 ? "" : "s"), "cut" }')
+}
+nl='
+'
 keep_evidence() { # before anything is stopped
   kept= ; rm -f "$JOB/kept"
   keep_journal
