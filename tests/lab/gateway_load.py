@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import IO
 
+import httpx
 from openai import AsyncOpenAI, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
@@ -75,7 +76,7 @@ class Load:
         try:
             async for part in parts:
                 end = end or "".join(choice.finish_reason or "" for choice in part.choices)
-        except Exception as error:  # noqa: BLE001 - a connection that breaks off is httpx's own error here
+        except (OpenAIError, httpx.HTTPError) as error:
             return request, f"cut: {error!r}"
         return request, "" if end else "cut: no end"
 
@@ -120,5 +121,5 @@ async def main(path: str, stream: int, long: int, hosts: int, urls: Sequence[str
 
 
 if __name__ == "__main__":
-    numbers = [int(argument) for argument in sys.argv[2:5]]
-    asyncio.run(main(sys.argv[1], *numbers, sys.argv[5:], sys.stdin.readline().strip()))
+    path, stream, long, hosts, *urls = sys.argv[1:]
+    asyncio.run(main(path, int(stream), int(long), int(hosts), urls, sys.stdin.readline().strip()))
