@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import IO
 
-import httpx
 from openai import AsyncOpenAI, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
@@ -76,7 +75,8 @@ class Load:
         try:
             async for part in parts:
                 end = end or "".join(choice.finish_reason or "" for choice in part.choices)
-        except (OpenAIError, httpx.HTTPError) as error:
+        except Exception as error:
+            # The client passes on what its HTTP library raises when a connection breaks off.
             return request, f"cut: {error!r}"
         return request, "" if end else "cut: no end"
 
