@@ -2,7 +2,7 @@
 
     python -m tests.lab.gateway_load OUT STREAM LONG HOSTS URL... <<<KEY
 
-Each gateway (URL) gets one short request after the other, and a stream of STREAM tokens every 20 seconds; the first
+Each gateway (URL) gets one short request after the other, and a stream of STREAM tokens every 30 seconds; the first
 one gets HOSTS streams of LONG tokens at the beginning: it gives each host one. Nothing is tried twice.
 Ends on SIGTERM, when the streams have ended; a second SIGTERM cuts them.
 """
@@ -23,7 +23,7 @@ from openai import AsyncOpenAI, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
 MODEL = "gpt-oss-120b"
-EACH = 20.0
+EACH = 30.0
 """Seconds from one stream to the next."""
 PAUSE = 0.3
 """Seconds between two short requests."""
@@ -31,7 +31,7 @@ COUNT: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Count fr
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoadRequest:
     """A request: what it was, when (epoch seconds), its id in the gateway's log, and what was wrong with its answer."""
 
     gateway: str
@@ -58,8 +58,8 @@ class Load:
             request, wrong = await (self._short(tokens) if kind == "short" else self._stream(tokens))
         except OpenAIError as error:
             wrong = f"{type(error).__name__}: {error} ({error.__cause__!r})"
-        asked = Asked(self.gateway, kind, start, time.time(), request, wrong)
-        self.out.write(json.dumps(asdict(asked)) + "\n")
+        done = LoadRequest(self.gateway, kind, start, time.time(), request, wrong)
+        self.out.write(json.dumps(asdict(done)) + "\n")
 
     async def _short(self, tokens: int) -> tuple[str, str]:
         raw = await self.client.chat.completions.with_raw_response.create(
