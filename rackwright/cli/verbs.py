@@ -45,6 +45,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "logs": "rackwright logs inventory/b200.py --limit b200-01 --lines 50",
         "exec": "rackwright exec inventory/b200.py -- nvidia-smi -L",
         "chat": 'rackwright chat inventory/b200.py -- "What is the capital of France?"',
+        "evaluate": "rackwright evaluate inventory/b200.py --limit b200-01",
         "bench": "rackwright bench inventory/b200.py --limit b200-01",
         "runs": "rackwright runs last",
         "report": "rackwright report last",

@@ -12,6 +12,7 @@ from rackwright.concerns.catalog import managed
 from rackwright.concerns.deploy_steps import Declared, left_behind
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, deferred_releases
+from rackwright.concerns.endpoint.quality.quality_check import quality_note
 from rackwright.concerns.endpoint.release.concern import RELEASE, Unresolved, wanted_releases
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
@@ -96,6 +97,7 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
         ]
         changes = tuple(described(concern, change) for concern, change in pending if not _refused(change))
         refusals += absent(reading)
+        questions = _questions_asked(settings, pending)
     except RackwrightError as error:
         return HostPlan(name, "unreadable", error=str(error))
     state: State = "refused" if refusals else "pending" if changes else "converged"
@@ -106,12 +108,21 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
         else []
     )
     notes += list(adopted_later(wanted, reading[ENDPOINT])) if wanted else []
+    notes += questions
     notes += _of_images(settings, reading) if OPTIONS.name in declared else []
     record: frozenset[Owned] = reading[RECORD]
     notes += left_behind(declared, record)
     masked = tuple(mask(text, described.secrets) for text in refusals)
     together = settings.group.hosts if settings.group else ()
     return HostPlan(name, state, changes, masked, notes=tuple(notes), others=declared.others, together=together)
+
+
+def _questions_asked(settings: HostSettings, pending: Iterable[tuple[str, Change]]) -> list[str]:
+    """Return what is asked of the canaries among such hosts, of endpoints that switch."""
+    proved = {step.endpoint for _, change in pending for step in change.steps if isinstance(step, Proved)}
+    endpoints = {name: one for name, one in settings.all_endpoints.items() if name in proved}
+    notes = (quality_note(name, endpoint, settings.site) for name, endpoint in endpoints.items())
+    return [text for text in notes if text]
 
 
 def _of_images(settings: HostSettings, reading: HostReading) -> list[str]:

@@ -13,12 +13,14 @@ from rackwright.adapter.host import Host, State, say, shout, this_host
 from rackwright.adapter.operation import FunctionCommand, PyinfraCommand, operation
 from rackwright.adapter.run.declaring import counts, declared_of, noted
 from rackwright.adapter.run.inventories import settings_of
+from rackwright.adapter.run_context import part_of
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, takes_capacity, waits
 from rackwright.concerns.endpoint.group.members import Stage, is_join
 from rackwright.concerns.endpoint.group.port_isolation import refuse_non_members
+from rackwright.concerns.endpoint.quality.canaries import Canaries
 from rackwright.concerns.endpoint.release.concern import binding_of
 from rackwright.concerns.endpoint.switch.follow import (
     NothingServesError,
@@ -258,6 +260,8 @@ class HostTurn:
 def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     try:
         turn = _under_lease(host, turn)
+        if switch_queue_of(host).turns.is_canary(host.name):
+            part_of(host.state, Canaries).names.add(host.name)
         _begin_turn(host, turn)
         refuse_unable(turn.others, turn.changes)
         restart, remaining = _restart_first(turn)

@@ -110,6 +110,12 @@ class TurnQueue:
         """Names of hosts whose switch failed, in inventory order."""
         return [node.name for node in in_order(self._nodes()) if self.entries[node.name].turn is Turn.FAILED]
 
+    def is_canary(self, name: str) -> bool:
+        """Return True if no host of the same shape has switched and answered yet."""
+        shape = self.entries[name].node.shape
+        same = (entry for entry in self.entries.values() if entry.node.shape == shape)
+        return not any(entry.turn is Turn.DONE for entry in same)
+
     def pass_through(self, name: str) -> bool:
         """Work on the queue until host `name` has had its turn; returns whether its switch went well."""
         entry = self.entries[name]

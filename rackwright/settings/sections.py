@@ -623,3 +623,26 @@ class Gate(Frozen):
 
     Otherwise the host rolls back automatically.
     """
+    questions: Line | None = None
+    """JSONL file in the site with questions that the first host of each shape is asked in a full gate, or `shipped`
+    for Rackwright's own; a release that answers worse than the one before is rolled back. Default: none.
+    """
+    worse_by: Annotated[float, Field(ge=0, le=100)] = 2
+    """Points of a hundred by which answers may get worse: refused only when even the better end of the interval is
+    beyond it.
+    """
+    questions_limit: Seconds = 120
+    """Seconds for the answer to one question; it must leave 60 s of `commit_deadline`."""
+
+    @model_validator(mode="after")
+    def _answers_in_time(self) -> Gate:
+        if self.questions and self.questions_limit + HOLDING > self.commit_deadline:
+            raise ValueError(
+                f"`questions_limit` must leave {HOLDING} s of `commit_deadline`, which is {self.commit_deadline} s: "
+                "the waiting host hears nothing while an answer is awaited"
+            )
+        return self
+
+
+HOLDING = 60
+"""Seconds beside one answer within which the waiting host is asked again to hold."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.hostside import host_script
-from rackwright.inspect.top.counters import COUNTERS
+from rackwright_engines.load_counters import COUNTERS
 
 SHELL = shutil.which("dash") or "sh"
 METRICS = """\

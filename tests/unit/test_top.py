@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from rackwright.concerns.marks import MARKS
-from rackwright.inspect.top.counters import COUNTERS, counters_row
+from rackwright.inspect.top.counters import counters_row
 from rackwright.inspect.top.fleet import HostNow, needs_status, rate
 from rackwright.inspect.top.host_sample import EngineNow, HostSample, JobNow, parse_sample
 from rackwright.inspect.top.page import page
@@ -23,6 +23,7 @@ from rackwright.inspect.top.rows import TopRow, merged, rows_of
 from rackwright.inspect.top.screen import Title, draw, fitting
 from rackwright.messages import ReadingError
 from rackwright.paths import ACTS, ENGINE_STATES, ENGINES_PAUSED
+from rackwright_engines.load_counters import COUNTERS
 from tests.unit.made_up_fleets import NOW, busy_looks, fleet_of, host_now, status_row
 
 FRAMES = Path(__file__).parents[1] / "fixtures" / "top"

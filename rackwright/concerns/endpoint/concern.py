@@ -10,7 +10,8 @@ from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.edits import edit_changes
 from rackwright.concerns.endpoint.group.members import is_elsewhere, member_changes
 from rackwright.concerns.endpoint.group.scripts import ask_members_script
-from rackwright.concerns.endpoint.questions import questions_after, questions_before
+from rackwright.concerns.endpoint.quality.quality_check import longer, quality_check
+from rackwright.concerns.endpoint.questions import questions_after, questions_before, questions_to_canary
 from rackwright.concerns.endpoint.release.concern import TAKES as RELEASE_TAKES
 from rackwright.concerns.endpoint.release.concern import Unresolved, binding_of, wanted_releases
 from rackwright.concerns.endpoint.release.files import Release
@@ -80,7 +81,9 @@ def _wanted(
     gpus = frozenset(gpu.uuid for gpu in reading[GPUS].gpus)
     group = settings.group if endpoint.size > 1 else None
     bound, keep, adopt = binding_of(endpoint, reading, settings), settings.releases.keep, settings.rollout.adopt
-    return WantedEndpoint(endpoint, release, keep, bound, gpus, adopt, group, settings.direct_clients)
+    return WantedEndpoint(
+        endpoint, release, keep, bound, gpus, adopt, group, settings.direct_clients, site=settings.site
+    )
 
 
 def changes(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
@@ -323,15 +326,19 @@ def _proved(endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint, d
     part = wanted_part(name, endpoint, release, reading, previous(name, endpoint, release, reading))
     if due.restart:
         part = replace(part, prepare=_before_drain(endpoint, release, due))
+    check = quality_check(release, settings, endpoint.site, reading if due.restart else SeenEndpoint())
+    job = switch_job(endpoints_switch([part], endpoint.keep_releases, "restart" if due.restart else "prove"))
     step = Proved(
         endpoint=name,
         release=release.hash,
-        job=switch_job(endpoints_switch([part], endpoint.keep_releases, "restart" if due.restart else "prove")),
+        job=longer(job, [check] if check else []),
         serving=reading.serving,
         restarts=due.restart,
         questions=questions_after(release, settings),
         questions_before=questions_before(settings, reading) if due.restart else (),
         client_port=client_port_of(settings, endpoint.only),
+        quality=(check,) if check else (),
+        canary_questions=questions_to_canary(release, settings),
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"

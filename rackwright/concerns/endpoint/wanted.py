@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.release.concern import Unresolved
@@ -12,7 +13,7 @@ from rackwright.concerns.endpoint.why_switch import Aim
 from rackwright.concerns.marks import Mark
 from rackwright.plan.change import Owned
 from rackwright.settings.group import Group
-from rackwright.settings.host_settings import EndpointSettings
+from rackwright.settings.host_settings import NOWHERE, EndpointSettings
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class WantedEndpoint:
     """The hosts that serve it together."""
     only: tuple[str, ...] = ()
     """The networks that reach its port, where it is closed to all but the gateways."""
+
+    site: Path = NOWHERE
+    """The site's folder, for its file of questions."""
 
     def aim(self, release: Release) -> Aim:
         """Return what the endpoint should serve."""

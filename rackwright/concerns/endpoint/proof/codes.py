@@ -22,6 +22,8 @@ CODES = {
     "its key is asked for": "RW0415",
     "threads in the container": "RW0416",
     "sampled answers": "RW0417",
+    "quality of answers": "RW0418",
+    "a long prompt": "RW0428",
     "network between the hosts": "RW0430",
     "still serving": "RW0439",
 }

@@ -22,6 +22,7 @@ from rackwright.concerns.endpoint.proof.proof_row import (
     parse_answer,
     refusal,
 )
+from rackwright.concerns.endpoint.quality.quality_gate import Baselines, baselines, is_asked, refused_for_quality
 from rackwright.concerns.endpoint.switch.events import COLOURS, ShownLine, SwitchProgress, in_words
 from rackwright.concerns.endpoint.switch.steps import DaemonRestart, Proved
 from rackwright.concerns.endpoint.switch.transaction import ALONE, word_script
@@ -105,13 +106,14 @@ def switch_and_prove(host: Host, step: Proved, before: Mapping[str, Verdict] | N
     before: what was answered to its earlier questions, where they had to be asked earlier still.
     """
     before = asked_before(host, step) if before is None else before
+    answers = baselines(host, step.quality)
     progress = SwitchProgress(step.endpoint, failed_dir(endpoint_dir(step.endpoint)))
 
     def heed(heard: Heard) -> None:
         tell(host, progress, heard)
         if progress.waits:
             progress.waits = False
-            _approve(host, step, before, progress)
+            _approve(host, step, before, answers, progress)
 
     ended = follow_job(host, step.job, heed)
     if ended.status == 0 and not progress.waited:
@@ -160,12 +162,15 @@ def tell(host: Host, progress: SwitchProgress, heard: Heard) -> None:
         note("row", host=host.name, endpoint=row.endpoint or progress.endpoint, **values)
 
 
-def _approve(host: Host, step: Proved, before: Mapping[str, Verdict], progress: SwitchProgress) -> None:
+def _approve(
+    host: Host, step: Proved, before: Mapping[str, Verdict], answers: Baselines, progress: SwitchProgress
+) -> None:
     """Ask the rest of the gate, and give the host that waits for it the word."""
     try:
         message = "commit"
         try:
             ask_all(host, step.endpoint, step.questions, before)
+            _ask_for_quality(host, step, answers)
         except RefusedError as error:
             progress.refused.update(error.rows)
             progress.taken = TAKEN in error.reasons
@@ -177,6 +182,19 @@ def _approve(host: Host, step: Proved, before: Mapping[str, Verdict], progress: 
         raise
     except StepFailedError as error:
         say(host, f"  the word came too late: {error}", "yellow")
+
+
+def _ask_for_quality(host: Host, step: Proved, answers: Baselines) -> None:
+    """Ask a canary's release for quality while its host waits. Raises RefusedError."""
+
+    def hold() -> None:
+        run_simple(host, Shell(word_script(step.endpoint, "hold")))
+
+    if step.canary_questions and is_asked(host):
+        hold()
+        ask_all(host, step.endpoint, step.canary_questions)
+    if refused := refused_for_quality(host, step.quality, answers, hold):
+        raise RefusedError(refused)
 
 
 def ending(step: Proved, progress: SwitchProgress, ended: Ended) -> StepFailedError | None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from rackwright.concerns.endpoint.proof.proof_row import Question
-from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
+from rackwright.concerns.endpoint.quality.quality_check import QualityCheck, longer, quality_check
+from rackwright.concerns.endpoint.questions import (
+    questions,
+    questions_after,
+    questions_before,
+    questions_to_canary,
+    tried_of,
+)
 from rackwright.concerns.endpoint.release.concern import Unresolved
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
@@ -47,15 +55,18 @@ def replacement(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints
     coming = [coming_part(name, wanted.endpoints[name], on_host.get(name, SeenEndpoint())) for name in group.coming]
     leaving = [leaving_part(name, first.settings, on_host[name]) for name in group.leaving]
     releases = [(part.name, part.new.release) for part in coming if part.new]
+    checks = _checks(group, wanted, reading)
     step = Proved(
         endpoint=group.coming[0],
         release=releases[0][1],
-        job=switch_job(endpoints_switch([*coming, *leaving], first.keep_releases)),
+        job=longer(switch_job(endpoints_switch([*coming, *leaving], first.keep_releases)), checks),
         serving=True,
-        questions=_questions(group, wanted),
+        questions=_questions(group, wanted, questions_after),
         questions_before=_before(group, first.settings, reading),
         client_port=client_port_of(first.settings, first.only),
         takes_over=group.leaving,
+        quality=checks,
+        canary_questions=_questions(group, wanted, questions_to_canary),
     )
     return Change(
         _sentence(releases, group.leaving),
@@ -112,15 +123,29 @@ def previous(name: str, endpoint: WantedEndpoint, release: Release, reading: See
     return tried_of(name, reading.proven, reading.proven_spec, binding)
 
 
-def _questions(group: Exchange, wanted: WantedEndpoints) -> tuple[Question, ...]:
-    """Return the control machine's questions for each."""
+def _questions(
+    group: Exchange, wanted: WantedEndpoints, rows_of: Callable[[Release, EndpointSettings], tuple[Question, ...]]
+) -> tuple[Question, ...]:
+    """Return the control machine's questions for each, as a function has them for one."""
     found: list[Question] = []
     for name in group.coming:
         endpoint = wanted.endpoints[name]
         assert isinstance(endpoint.release, Release)
-        rows = questions_after(endpoint.release, endpoint.settings)
+        rows = rows_of(endpoint.release, endpoint.settings)
         found += rows if len(group.coming) == 1 else [replace(row, endpoint=name) for row in rows]
     return tuple(found)
+
+
+def _checks(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints) -> tuple[QualityCheck, ...]:
+    """Return the questions to each that comes; one that replaces a single other one is compared with it."""
+    earlier = group.leaving if len(group.coming) == len(group.leaving) == 1 else group.coming
+    found = []
+    for name, before in zip(group.coming, earlier, strict=True):
+        endpoint = wanted.endpoints[name]
+        assert isinstance(endpoint.release, Release)
+        now = reading.endpoints.get(before, SeenEndpoint())
+        found.append(quality_check(endpoint.release, endpoint.settings, endpoint.site, now))
+    return tuple(check for check in found if check)
 
 
 def _before(group: Exchange, settings: EndpointSettings, reading: SeenEndpoints) -> tuple[Question, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rackwright.concerns.endpoint.proof.proof_row import Question
+from rackwright.concerns.endpoint.quality.quality_check import QualityCheck
 from rackwright.plan.change import Job, Step
 from rackwright.plan.reach import ClientPort
 
@@ -34,6 +35,10 @@ class Proved(Step):
     """Network, address and port of a release that is rolled back to; None where the settings say it."""
     client_port: ClientPort | None = None
     """The clients' address; None when the endpoint listens on loopback only."""
+    quality: tuple[QualityCheck, ...] = ()
+    """Questions to a canary's release, whose answers must be as good as those of the release before."""
+    canary_questions: tuple[Question, ...] = ()
+    """Rows of the gate that only a canary is asked, before these."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -24,10 +23,9 @@ from openai_harmony import (  # type: ignore[import-untyped]
 )
 from openai_harmony import ToolDescription as Tool
 
-from .reply import Reply, text_of
+from .reply import PIECE, Reply, text_of
 
 Part = Literal["reasoning", "content", "tool", "frame"]
-_PIECE = re.compile(r"\s*\S{1,6}|\s+$")
 
 
 class VocabularyError(Exception):
@@ -56,7 +54,7 @@ class Dialect(Protocol):
 
 def pieces(text: str) -> list[str]:
     """Cut text into token-sized pieces that join to the same text."""
-    return _PIECE.findall(text)
+    return PIECE.findall(text)
 
 
 class Plain:

@@ -11,7 +11,10 @@ later is seen by a running engine). TRTLLM_STANDIN_FAULTS names another file. Pr
 top-level option of the YAML file as `option.NAME`. So a new release can fail on a host whose old one serves.
 
 Faults: load_seconds (number), never_ready, die_at_end_of_load, die_after_requests (count), die_after_seconds,
-drop_tool_calls, repeat_bang (answers "!!!!..."), wrong_answers, answer (text, to every question), slow_factor (number),
+drop_tool_calls, answers (a table: the texts of a conversation's messages, one a line, to its answer, which is a text or
+a call as {"name": ..., "arguments": {...}}), drop_turns (a chat template that loses all messages but the last),
+cut_context (tokens of the prompt that are read, the last ones), requests_waiting (number that the metrics show),
+repeat_bang (answers "!!!!..."), wrong_answers, answer (text, to every question), slow_factor (number),
 model_id (text), unhealthy_after_seconds (number),
 never_accepts (drafts are proposed, and none is right), accepts (list: draft tokens that the iterations of a request
 accept in turn, over and over: [2, 1, 1, 0] is 75 % at the first position, 25 % at the second, exactly so where answers
@@ -37,6 +40,10 @@ NAMES = frozenset(
         "die_after_requests",
         "die_after_seconds",
         "drop_tool_calls",
+        "answers",
+        "drop_turns",
+        "cut_context",
+        "requests_waiting",
         "repeat_bang",
         "wrong_answers",
         "answer",

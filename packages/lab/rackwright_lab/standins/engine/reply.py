@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import tools
 from .answers import answer
 
+PIECE = re.compile(r"\s*\S{1,6}|\s+$")
+"""A token-sized piece, as the dialects cut text."""
 BANGS = "!" * 400
 _THOUGHT = (
     "The user asks something short. ",
@@ -37,16 +40,42 @@ def text_of(content: Any) -> str:
 def reply_to(request: dict[str, Any], faults: dict[str, Any]) -> Reply:
     """Return the reply to a chat request's messages and tools, spoilt as the active faults say."""
     messages: list[dict[str, Any]] = request["messages"]
-    question = next((text_of(one.get("content")) for one in reversed(messages) if one["role"] == "user"), "")
+    question = _cut(
+        next((text_of(one.get("content")) for one in reversed(messages) if one["role"] == "user"), ""), faults
+    )
     if faults.get("repeat_bang"):
         return Reply(BANGS)
     thought = "".join(_THOUGHT) * _ROUNDS.get(request.get("reasoning_effort") or "medium", 4)
+    if (tabled := _tabled(_read(messages, faults), request, faults)) is not None:
+        return replace(tabled, thought=thought)
     if messages[-1]["role"] == "tool":
         return Reply(f"The tool answered: {text_of(messages[-1].get('content'))}", thought)
     call = tools.choose(request.get("tools") or [], request.get("tool_choice"), question)
     if call is not None and not faults.get("drop_tool_calls"):
         return Reply("", thought, call)
     return Reply(_shaped(request.get("response_format"), question, faults), thought)
+
+
+def _read(messages: list[dict[str, Any]], faults: dict[str, Any]) -> str:
+    """Return the conversation as the model reads it: what its template keeps, and what its context holds."""
+    template = messages[-1:] if faults.get("drop_turns") else messages
+    return _cut("\n".join(text_of(one.get("content")) for one in template), faults)
+
+
+def _cut(text: str, faults: dict[str, Any]) -> str:
+    most = faults.get("cut_context")
+    return text if most is None else "".join(PIECE.findall(text)[-int(most) :])
+
+
+def _tabled(conversation: str, request: dict[str, Any], faults: dict[str, Any]) -> Reply | None:
+    """Return the answer that the lab's table has for a conversation; a call only where the request has that tool."""
+    found = (faults.get("answers") or {}).get(conversation)
+    if found is None or isinstance(found, str):
+        return None if found is None else Reply(found)
+    offered = {tool["function"]["name"] for tool in request.get("tools") or []}
+    if faults.get("drop_tool_calls") or request.get("tool_choice") == "none" or found["name"] not in offered:
+        return Reply(json.dumps(found["arguments"]))
+    return Reply("", call=tools.Call(found["name"], json.dumps(found["arguments"])))
 
 
 def completion(prompt: str, faults: dict[str, Any]) -> str:

@@ -128,7 +128,7 @@ def _rows(engine: CountingEngine) -> list[tuple[str, str, str, float]]:
     labels, counts = f'engine="0",model_name="{engine.model_id}"', engine.counts
     rows: list[tuple[str, str, str, float]] = [
         ("vllm:num_requests_running", "gauge", labels, 0),
-        ("vllm:num_requests_waiting", "gauge", labels, 0),
+        ("vllm:num_requests_waiting", "gauge", labels, engine.faults.active().get("requests_waiting", 0)),
         ("vllm:kv_cache_usage_perc", "gauge", labels, 0),
         ("vllm:prompt_tokens_total", "counter", labels, counts["prompt"]),
         ("vllm:generation_tokens_total", "counter", labels, counts["generated"]),
