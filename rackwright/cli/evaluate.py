@@ -29,7 +29,7 @@ from rackwright.remote.errors import StepFailedError
 from rackwright.settings.host_settings import EndpointSettings
 
 NAMED = 10
-"""Questions with a wrong answer that are named."""
+"""Questions with a wrong answer that a line lists."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -107,17 +107,17 @@ def _file(questions: str | None, endpoint: EndpointSettings) -> str:
 
 
 def _tell(text: str) -> None:
-    print(printable(text), file=sys.stderr)
+    print(f"rackwright: {printable(text)}", file=sys.stderr)
 
 
 def _subjects(check: QualityCheck, found: JudgedAnswers) -> dict[str, tuple[int, int]]:
-    """Return right and asked, by the questions' subjects."""
+    """Return right answers and questions asked, by the questions' subjects."""
     of = {question.id: question.subject or "other" for question in check.questions}
-    asked, right = (
+    number, right = (
         Counter(of[name] for name in found.right),
         Counter(of[name] for name, is_right in found.right.items() if is_right),
     )
-    return {subject: (right[subject], number) for subject, number in sorted(asked.items())}
+    return {subject: (right[subject], count) for subject, count in sorted(number.items())}
 
 
 def _wrong(found: JudgedAnswers) -> list[str]:
@@ -129,7 +129,7 @@ def _sentence(row: Evaluation) -> str:
     if row.check is None or row.found is None:
         return paragraph(f"{begins} not asked: {row.why}")
     subjects = _subjects(row.check, row.found)
-    parts = [f"{name} {right} of {asked}" for name, (right, asked) in subjects.items()] if len(subjects) > 1 else []
+    parts = [f"{name} {right} of {number}" for name, (right, number) in subjects.items()] if len(subjects) > 1 else []
     wrong = _wrong(row.found)
     more = f" and {len(wrong) - NAMED} more" if wrong[NAMED:] else ""
     lines = [
@@ -146,7 +146,7 @@ def _values(row: Evaluation) -> dict[str, Any]:
     if row.check is None or row.found is None:
         return {**named, "error": printable(row.why)}
     subjects = {
-        name: {"right": right, "asked": asked} for name, (right, asked) in _subjects(row.check, row.found).items()
+        name: {"right": right, "asked": number} for name, (right, number) in _subjects(row.check, row.found).items()
     }
     return {
         **named,

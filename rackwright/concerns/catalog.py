@@ -10,6 +10,7 @@ from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.quality.quality_check import refuse_bad_questions
 from rackwright.concerns.endpoint.release.concern import RELEASE
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.gateway.concern import GATEWAY
@@ -77,7 +78,12 @@ def by_name(name: str) -> Concern[Any, Any]:
 
 
 def refuse_broken_templates(steps: Collection[str], settings: HostSettings) -> None:
-    """Render every file of these steps once, offline. Raises SettingsError for a broken template of the site."""
+    """Render every file of these steps once, offline, and read the site's questions.
+
+    Raises SettingsError for a broken template, or a broken file of questions.
+    """
     for concern in managed(steps):
         if concern.files:
             concern.files(settings)
+        if concern is ENDPOINT:
+            refuse_bad_questions(settings)

@@ -69,7 +69,7 @@ def test_a_release_that_answers_worse_is_rolled_back_and_one_that_answers_alike_
     assert scene.proven() == scene.runs() == good
     beside = Path(re.findall(r"\S+-answers\.txt", run.output)[-1])
     assert beside.stat().st_mode & 0o777 == 0o600
-    assert "sum-35: wrong now, right before" in beside.read_text()
+    assert "sum-35" in beside.read_text()
     again = deploy(scene, file, 82)
     assert again.status == 0, again.output
     assert "answers of" in row_of(again.output, "proved", ROW, "40 of 40 right", f"release {good}")

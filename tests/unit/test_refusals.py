@@ -19,6 +19,7 @@ import pytest
 from rackwright.cli.main import main, parsed, parser
 from rackwright.concerns.endpoint.proof import chat, container_rows, full, gpu_errors, proof_row, transport
 from rackwright.concerns.endpoint.proof.codes import CODES, OTHER, code_of
+from rackwright.concerns.endpoint.quality import long_prompt, quality_verdict
 from rackwright.concerns.preflight.concern import CHECKS
 from rackwright.messages import RackwrightError, coded
 from rackwright.refusals import by_code, sections
@@ -217,16 +218,16 @@ def test_the_gate_s_rows_are_those_that_have_codes() -> None:
     checks = {
         node.args[0].value if isinstance(node.args[0], ast.Constant) else constant(node.args[0])
         for path, tree in trees().items()
-        if path.parent.name in ("proof", "rollout")
+        if path.parent.name in ("proof", "quality", "rollout")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Question"
     }
-    assert checks == set(CODES)
+    assert {*checks, quality_verdict.ROW} == set(CODES)
 
 
 def constant(node: ast.expr) -> str:
     assert isinstance(node, ast.Name)
-    rows = (full, chat, container_rows, gpu_errors, proof_row, transport)
+    rows = (full, chat, container_rows, gpu_errors, long_prompt, proof_row, transport)
     return str(next(vars(module)[node.id] for module in rows if node.id in vars(module)))
 
 

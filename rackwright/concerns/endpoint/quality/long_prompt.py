@@ -60,5 +60,5 @@ def _judged(reply: TimedReply, longest: int, limit: int) -> Verdict:
         return Verdict(False, f"{text}: it repeats one token: {content[:60]!r}")
     if CODE in content:
         return Verdict(True, f"{text}, and what stands at their beginning is found")
-    # Weak models lose it, and say so in sentences: that is no fault of memory.
+    # Weak models lose it, and say so in sentences: memory is not the cause.
     return Verdict(False, f"{text}, and what stands at their beginning is not found: {content[:60]!r}", warns=True)

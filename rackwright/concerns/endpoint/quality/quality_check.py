@@ -17,7 +17,7 @@ from rackwright.quality.pairs import points, smallest_refused
 from rackwright.quality.question import QualityQuestion
 from rackwright.quality.question_file import SHIPPED, questions_hash, read_questions
 from rackwright.quality.requests import sampling
-from rackwright.settings.host_settings import EndpointSettings
+from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright_engines.load_counters import ABSENT, COUNTERS, LoadCounters
 from rackwright_engines.metrics import scrape
 
@@ -94,13 +94,20 @@ def check_of(of: AskedRelease, settings: EndpointSettings, file: str, site: Path
         now=of,
         before=None,
         questions=questions,
-        hash=_hash(questions, settings.engine_kind),
+        hash=_hash(str(path), settings.engine_kind),
         worse_by=settings.gate.worse_by,
         limit=settings.gate.questions_limit,
         folder=None if file == SHIPPED else path.parent,
         metrics=scrape(settings).path,
         waiting=COUNTERS.get(settings.engine_kind, LoadCounters()).waiting,
     )
+
+
+def refuse_bad_questions(settings: HostSettings) -> None:
+    """Raise SettingsError for a file of questions that cannot be asked."""
+    for endpoint in settings.all_endpoints.values():
+        if endpoint.gate.questions:
+            _questions(str(question_path(endpoint.gate.questions, settings.site)))
 
 
 def quality_note(name: str, settings: EndpointSettings, site: Path) -> str:
@@ -145,8 +152,8 @@ def _questions(file: str) -> tuple[QualityQuestion, ...]:
 
 
 @lru_cache(16)
-def _hash(questions: tuple[QualityQuestion, ...], engine: str) -> str:
-    return questions_hash(questions, sampling(engine))
+def _hash(file: str, engine: str) -> str:
+    return questions_hash(_questions(file), sampling(engine))
 
 
 def serving_release(settings: EndpointSettings, reading: SeenEndpoint) -> AskedRelease | None:

@@ -71,6 +71,10 @@ _FILLERS = {
 }
 
 
+LAST = 4000
+"""Characters of a question that the skills read, its end: a book before it takes them minutes."""
+
+
 def _capital(text: str) -> str | None:
     found = re.search(r"capital(?: city)? of ([a-z ]+)", text, re.IGNORECASE)
     if not found:
@@ -145,6 +149,11 @@ def _train(text: str) -> str | None:
     )
 
 
+def _code(text: str) -> str | None:
+    found = re.search(r"\bthe code is (\w+)", text, re.IGNORECASE)
+    return found[1] if found and "code?" in text[-LAST:] else None
+
+
 _SKILLS: tuple[Callable[[str], str | None], ...] = (
     _train,
     _capital,
@@ -158,6 +167,9 @@ _SKILLS: tuple[Callable[[str], str | None], ...] = (
 
 def answer(question: str) -> str:
     """Return the answer to a question: the same one each time, right wherever the skills above reach."""
+    if (code := _code(question)) is not None:
+        return code
+    question = question[-LAST:]
     for skill in _SKILLS:
         found = skill(question)
         if found is not None:
