@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rackwright.adapter.run.session import chosen_together
+from rackwright.cli.gateway_hosts import gateways_of
 from rackwright.cli.inventories import add_choice, add_shared, add_timeout, refuse_unchosen
 from rackwright.cli.rollout import add_waves, agreed, given
 from rackwright.exit_codes import ExitCode
@@ -16,6 +17,7 @@ from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import counted, printable
 from rackwright.record.record import REBOOT
+from rackwright.rollout.last_gateway import answering, refuse_last_gateway
 from rackwright.rollout.launch import begin
 from rackwright.rollout.maintenance.host_marks import drained_in, marks_of
 from rackwright.rollout.maintenance.in_waves import BACK_WITHIN, restart_hosts
@@ -46,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
         path, names, root, listed, args.skip_offline, drained=drained_in(marks), peers=mates_of(entries)
     )
     chosen = [entry for entry in entries if entry.name in present.hosts]
+    refuse_without_gateway(args.inventory, chosen)
     for text in [*present.reasons, *doubtful_starts(chosen, "boot")]:
         print(f"rackwright: {printable(text)}")
     if not args.yes and not agreed(headline(chosen)):
@@ -60,12 +63,31 @@ def run(args: argparse.Namespace) -> int:
     return started.end(*restart_hosts(started, data, args.timeout))
 
 
+def refuse_without_gateway(inventory: str, chosen: Sequence[InventoryHost]) -> None:
+    """Raise RackwrightError when these restarts would leave clients no gateway that answers."""
+    restarts = [entry.name for entry in chosen if entry.settings.is_gateway]
+    if restarts:
+        all_of_them = gateways_of(inventory).hosts
+        refuse_last_gateway(inventory, [one.name for one in all_of_them], answering(all_of_them), restarts)
+
+
 def headline(entries: Sequence[InventoryHost]) -> str:
     """Return what is going to happen, before the operator is asked for yes."""
     served = ", ".join(dict.fromkeys(name for entry in entries for name in entry.settings.all_endpoints))
     limits = ", ".join(dict.fromkeys(entry.settings.rollout.max_unavailable for entry in entries))
     number, names = counted(len(entries), "host"), ", ".join(entry.name for entry in entries)
+    drained = f"{served} is drained before and proven after" if served else "each must answer before the next one goes"
     return (
-        f"This restarts {number}: {names}; {served} is drained before and proven after, and no more than {limits} of a "
-        "group are down at a time."
+        f"This restarts {number}: {names}; {drained}, and no more than {limits} of a group are down at a time."
+        f"{_of_gateways(entries)}"
     )
+
+
+def _of_gateways(entries: Sequence[InventoryHost]) -> str:
+    """Return what clients see of it, where gateways are among the hosts."""
+    gateways = [entry for entry in entries if entry.settings.is_gateway]
+    if not gateways:
+        return ""
+    if len(gateways[0].settings.gateways) == 1:
+        return f" While gateway {gateways[0].name} restarts, clients reach no model."
+    return " Gateways restart one after the other; each restart ends the streams through that gateway."

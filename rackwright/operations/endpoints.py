@@ -14,6 +14,7 @@ from rackwright.adapter.operation import FunctionCommand, PyinfraCommand, operat
 from rackwright.adapter.run.declaring import counts, declared_of, noted
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.adapter.run_context import part_of
+from rackwright.concerns.apply import perform
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.drained import DRAINED
@@ -46,6 +47,8 @@ from rackwright.concerns.firewall import (
     new_addresses,
     opening_changes,
 )
+from rackwright.concerns.gateway.answer import gateway_answers
+from rackwright.concerns.gateway.concern import GATEWAY
 from rackwright.concerns.lease.run_slice import keep_slice
 from rackwright.concerns.marks import QUARANTINE, release_script
 from rackwright.inspect.plan import plan_host
@@ -90,6 +93,7 @@ from rackwright.rollout.run_hosts import (
     bake_rows,
     domains_of,
     in_rollout,
+    may_still_serve,
     node_of,
     outcome_of,
     serves,
@@ -98,10 +102,13 @@ from rackwright.rollout.run_hosts import (
     was_cut,
 )
 from rackwright.rollout.turn_queue import Outcome
+from rackwright.rollout.waves import FIRST, LAST
 from rackwright.settings.host_settings import HostSettings
 
 IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
 """Concerns whose changes wait for the host's turn, in this order."""
+GATEWAY_BAKE = 10
+"""Seconds within which a gateway answers while its wave is watched."""
 
 
 def switch_endpoints() -> None:
@@ -209,6 +216,8 @@ def queue_up(
         welcomes = joins and not changes
         turn_changes = _welcome(settings, reading) if welcomes else changes
         node = node_of(member, shape_of(settings, reading), takes_capacity(turn_changes, reading[ENDPOINT]) or cut)
+        if reading[GATEWAY].has(settings.gateway.address) and node.rank != FIRST:
+            node = replace(node, rank=LAST)  # so that the address moves once
         quarantined = any(mark.name == QUARANTINE for mark in reading[DRAINED].marks)
         turn = HostTurn(
             turn_changes, before, member.serving, diff, moves and is_ours(reading), others, boot, quarantined, welcomes
@@ -314,7 +323,7 @@ def _failed_turn(host: Host, turn: HostTurn, error: StepFailedError) -> Outcome:
     if together is not None and isinstance(error, NothingServesError):
         with_more(error, how_together(together))
     complain(host, str(error))
-    outcome = outcome_of(error, turn.served)
+    outcome = outcome_of(error, may_still_serve(turn.served, turn.boot, settings_of(host)))
     first = outcome.reasons[0]
     fields: dict[str, Any] = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
     fields["unseen"] = isinstance(error, UnknownEndError) or None
@@ -385,6 +394,11 @@ def _after_dockerd(host: Host, changes: Sequence[Change]) -> Sequence[Change]:
 def _bake_host(host: Host, last: bool) -> Outcome:
     """Return whether a host that has switched still serves what it was switched to; asked for a token the last time."""
     reading, endpoints = reading_of(host), settings_of(host).all_endpoints
+    try:
+        for step in gateway_answers(settings_of(host), seconds=GATEWAY_BAKE):
+            perform(host, [step])
+    except StepFailedError as error:
+        return _failed_afterwards(host, error, serves=False)
     for name, endpoint in reading[ENDPOINT].endpoints.items() if reading else ():
         if endpoint.proven is None or not endpoint.spec:
             continue
@@ -392,11 +406,16 @@ def _bake_host(host: Host, last: bool) -> Outcome:
         try:
             ask_all(host, name, rows, again=True)
         except StepFailedError as error:
-            complain(host, str(error))
-            note("host", host=host.name, state=RunState.AFTERWARDS, text=str(error))
-            keep_slice(host)
-            return outcome_of(error, served=True)
+            return _failed_afterwards(host, error, serves=True)
     return Outcome()
+
+
+def _failed_afterwards(host: Host, error: StepFailedError, serves: bool) -> Outcome:
+    """Say and note how a host has failed after its turn."""
+    complain(host, str(error))
+    note("host", host=host.name, state=RunState.AFTERWARDS, text=str(error))
+    keep_slice(host)
+    return outcome_of(error, served=serves)
 
 
 @operation()

@@ -117,6 +117,15 @@ def was_cut(name: str) -> bool:
     return name in received().first
 
 
+def may_still_serve(served: bool, boot: str, settings: HostSettings) -> bool:
+    """Return True if a host whose turn has failed may serve what it served; its error may say otherwise.
+
+    A gateway that was restarted counts as down, whatever failed: it was not seen to answer. boot: the one that was to
+    end; empty where the host was not restarted.
+    """
+    return served and not (boot and settings.is_gateway)
+
+
 def outcome_of(error: BaseException, served: bool) -> Outcome:
     """Return the kind of a failed switch, by its error and whatever that was caused by.
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from rackwright.cli.reboot import headline
 from rackwright.concerns.endpoint.switch.rest_and_return import reboot_changes
 from rackwright.concerns.endpoint.switch.steps import HostRestart
 from rackwright.concerns.gateway.answer import health_url
@@ -13,8 +16,15 @@ from rackwright.concerns.lease import SeenLease
 from rackwright.inspect.status.reading import Asked, HostStatus
 from rackwright.inspect.status.rows import rows_of
 from rackwright.inspect.status.table import sums
+from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError
 from rackwright.plan.change import Shell
-from rackwright.rollout.run_hosts import RunHost, limits_of
+from rackwright.record.cause import Cause, Reason
+from rackwright.rollout.last_gateway import refuse_last_gateway
+from rackwright.rollout.run_hosts import RunHost, limits_of, may_still_serve
+from rackwright.rollout.turn_queue import Outcome, TurnQueue
+from rackwright.rollout.waves import Node, Turn
+from rackwright.settings.backend import GatewayHost
 from rackwright.settings.host_settings import HostSettings
 from tests.unit.test_maintenance import serving
 
@@ -41,6 +51,51 @@ def test_a_gateway_that_restarts_takes_capacity_and_must_answer() -> None:
     assert last.code == "RW3654"
     [again] = reboot_changes(gateway(), serving(boot="two"), 600, "one")
     assert again.steps == (last,)
+
+
+@pytest.mark.parametrize("gateway_settings", [True, False])
+def test_a_gateway_whose_restart_failed_is_down_whatever_failed(gateway_settings: bool) -> None:
+    settings = gateway() if gateway_settings else HostSettings.model_validate({})
+    assert may_still_serve(True, "boot", settings) is not gateway_settings
+    assert may_still_serve(True, "", settings), "it was not restarted"
+    assert not may_still_serve(False, "", settings)
+
+
+def test_no_error_budget_lets_the_other_gateway_go_when_the_first_is_down() -> None:
+    hosts = [RunHost(name, n, ("gateway",), True, gateway()) for n, name in enumerate("ab")]
+    turns = TurnQueue(replace(limits_of(hosts, rollout=True), budget=2))
+    broken = Outcome((Reason(Cause.DOCKER, "dockerd"),), serves=may_still_serve(True, "boot", gateway()))
+    turns.announce(Node("a", 0, True, "x", ("gateway",)), lambda: broken)
+    turns.announce(Node("b", 1, True, "y", ("gateway",)), Outcome)
+    assert not turns.pass_through("b")
+    assert [turns.entries[name].turn for name in "ab"] == [Turn.FAILED, Turn.STOPPED]
+
+
+@pytest.mark.parametrize(
+    ("answering", "restarts", "refused"),
+    [
+        ({"a", "b"}, ["a", "b"], False),
+        ({"a"}, ["a"], True),
+        ({"a"}, ["a", "b"], True),
+        ({"a"}, ["b"], False),
+        (set(), ["a", "b"], False),
+    ],
+)
+def test_the_last_gateway_that_answers_is_not_restarted(
+    answering: set[str], restarts: list[str], refused: bool
+) -> None:
+    with pytest.raises(RackwrightError) if refused else nullcontext() as error:
+        refuse_last_gateway("i.py", ["a", "b"], answering, restarts)
+    assert error is None or error.value.code == "RW3664"
+
+
+def test_the_only_gateway_may_restart_and_that_is_said() -> None:
+    refuse_last_gateway("i.py", ["a"], {"a"}, ["a"])
+    alone = gateway().with_gateways((GatewayHost("a"),), ())
+    both = gateway().with_gateways((GatewayHost("a"), GatewayHost("b")), ())
+    texts = [headline([InventoryHost("a", ("gateway",), {}, one, {})]) for one in (alone, both)]
+    assert texts[0] != texts[1]
+    assert "  " not in texts[0] + texts[1]
 
 
 @pytest.mark.parametrize(

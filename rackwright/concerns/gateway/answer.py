@@ -25,10 +25,10 @@ def _on_host(bind: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def gateway_answers(settings: HostSettings) -> tuple[Shell, ...]:
+def gateway_answers(settings: HostSettings, seconds: int = SECONDS) -> tuple[Shell, ...]:
     """Return the step that waits for a gateway's answer, whether a model has a host or not; none on other hosts."""
     if not settings.is_gateway:
         return ()
-    script = host_script("gateway_answers", url=health_url(settings), unit=GATEWAY_UNIT, units=UNITS, seconds=SECONDS)
+    script = host_script("gateway_answers", url=health_url(settings), unit=GATEWAY_UNIT, units=UNITS, seconds=seconds)
     title = "the gateway does not answer after the restart of its host"
-    return (Shell(script, timeout=SECONDS + 30, code="RW3654", title=title),)
+    return (Shell(script, timeout=seconds + 30, code="RW3654", title=title),)

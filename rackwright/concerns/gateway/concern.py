@@ -14,6 +14,7 @@ from ipaddress import IPv4Interface
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.gateway.answer import health_url
 from rackwright.concerns.gateway.files import (
+    ADMIN,
     CONFIG,
     FOLDER,
     HOME,
@@ -95,6 +96,10 @@ class SeenGateway:
         """True if files and unit are as the last deploy left them."""
         stopped = (self.last_sums and not self.runs) or (self.address_sums and not self.announces)
         return not (self.edited or stopped)
+
+    def has(self, address: IPv4Interface | None) -> bool:
+        """Return True if the host has this address now."""
+        return address is not None and any(one.address.ip == address.ip for one in self.places)
 
     def _sha256(self, path: str) -> str:
         return self.files[path].sha256 if path in self.files else ""
@@ -246,6 +251,7 @@ def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> I
         servers=SERVERS,
         url=health_url(wanted.settings),
         revision=wanted.wanted.revision,
+        admin=ADMIN,
     )
     title = "the gateway did not answer with its new configuration, and has the old one again"
     yield Shell(apply, code=APPLY_CODE, title=title)

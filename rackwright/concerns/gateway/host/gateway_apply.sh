@@ -1,5 +1,6 @@
 # Put the checked files in place, let HAProxy take them over, and put the old ones back where it does not answer with them.
-# Parameters: folder new surplus unit units servers url revision.
+# Parameters: folder new surplus unit units servers url revision admin (socket).
+#include take_maps.sh
 trap '' HUP PIPE
 old=$folder/previous
 rm -rf "$old" && mkdir -m 0700 "$old" "$old/certificates" || exit 1
@@ -22,7 +23,8 @@ answers() { # revision, tenths of a second
   while [ "$tenths" -lt "$2" ]; do
     found=$(curl --silent --insecure --noproxy '*' --max-time 2 --output /dev/null --dump-header - "$url" 2>/dev/null |
       tr -d '\r' | sed -n 's/^x-gateway-revision: *//Ip')
-    [ "$found" != "$1" ] || return 0
+    # The clients' keys are no part of the revision: they change without a reload, too.
+    [ "$found" != "$1" ] || ! holds_maps "$admin" "$folder"/*.map || return 0
     sleep 0.2
     tenths=$((tenths + 2))
   done
