@@ -14,6 +14,7 @@ from rackwright.concerns.gateway.keepalived import (
     ADDRESS_UNIT_FILE,
     ANSWERS,
     CONFIG,
+    HAND_OVER,
     HostAddress,
     KeepalivedFiles,
     keepalived_files,
@@ -46,7 +47,7 @@ def refused(found: KeepalivedFiles) -> list[str]:
 
 
 def reading_of(settings: HostSettings) -> SeenGateway:
-    return replace(settled(wanted_of(settings)), places=PLACES, packages={**PACKAGES, "keepalived": "2.2.7"})
+    return replace(settled(wanted_of(settings)), places=PLACES, packages={**PACKAGES, "keepalived": "2.2.7", "nftables": "1.0"})
 
 
 def test_without_a_common_address_there_is_no_keepalived() -> None:
@@ -86,7 +87,7 @@ def test_a_foreign_router_is_listened_for_before_anything_is_announced() -> None
     assert isinstance(change.steps[0], Shell)
     assert change.steps[0].code == "RW3628"
     paths = [step.path for step in change.steps if isinstance(step, WriteFile)]
-    assert paths == [ANSWERS, ADDRESS_UNIT_FILE, f"{CONFIG}.new", ADDRESS_LEFT]
+    assert paths == [ANSWERS, HAND_OVER, ADDRESS_UNIT_FILE, f"{CONFIG}.new", ADDRESS_LEFT]
     assert Owned("unit", KEEPALIVED_UNIT) in change.owns
 
 
@@ -97,7 +98,7 @@ def test_an_address_that_the_settings_no_longer_have_is_given_up() -> None:
     before = replace(base, address_sums=dict.fromkeys(files, "0"), announces=True)
     before = replace(before, files={**base.files, **dict.fromkeys(files, next(iter(base.files.values())))})
     [change] = changes(wanted_of(without), before)
-    assert {one.name for one in change.disowns} == {CONFIG, ANSWERS, KEEPALIVED_UNIT}
+    assert {one.name for one in change.disowns} == {CONFIG, ANSWERS, HAND_OVER, KEEPALIVED_UNIT}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface
 
+from rackwright.concerns.gateway.files import ADMIN
 from rackwright.hostside import host_script, host_text
 from rackwright.paths import ETC, KEEPALIVED_UNIT, STATE, UNITS
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
@@ -21,6 +22,8 @@ ADDRESS_FOLDER = f"{ETC}/keepalived"
 CONFIG = f"{ADDRESS_FOLDER}/keepalived.conf"
 ANSWERS = f"{ADDRESS_FOLDER}/gateway-answers"
 """Script that keepalived runs: a gateway that does not answer gives the address away."""
+HAND_OVER = f"{ADDRESS_FOLDER}/hand-over"
+"""Script that keepalived's unit runs before it stops: no request fails, and no client waits for nothing."""
 RUN_BY_NAME = {ANSWERS: "0755"}
 """Files that are run by their names, with their mode."""
 ADDRESS_UNIT_FILE = f"{UNITS}/{KEEPALIVED_UNIT}"
@@ -31,6 +34,10 @@ INTERVAL = 1
 """Seconds between two announcements; after three missing ones the other gateway takes the address."""
 LISTEN = 5
 """Seconds in which an announcement of another router with the same number is noticed."""
+OPEN_REQUESTS = 2
+"""Seconds for requests that are open when the address is handed over. A client whose connection waits meanwhile asks
+again after 1 s and after 3 s.
+"""
 CONFIG_CODE, FOREIGN_CODE, PLACE_CODE = "RW3618", "RW3628", "RW3638"
 
 
@@ -62,9 +69,13 @@ def keepalived_files(settings: HostSettings, url: str, places: tuple[HostAddress
     others = [other.address for other in settings.gateways if not other.is_self]
     if on_host is None or not all(_is_near(other, gateway.address) for other in others):
         return KeepalivedFiles(refusals=(_refusal(settings, on_host, others),))
-    unit = render_own(f"{KEEPALIVED_UNIT}.j2", config=CONFIG)
+    unit = render_own(f"{KEEPALIVED_UNIT}.j2", config=CONFIG, hand_over=HAND_OVER)
+    values = {"address": gateway.address.ip, "port": gateway.port, "seconds": OPEN_REQUESTS, "admin": ADMIN}
+    assigned = "".join(f"{key}={value}\n" for key, value in values.items())
+    hand_over = f"{assigned}{host_text('keepalived_hand_over.sh')}"
     script = f"#!/bin/sh\nurl={url}\n{host_text('keepalived_answers.sh')}"
-    files = {CONFIG: _config(settings, on_host, others), ANSWERS: script, ADDRESS_UNIT_FILE: unit}
+    own = {ANSWERS: script, HAND_OVER: hand_over, ADDRESS_UNIT_FILE: unit}
+    files = {CONFIG: _config(settings, on_host, others), **own}
     return KeepalivedFiles(files, (str(on_host.address.ip), *others), gateway.virtual_router_id or 0)
 
 

@@ -15,8 +15,8 @@ from rackwright.settings.host_settings import HostSettings
 HAPROXY, CURL = "haproxy", "curl"
 PACKAGES = (HAPROXY, CURL)
 """curl asks the gateway over a new connection after each change."""
-ADDRESS_PACKAGES = ("keepalived",)
-"""Those of a common address."""
+ADDRESS_PACKAGES = ("keepalived", "nftables")
+"""Those of a common address; nft lets new connections wait while it is handed over."""
 Version = tuple[int, int]
 SHIPPED: Mapping[tuple[str, str], Version] = {
     ("debian", "11"): (2, 2),

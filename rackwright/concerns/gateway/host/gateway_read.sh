@@ -5,7 +5,7 @@ show "$address_left"
 show "$config"
 show "$revoked"
 # shellcheck disable=SC2016 - dpkg-query's own variables
-dpkg-query -W -f '${db:Status-Status} package ${Package} ${Version}\n' haproxy curl keepalived 2>/dev/null | sed -n 's/^installed //p'
+dpkg-query -W -f '${db:Status-Status} package ${Package} ${Version}\n' haproxy curl keepalived nftables 2>/dev/null | sed -n 's/^installed //p'
 if ! have haproxy && have apt-cache; then
   candidate=$(apt-cache policy haproxy 2>/dev/null | sed -n 's/^  Candidate: \([0-9][^ ]*\)$/\1/p')
   [ -z "$candidate" ] || printf '%s\n' "candidate $candidate"
