@@ -118,7 +118,7 @@ def was_cut(name: str) -> bool:
 
 
 def may_still_serve(served: bool, boot: str, settings: HostSettings) -> bool:
-    """Return True if a host whose turn has failed may serve what it served; its error may say otherwise.
+    """Return True if a host whose turn has failed may still serve; its error may say otherwise.
 
     A gateway that was restarted counts as down, whatever failed: it was not seen to answer. boot: the one that was to
     end; empty where the host was not restarted.

@@ -35,7 +35,7 @@ INTERVAL = 1
 LISTEN = 5
 """Seconds in which an announcement of another router with the same number is noticed."""
 OPEN_REQUESTS = 2
-"""Seconds for requests that are open when the address is handed over. A client whose connection waits meanwhile asks
+"""Seconds for requests that are open when the address is handed over. A client whose connection waits asks
 again after 1 s and after 3 s.
 """
 CONFIG_CODE, FOREIGN_CODE, PLACE_CODE = "RW3618", "RW3628", "RW3638"
@@ -74,8 +74,8 @@ def keepalived_files(settings: HostSettings, url: str, places: tuple[HostAddress
     assigned = "".join(f"{key}={value}\n" for key, value in values.items())
     hand_over = f"{assigned}{host_text('keepalived_hand_over.sh')}"
     script = f"#!/bin/sh\nurl={url}\n{host_text('keepalived_answers.sh')}"
-    own = {ANSWERS: script, HAND_OVER: hand_over, ADDRESS_UNIT_FILE: unit}
-    files = {CONFIG: _config(settings, on_host, others), **own}
+    files = {ANSWERS: script, HAND_OVER: hand_over, ADDRESS_UNIT_FILE: unit}
+    files[CONFIG] = _config(settings, on_host, others)
     return KeepalivedFiles(files, (str(on_host.address.ip), *others), gateway.virtual_router_id or 0)
 
 

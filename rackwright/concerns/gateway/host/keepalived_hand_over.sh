@@ -1,5 +1,5 @@
 # Hand the common address over: sh hand-over [end]. Variables: address port seconds admin (HAProxy's socket).
-# New connections wait, since a client's kernel asks again by itself. Open requests have some seconds to end; what is open
+# New connections wait, since a client's kernel asks again. Open requests have some seconds to end; what is open
 # then is closed while this host still has the address: otherwise its client would wait for an answer that cannot come.
 nft delete table inet rackwright_hand_over 2>/dev/null
 [ -n "$(ip -4 -o address show to "$address/32")" ] || exit 0
