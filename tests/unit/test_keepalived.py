@@ -47,7 +47,9 @@ def refused(found: KeepalivedFiles) -> list[str]:
 
 
 def reading_of(settings: HostSettings) -> SeenGateway:
-    return replace(settled(wanted_of(settings)), places=PLACES, packages={**PACKAGES, "keepalived": "2.2.7", "nftables": "1.0"})
+    return replace(
+        settled(wanted_of(settings)), places=PLACES, packages={**PACKAGES, "keepalived": "2.2.7", "nftables": "1.0"}
+    )
 
 
 def test_without_a_common_address_there_is_no_keepalived() -> None:
