@@ -11,7 +11,7 @@ from pathlib import Path
 from rackwright.adapter.run.poll import poll
 from rackwright.adapter.run.session import chosen_hosts
 from rackwright.cli.inventories import add_columns, add_limit
-from rackwright.concerns.gateway.answer import health_url
+from rackwright.concerns.gateway.answer import common_address, health_url
 from rackwright.exit_codes import done_if
 from rackwright.inspect.status.columns import COLUMNS
 from rackwright.inspect.status.script import status_script
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     root = site_root(Path(arguments.inventory).expanduser())
     settings = pinned(entries, root)
     distinct = {id(one): one for one in settings.values()}
-    scripts = {key: status_script(one.all_endpoints, health_url(one)) for key, one in distinct.items()}
+    scripts = {key: status_script(one.all_endpoints, health_url(one), common_address(one)) for key, one in distinct.items()}
     replies = poll(entries, lambda entry: scripts[id(settings[entry.name])], lambda: import_module(OUTPUT))
     output = import_module(OUTPUT)
     now = datetime.now(UTC).astimezone()

@@ -19,6 +19,12 @@ def health_url(settings: HostSettings) -> str:
     return f"{'https' if gateway.tls else 'http'}://{_on_host(gateway.bind)}:{gateway.port}/healthz"
 
 
+def common_address(settings: HostSettings) -> str:
+    """Return the address that one gateway has at a time; empty for other hosts, and where there is none."""
+    address = settings.gateway.address if settings.is_gateway else None
+    return str(address.ip) if address else ""
+
+
 def _on_host(bind: str) -> str:
     """Return the address at which the host itself reaches what listens on an address."""
     address = {"::": "::1", "0.0.0.0": "127.0.0.1"}.get(bind, bind)

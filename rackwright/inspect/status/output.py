@@ -9,10 +9,11 @@ from datetime import datetime
 from pathlib import Path
 
 from rackwright.adapter.run.poll import Reply
+from rackwright.inspect.common_address import sentences_of
 from rackwright.inspect.left_hosts import left_hosts
 from rackwright.inspect.status.last_runs import last_runs
 from rackwright.inspect.status.reading import Asked, parse
-from rackwright.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
+from rackwright.inspect.status.rows import GATEWAY, StatusRow, rows_of, unknown_row, values_of
 from rackwright.inspect.status.table import render
 from rackwright.messages import ReadingError, paragraph
 from rackwright.record.quarantine import load_quarantine
@@ -30,11 +31,13 @@ def all_rows(
     made = {id(one): Asked(one) for one in settings.values()}
     runs = last_runs(root, settings.keys(), now)
     quarantined = {host: f"since {entry.since}, {entry.why}" for host, entry in load_quarantine(root).items()}
-    return [
+    found = [
         replace(row, last_run=runs.get(host, ""), quarantine=row.quarantine or quarantined.get(host, ""))
         for host, one in settings.items()
         for row in rows_on(host, made[id(one)], replies[host], now)
     ]
+    wrong = sentences_of(settings, ((row.host, bool(row.address)) for row in found if row.endpoint == GATEWAY))
+    return [replace(row, note=wrong.get(row.host, "")) if row.endpoint == GATEWAY else row for row in found]
 
 
 def as_json(rows: Sequence[StatusRow], left_behind: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from rackwright.concerns.endpoint.release.concern import bound_to, release_of
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint, binding_in, last_switch, running_of
 from rackwright.concerns.endpoint.why_switch import Aim, serves_the_same
-from rackwright.concerns.gateway.answer import health_url
+from rackwright.concerns.gateway.answer import common_address, health_url
 from rackwright.concerns.lease import SeenLease, parse_lease
 from rackwright.concerns.marks import Mark, parse_mark_file
 from rackwright.concerns.models import host_path
@@ -125,6 +125,8 @@ class HostStatus:
     """Reasons for which a start of dockerd, or of a container that publishes a port, would wait without a limit."""
     gateway: str = ""
     """State of the gateway's unit, and the status of its answer; empty on other hosts."""
+    has_address: bool = False
+    """True if it has the gateways' common address now."""
     rejects: bool = False
     """True if firewalld was started after dockerd, and so rejects the clients of published ports."""
 
@@ -135,7 +137,7 @@ class Asked:
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
         self.endpoints = settings.all_endpoints
-        self.script = status_script(self.endpoints, health_url(settings))
+        self.script = status_script(self.endpoints, health_url(settings), common_address(settings))
         """The command for a host; it changes nothing."""
         self._releases: dict[tuple[Any, ...], Release] = {}
 
@@ -191,6 +193,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         lacks=tuple(values.get("lacks", ())),
         waits=tuple(values.get("waits", ())),
         gateway=values.get("gateway", [""])[0],
+        has_address="has_address" in values,
         rejects="rejects" in values,
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.events import CUT
 from rackwright.concerns.endpoint.why_switch import is_deferred
+from rackwright.concerns.gateway.answer import common_address
 from rackwright.concerns.lease import span, whose
 from rackwright.concerns.marks import QUARANTINE
 from rackwright.inspect.status.reading import (
@@ -70,6 +71,8 @@ class StatusRow:
     """Those of runs that have ended."""
     direct: str = ""
     """How its ports treat direct clients, where they are, or are to be, closed to all but the gateways."""
+    address: str = ""
+    """The gateways' common address, where this gateway has it."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
     head: str = ""
@@ -93,15 +96,18 @@ def rows_of(host: str, wanted: Asked, host_status: HostStatus, now: datetime) ->
         lock = whose(host_status.lease, now)
     names = dict.fromkeys((*wanted.endpoints, *host_status.endpoints))
     found = [_row(host, name, wanted, host_status, lock) for name in names]
-    return [*found, *([_gateway_row(host, host_status, lock)] if host_status.gateway else [])]
+    return [*found, *([_gateway_row(host, wanted, host_status, lock)] if host_status.gateway else [])]
 
 
-def _gateway_row(host: str, host_status: HostStatus, lock: str) -> StatusRow:
+def _gateway_row(host: str, wanted: Asked, host_status: HostStatus, lock: str) -> StatusRow:
     """Return the row of a host's gateway; no endpoint can have its name."""
     state, _, code = host_status.gateway.partition(" ")
     health = GATEWAY_STATES.get(code, "no answer") if state == "active" else "stopped"
     drained, paused = str(host_status.drained or ""), str(host_status.paused or "")
-    return StatusRow(host, GATEWAY, health=health, gpus=0, lock=lock, drained=drained, paused=paused)
+    address = common_address(wanted.settings) if host_status.has_address else ""
+    return StatusRow(
+        host, GATEWAY, health=health, gpus=0, lock=lock, drained=drained, paused=paused, address=address
+    )
 
 
 def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str) -> StatusRow:

@@ -33,6 +33,7 @@ def _cells(row: StatusRow) -> tuple[str, ...]:
     clients = "-" if row.connections is None else str(row.connections)
     held = (("drained", row.drained), ("quarantined", row.quarantine), ("watch paused", row.paused))
     words = [mark for mark, why in held if why]
+    words += [f"has {row.address}"] if row.address else []
     words += [mark.partition("-")[0] for mark in row.marks]
     marks = ", ".join(mark for mark in words if mark != row.health)
     state = BELOW if len(row.health) > LONGEST else row.health

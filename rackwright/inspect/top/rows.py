@@ -97,7 +97,9 @@ def _endpoint_row(host: HostNow, row: StatusRow, shared: Sequence[Fact], now: fl
     if row.endpoint == UNKNOWN:
         return TopRow((host.name,), "", "unknown", BAD, facts=(Fact("trouble", row.health, BAD), *shared))
     if row.endpoint == GATEWAY:
-        return TopRow((host.name,), GATEWAY, row.health, TONES.get(row.health, BAD), facts=tuple(shared))
+        facts = [Fact("address", f"has {row.address}", WARN if row.note else IDLE)] if row.address else []
+        facts += [Fact("note", row.note, WARN)] if row.note else []
+        return TopRow((host.name,), GATEWAY, row.health, TONES.get(row.health, BAD), facts=(*facts, *shared))
     engine, seconds = engine_of(host, row.endpoint), host.silent_for(now)
     working = next(_jobs(host, row.endpoint), None)
     state = working.kind if working else _state(host, row, engine.code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rackwright.concerns.drained import MARK
 from rackwright.concerns.endpoint.container import local_url
-from rackwright.concerns.gateway.answer import health_url
+from rackwright.concerns.gateway.answer import common_address, health_url
 from rackwright.concerns.lease import LEASE
 from rackwright.concerns.marks import MARKS
 from rackwright.hostside import host_script
@@ -24,7 +24,7 @@ def top_script(settings: HostSettings, once: str = "") -> str:
     files = {"marks": MARKS, "states": ENGINE_STATES, "acts": ACTS, "paused": ENGINES_PAUSED}
     files |= {"drained": MARK, "lease": LEASE, "jobs": f"{RUN}/jobs"}
     endpoints = "\n".join(_row(name, one) for name, one in settings.all_endpoints.items() if _answers(settings, name))
-    status = status_script(settings.all_endpoints, health_url(settings))
+    status = status_script(settings.all_endpoints, health_url(settings), common_address(settings))
     return host_script("top_read", once=once, status=status, endpoints=endpoints, **files)
 
 
