@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from rackwright.cli.inventories import add_columns, add_limit
+from rackwright.concerns.gateway.concern import GATEWAY
 from rackwright.exit_codes import ExitCode, done_if
-from rackwright.inspect.drift import HostDrift, drift_of
+from rackwright.inspect.common_address import sentences_of
+from rackwright.inspect.drift import Drift, HostDrift, drift_of
 from rackwright.inspect.read_hosts import Surveyed, survey
 from rackwright.messages import counted, paragraph, printable_values
 from rackwright.tables import Column, drawn, only, shown_width
@@ -35,7 +37,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; the exit code says whether something moved."""
-    found = [drift_on(one) for one in survey(arguments.inventory, arguments.limit, only=arguments.only)]
+    surveyed = survey(arguments.inventory, arguments.limit, only=arguments.only)
+    found = with_owners([drift_on(one) for one in surveyed], surveyed)
     if arguments.json:
         print(json.dumps(printable_values(drift_values(found)), indent=1))
     elif arguments.columns:
@@ -71,6 +74,20 @@ def drift_on(one: Surveyed) -> HostDrift:
     if one.reading is None:
         return HostDrift(one.name, "unreadable" if one.reached else "unreachable", error=one.trouble)
     return drift_of(one.name, one.settings, one.reading, one.declared)
+
+
+def with_owners(hosts: Sequence[HostDrift], surveyed: Sequence[Surveyed]) -> list[HostDrift]:
+    """Add a finding to gateways where not exactly one of them has the common address."""
+    settings = {one.name: one.settings for one in surveyed}
+    read = [(one.name, one.reading[GATEWAY], one.settings) for one in surveyed if one.reading]
+    has = ((name, seen.has(its.gateway.address)) for name, seen, its in read if its.is_gateway)
+    wrong = sentences_of(settings, has)
+    return [
+        replace(host, findings=(*host.findings, Drift(GATEWAY.name, "moved", wrong[host.host])))
+        if host.host in wrong and host.state == "read"
+        else host
+        for host in hosts
+    ]
 
 
 def lines(hosts: Sequence[HostDrift]) -> Iterator[str]:

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     root = site_root(Path(arguments.inventory).expanduser())
     settings = pinned(entries, root)
     distinct = {id(one): one for one in settings.values()}
-    scripts = {key: status_script(one.all_endpoints, health_url(one), common_address(one)) for key, one in distinct.items()}
+    scripts = {key: _script(one) for key, one in distinct.items()}
     replies = poll(entries, lambda entry: scripts[id(settings[entry.name])], lambda: import_module(OUTPUT))
     output = import_module(OUTPUT)
     now = datetime.now(UTC).astimezone()
@@ -52,6 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
         else output.table(rows, left_behind, settings.values(), arguments.columns)
     )
     return done_if(all(row.gpus is not None for row in rows))
+
+
+def _script(settings: HostSettings) -> str:
+    return status_script(settings.all_endpoints, health_url(settings), common_address(settings))
 
 
 def pinned(entries: Sequence[InventoryHost], root: Path) -> dict[str, HostSettings]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import os
 import shutil
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.concerns.gateway.files import LEFT
 from rackwright.concerns.gateway.key_change import ADMIN, change_script, parse_answer, put_rows, revoked_rows
 from rackwright.concerns.gateway.key_maps import FOLDER, key_maps
 from rackwright.settings.gateway import Gateway
@@ -164,7 +166,8 @@ def change_files(root: Path, rows: Sequence[str]) -> subprocess.CompletedProcess
     """Run the script on the files below a folder."""
     step = change_script(rows)
     assert isinstance(step.stdin, str)
-    script = step.script.replace(FOLDER, f"{root}/etc").replace(str(Path(ADMIN).parent), f"{root}/run")
+    script = step.script.replace(FOLDER, f"{root}/etc").replace(LEFT, f"{root}/files")
+    script = script.replace(str(Path(ADMIN).parent), f"{root}/run")
     path = f"{root}/bin:{os.environ['PATH']}"
     return subprocess.run(
         [SHELL, "-c", script], input=step.stdin, env={"PATH": path}, text=True, capture_output=True, check=False
@@ -233,6 +236,15 @@ def test_a_process_with_other_maps_than_its_files_is_put_right(gateway: GatewayS
     (gateway.root / "etc/keys.map").write_text(f"{sha256_of('k2')} bob\n")
     assert result(gateway.change(added("carol", "k3"))) == ("took", 0)
     assert [gateway.ask(key)[0] for key in ("k1", "k2", "k3")] == [401, 200, 200]
+
+
+def test_a_change_of_keys_is_no_edit_by_hand(gateway: GatewayStandin) -> None:
+    left, maps = gateway.root / "files", gateway.root / "etc/keys.map"
+    left.write_text(f"{'0' * 64} {maps}\n{'1' * 64} {gateway.root}/etc/haproxy.cfg\n")
+    gateway.change(added("alice", "k1"))
+    sums = [row.split() for row in left.read_text().splitlines()]
+    assert sums[0] == [hashlib.sha256(maps.read_bytes()).hexdigest(), str(maps)]
+    assert sums[1][0] == "1" * 64
 
 
 def test_a_rotated_key_has_a_time_at_which_it_ends(gateway: GatewayStandin) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rackwright.concerns.gateway.files import LEFT
 from rackwright.concerns.gateway.key_maps import FOLDER, MAPS, REVOKED, client_rows
 from rackwright.hostside import durable_script, host_text
 from rackwright.plan.change import Shell
@@ -62,6 +63,7 @@ def change_script(rows: Rows) -> Shell:
         folder=FOLDER,
         maps=" ".join(MAPS),
         revoked=REVOKED,
+        left=LEFT,
         admin=ADMIN,
         master=MASTER,
         unit=UNIT,

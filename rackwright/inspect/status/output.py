@@ -36,8 +36,13 @@ def all_rows(
         for host, one in settings.items()
         for row in rows_on(host, made[id(one)], replies[host], now)
     ]
-    wrong = sentences_of(settings, ((row.host, bool(row.address)) for row in found if row.endpoint == GATEWAY))
-    return [replace(row, note=wrong.get(row.host, "")) if row.endpoint == GATEWAY else row for row in found]
+    return with_owners(found, settings)
+
+
+def with_owners(rows: Sequence[StatusRow], settings: Mapping[str, HostSettings]) -> list[StatusRow]:
+    """Return the rows with a note on gateways where not exactly one of them has the common address."""
+    wrong = sentences_of(settings, ((row.host, bool(row.address)) for row in rows if row.endpoint == GATEWAY))
+    return [replace(row, note=wrong.get(row.host, "")) if row.endpoint == GATEWAY else row for row in rows]
 
 
 def as_json(rows: Sequence[StatusRow], left_behind: Sequence[str]) -> str:

@@ -105,9 +105,7 @@ def _gateway_row(host: str, wanted: Asked, host_status: HostStatus, lock: str) -
     health = GATEWAY_STATES.get(code, "no answer") if state == "active" else "stopped"
     drained, paused = str(host_status.drained or ""), str(host_status.paused or "")
     address = common_address(wanted.settings) if host_status.has_address else ""
-    return StatusRow(
-        host, GATEWAY, health=health, gpus=0, lock=lock, drained=drained, paused=paused, address=address
-    )
+    return StatusRow(host, GATEWAY, health=health, gpus=0, lock=lock, drained=drained, paused=paused, address=address)
 
 
 def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str) -> StatusRow:

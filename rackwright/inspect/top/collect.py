@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rackwright.adapter.run.poll import Reply
 from rackwright.adapter.run.readings import Reading
-from rackwright.inspect.status.output import rows_on
+from rackwright.inspect.status.output import rows_on, with_owners
 from rackwright.inspect.status.reading import Asked
 from rackwright.inspect.top.fleet import HostNow, needs_status
 from rackwright.inspect.top.host_sample import parse_sample
@@ -62,6 +62,14 @@ class TopFleet:
         now = datetime.now(UTC).astimezone()
         rows = rows_on(name, self._asked[name], Reply(tuple(lines[:split])), now) if reading.request == STATUS else None
         self._hosts[name].add(look, rows, reading.at)
+        if self.settings[name].is_gateway and rows is not None:
+            self._note_owners()
+
+    def _note_owners(self) -> None:
+        """Note on each gateway where not exactly one of them has the common address."""
+        rows = with_owners([row for host in self.hosts for row in host.rows], self.settings)
+        for host in self.hosts:
+            host.rows = [row for row in rows if row.host == host.name]
 
     def is_complete(self, looks: int) -> bool:
         """Return True once every host has been read so many times, or is lost."""

@@ -1,5 +1,5 @@
 # Changes the keys of clients on a gateway: first its files, each whole and on the disk, then its process. Parameters: folder
-# maps (names) revoked (file) admin master (sockets) unit program (keys_change.awk). Standard input: rows for the program.
+# maps (names) revoked (file) left (SHA-256 of the files as the last deploy wrote them) admin master (sockets) unit program (keys_change.awk). Standard input: rows for the program.
 # Prints `absent`, `stopped` or `took`, and how many keys the gateway had of those that are revoked.
 #include take_maps.sh
 umask 077
@@ -20,6 +20,9 @@ for map in $maps; do
   changed "$map" "$folder/$map.map" | LC_ALL=C sort | durable_file "$folder/$map.map" 0600 || exit 1
   files="$files $folder/$map.map"
 done
+# What this change writes is no edit by hand.
+[ ! -f "$left" ] || sha256sum $files | awk 'NR == FNR { sum[$2] = $1; next } $2 in sum { $1 = sum[$2] } 1' - "$left" |
+  durable_file "$left" 0644 || exit 1
 systemctl is-active --quiet "$unit" || { printf '%s\n' "stopped $had"; exit 0; }
 take_maps "$admin" "$master" $files || { printf '%s\n' "its files have the change, and its process did not take it" >&2; exit 1; }
 printf '%s\n' "took $had"
