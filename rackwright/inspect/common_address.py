@@ -1,4 +1,4 @@
-"""The gateways' common address: exactly one of them has it, or the operator is told. Pure."""
+"""Check of the gateways' common address: exactly one of them has it. Pure."""
 
 from __future__ import annotations
 

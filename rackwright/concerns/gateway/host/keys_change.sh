@@ -20,7 +20,7 @@ for map in $maps; do
   changed "$map" "$folder/$map.map" | LC_ALL=C sort | durable_file "$folder/$map.map" 0600 || exit 1
   files="$files $folder/$map.map"
 done
-# What this change writes is no edit by hand.
+# Drift must not take what this change writes for an edit by hand.
 [ ! -f "$left" ] || sha256sum $files | awk 'NR == FNR { sum[$2] = $1; next } $2 in sum { $1 = sum[$2] } 1' - "$left" |
   durable_file "$left" 0644 || exit 1
 systemctl is-active --quiet "$unit" || { printf '%s\n' "stopped $had"; exit 0; }
