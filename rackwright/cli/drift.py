@@ -79,8 +79,11 @@ def drift_on(one: Surveyed) -> HostDrift:
 def with_owners(hosts: Sequence[HostDrift], surveyed: Sequence[Surveyed]) -> list[HostDrift]:
     """Add a finding to gateways where not exactly one of them has the common address."""
     settings = {one.name: one.settings for one in surveyed}
-    read = [(one.name, one.reading[GATEWAY], one.settings) for one in surveyed if one.reading]
-    has = ((name, seen.has(its.gateway.address)) for name, seen, its in read if its.is_gateway)
+    has = (
+        (one.name, one.reading[GATEWAY].has(one.settings.gateway.address))
+        for one in surveyed
+        if one.reading and one.settings.is_gateway
+    )
     wrong = sentences_of(settings, has)
     return [
         replace(host, findings=(*host.findings, Drift(GATEWAY.name, "moved", wrong[host.host])))

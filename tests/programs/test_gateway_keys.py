@@ -239,10 +239,10 @@ def test_a_process_with_other_maps_than_its_files_is_put_right(gateway: GatewayS
 
 
 def test_a_change_of_keys_is_no_edit_by_hand(gateway: GatewayStandin) -> None:
-    left, maps = gateway.root / "files", gateway.root / "etc/keys.map"
-    left.write_text(f"{'0' * 64} {maps}\n{'1' * 64} {gateway.root}/etc/haproxy.cfg\n")
+    recorded, maps = gateway.root / "files", gateway.root / "etc/keys.map"
+    recorded.write_text(f"{'0' * 64} {maps}\n{'1' * 64} {gateway.root}/etc/haproxy.cfg\n")
     gateway.change(added("alice", "k1"))
-    sums = [row.split() for row in left.read_text().splitlines()]
+    sums = [row.split() for row in recorded.read_text().splitlines()]
     assert sums[0] == [hashlib.sha256(maps.read_bytes()).hexdigest(), str(maps)]
     assert sums[1][0] == "1" * 64
 

@@ -78,9 +78,9 @@ def test_the_host_says_that_it_has_the_address() -> None:
 
 def test_two_owners_are_drift() -> None:
     def surveyed(*owners: str) -> list[Surveyed]:
-        seen = {name: SeenGateway(places=(HERE, *PLACES) if name in owners else PLACES) for name in PAIR}
+        places = {name: SeenGateway(places=(HERE, *PLACES) if name in owners else PLACES) for name in PAIR}
         return [
-            Surveyed(name, one, Declared(()), HostReading({"gateway": seen[name]}))
+            Surveyed(name, one, Declared(()), HostReading({"gateway": places[name]}))
             for name, one in pair(**COMMON).items()
         ]
 

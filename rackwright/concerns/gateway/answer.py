@@ -20,7 +20,7 @@ def health_url(settings: HostSettings) -> str:
 
 
 def common_address(settings: HostSettings) -> str:
-    """Return the address that one gateway has at a time; empty for other hosts, and where the gateways have one each."""
+    """Return the address that one gateway has at a time; empty for other hosts, and without one."""
     address = settings.gateway.address if settings.is_gateway else None
     return str(address.ip) if address else ""
 
