@@ -172,6 +172,9 @@ def compared_work(
                 text = verdict(other, names[0], shares)
                 append(record, "verdict", text=text, variant=other, against=names[0])
                 say(text)
+            for text in work.answers_compared():
+                append(record, "verdict", text=text, against=names[0])
+                say(text)
         return {
             called(cell, one): pooled(rounds)
             for one, rounds_of in work.found.items()

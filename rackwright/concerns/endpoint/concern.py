@@ -326,19 +326,19 @@ def _proved(endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint, d
     part = wanted_part(name, endpoint, release, reading, previous(name, endpoint, release, reading))
     if due.restart:
         part = replace(part, prepare=_before_drain(endpoint, release, due))
-    check = quality_check(release, settings, endpoint.site, reading if due.restart else SeenEndpoint())
+    check, rows = quality_check(release, settings, endpoint.site, reading), questions_to_canary(release, settings)
     job = switch_job(endpoints_switch([part], endpoint.keep_releases, "restart" if due.restart else "prove"))
     step = Proved(
         endpoint=name,
         release=release.hash,
-        job=longer(job, [check] if check else []),
+        job=longer(job, [check] if check else [], rows),
         serving=reading.serving,
         restarts=due.restart,
         questions=questions_after(release, settings),
         questions_before=questions_before(settings, reading) if due.restart else (),
         client_port=client_port_of(settings, endpoint.only),
         quality=(check,) if check else (),
-        canary_questions=questions_to_canary(release, settings),
+        canary_questions=rows,
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"

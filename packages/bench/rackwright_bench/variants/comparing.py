@@ -6,12 +6,16 @@ The order turns round from round to round, so that a host that grows warm favour
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rackwright.concerns.endpoint.container import local_url, served_name
+from rackwright.concerns.endpoint.quality.quality_check import AskedRelease, QualityCheck, check_of
+from rackwright.concerns.endpoint.quality.question_run import JudgedAnswers, QuestionRun
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.take_lease import take
 from rackwright.messages import counted
+from rackwright.quality.pairs import compare
 from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.endpoint_on_host import Measuree
 from rackwright_bench.figures.rounds import Limits, round_numbers
@@ -33,6 +37,8 @@ class Comparison:
     record: Path
     say: Say
     found: dict[str, Found]
+    answers: dict[str, JudgedAnswers] = field(default_factory=dict)
+    """Of each variant, to the questions of the settings' gate, asked in the first round."""
 
     def carry_out(self, limits: Limits) -> None:
         """Stage, then measure in rounds. Raises RackwrightError; what was found stays."""
@@ -57,8 +63,27 @@ class Comparison:
             tool = replace(prepared(self.plan, measuree, self.python, self.record, name), beat=beat)
             cells = self.found.setdefault(name, {})
             measure_round(tool, self.plan, measuree, self.record, self.say, number, cells, name)
+            if check is not None and name not in self.answers:
+                self.answers[name] = QuestionRun(self.trial.one.host, check, check.now, self.say, beat).ask()
 
-        self.trial.while_serving(settings, self.plan.seconds, work)
+        check = variant_check(name, self.trial.endpoint, settings)
+        self.trial.while_serving(settings, self.plan.seconds + (check.seconds if check else 0), work)
+
+    def answers_compared(self) -> list[str]:
+        """Return how each variant answers beside the first one, in sentences; nothing where none was asked."""
+        first, *others = self.variants
+        if first not in self.answers:
+            return []
+        before, worse_by = self.answers[first].right, self._worse_by
+        compared = {
+            name: compare(before, self.answers[name].right, worse_by) for name in others if name in self.answers
+        }
+        begins = f"{first} answers {sum(before.values())} of {len(before)} questions rightly"
+        return [begins, *(f"{name} beside {first}: {found.sentence}" for name, found in compared.items())]
+
+    @property
+    def _worse_by(self) -> float:
+        return next(iter(self.variants.values())).all_endpoints[self.trial.endpoint].gate.worse_by
 
     def shares(self) -> dict[str, list[Share]]:
         """Of each variant but the first one: its share of the first one's tokens a second, cell by cell."""
@@ -69,6 +94,16 @@ class Comparison:
 
     def _widest(self) -> float:
         return max(map(widest, self.shares().values()))
+
+
+def variant_check(name: str, endpoint: str, settings: HostSettings) -> QualityCheck | None:
+    """Return the questions to a variant on trial; None without a file of them in the settings."""
+    wanted = settings.all_endpoints[endpoint]
+    if not wanted.gate.questions:
+        return None
+    keyed = wanted.api_key is not None
+    of = AskedRelease(endpoint, name, local_url(wanted), served_name(wanted), keyed, wanted.engine_kind)
+    return check_of(of, wanted, wanted.gate.questions, settings.site)
 
 
 def estimated(plan: BenchPlan, names: Sequence[str], rounds: int, switch: float | None) -> str:

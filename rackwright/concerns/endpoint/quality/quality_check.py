@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.concerns.endpoint.container import served_name, url_of
+from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.messages import counted
@@ -41,6 +42,8 @@ class AskedRelease:
     """The name that it serves."""
     keyed: bool
     engine: str
+    serves: bool = True
+    """False for a release that is not running: only its kept answers can be compared."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class QualityCheck:
 
     now: AskedRelease
     before: AskedRelease | None
-    """The release that serves; None where none does."""
+    """The last proven release; None where none was proven."""
     questions: tuple[QualityQuestion, ...]
     hash: str
     """Of questions and sampling: other answers are not compared."""
@@ -75,7 +78,7 @@ def quality_check(
 ) -> QualityCheck | None:
     """Return the check of a release; None where the settings ask for none. Raises RackwrightError for a bad file.
 
-    reading: of what serves in its place now.
+    reading: of the endpoint in its place now.
     """
     gate, spec = settings.gate, release.spec
     if gate.level == "basic" or not gate.questions:
@@ -83,7 +86,7 @@ def quality_check(
     now = AskedRelease(
         spec.name, release.hash, spec.health_url, served_name(settings), bool(spec.key_option), settings.engine_kind
     )
-    return replace(check_of(now, settings, gate.questions, site), before=serving_release(settings, reading))
+    return replace(check_of(now, settings, gate.questions, site), before=_proven_release(settings, reading))
 
 
 def check_of(of: AskedRelease, settings: EndpointSettings, file: str, site: Path) -> QualityCheck:
@@ -135,9 +138,10 @@ def minutes(seconds: int) -> str:
     return f"{seconds} s" if seconds < SHORT else f"{round(seconds / 60)} min"
 
 
-def longer(job: Job, checks: Sequence[QualityCheck]) -> Job:
-    """Return a switch's job with the time that asking takes: the host waits for the end of it."""
-    return replace(job, timeout=job.timeout + sum(check.seconds for check in checks))
+def longer(job: Job, checks: Sequence[QualityCheck], rows: Sequence[Question]) -> Job:
+    """Return a switch's job with the time that asking a canary takes: the host waits for the end of it."""
+    seconds = sum(check.seconds for check in checks) + sum(row.timeout for row in rows)
+    return replace(job, timeout=job.timeout + seconds)
 
 
 def question_path(name: str, site: Path) -> Path:
@@ -158,11 +162,20 @@ def _hash(file: str, engine: str) -> str:
 
 def serving_release(settings: EndpointSettings, reading: SeenEndpoint) -> AskedRelease | None:
     """Return what serves now; None without it."""
-    spec: Mapping[str, Any] = reading.spec
-    if not reading.serving or not spec or reading.running_hash is None:
+    if not reading.serving or not reading.spec or reading.running_hash is None:
         return None
+    return _release_of(reading.running_hash, reading.spec, settings)
+
+
+def _proven_release(settings: EndpointSettings, reading: SeenEndpoint) -> AskedRelease | None:
+    """Return the last proven release; what runs may be on trial, and must not be compared with itself."""
+    if reading.proven is None or not reading.proven_spec:
+        return None
+    found = _release_of(reading.proven, reading.proven_spec, settings)
+    return replace(found, serves=reading.serving and reading.running_hash == reading.proven)
+
+
+def _release_of(release: str, spec: Mapping[str, Any], settings: EndpointSettings) -> AskedRelease:
     base = url_of(spec["address"], spec["port"], spec.get("network", "host"))
     # spec.json does not name the engine: one of another kind is asked as this one is.
-    return AskedRelease(
-        spec["name"], reading.running_hash, base, spec["served_name"], bool(spec.get("keyed")), settings.engine_kind
-    )
+    return AskedRelease(spec["name"], release, base, spec["served_name"], bool(spec.get("keyed")), settings.engine_kind)

@@ -34,13 +34,17 @@ def baselines(host: Host, checks: Sequence[QualityCheck]) -> dict[str, BaselineA
 
 
 def _baseline(host: Host, check: QualityCheck) -> BaselineAnswers:
-    """Return the kept answers of the release that serves; without them it is asked now."""
+    """Return the kept answers of the release before; without them it is asked now, if it serves."""
     of = check.before
     if of is None:
         return BaselineAnswers()
     records = _records()
     if records and (stored := stored_baseline(records, check, of)):
         return stored
+    if not of.serves:
+        return BaselineAnswers(
+            source=f"release {of.release} is not running, and has no kept answers to these questions"
+        )
     say(host, f"  release {of.release} has no kept answers to these questions: it is asked before its drain")
     found = _asked(host, check, of)
     if not found.answers:

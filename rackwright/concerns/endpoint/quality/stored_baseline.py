@@ -18,7 +18,7 @@ class BaselineAnswers:
 
     answers: Mapping[str, ChatAnswer] = field(default_factory=dict)
     right: Mapping[str, bool] = field(default_factory=dict)
-    source: str = "no release served here"
+    source: str = "no release was proven here before"
 
 
 def stored_baseline(records: Path, check: QualityCheck, of: AskedRelease) -> BaselineAnswers | None:

@@ -55,18 +55,18 @@ def replacement(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints
     coming = [coming_part(name, wanted.endpoints[name], on_host.get(name, SeenEndpoint())) for name in group.coming]
     leaving = [leaving_part(name, first.settings, on_host[name]) for name in group.leaving]
     releases = [(part.name, part.new.release) for part in coming if part.new]
-    checks = _checks(group, wanted, reading)
+    checks, rows = _checks(group, wanted, reading), _questions(group, wanted, questions_to_canary)
     step = Proved(
         endpoint=group.coming[0],
         release=releases[0][1],
-        job=longer(switch_job(endpoints_switch([*coming, *leaving], first.keep_releases)), checks),
+        job=longer(switch_job(endpoints_switch([*coming, *leaving], first.keep_releases)), checks, rows),
         serving=True,
         questions=_questions(group, wanted, questions_after),
         questions_before=_before(group, first.settings, reading),
         client_port=client_port_of(first.settings, first.only),
         takes_over=group.leaving,
         quality=checks,
-        canary_questions=_questions(group, wanted, questions_to_canary),
+        canary_questions=rows,
     )
     return Change(
         _sentence(releases, group.leaving),

@@ -13,6 +13,7 @@ top-level option of the YAML file as `option.NAME`. So a new release can fail on
 Faults: load_seconds (number), never_ready, die_at_end_of_load, die_after_requests (count), die_after_seconds,
 drop_tool_calls, answers (a table: the texts of a conversation's messages, one a line, to its answer, which is a text or
 a call as {"name": ..., "arguments": {...}}), drop_turns (a chat template that loses all messages but the last),
+runs_on (one that loses the end of a turn: a made-up question follows the answer),
 cut_context (tokens of the prompt that are read, the last ones), requests_waiting (number that the metrics show),
 repeat_bang (answers "!!!!..."), wrong_answers, answer (text, to every question), slow_factor (number),
 model_id (text), unhealthy_after_seconds (number),
@@ -42,6 +43,7 @@ NAMES = frozenset(
         "drop_tool_calls",
         "answers",
         "drop_turns",
+        "runs_on",
         "cut_context",
         "requests_waiting",
         "repeat_bang",

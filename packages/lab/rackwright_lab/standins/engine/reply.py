@@ -12,6 +12,8 @@ from .answers import answer
 
 PIECE = re.compile(r"\s*\S{1,6}|\s+$")
 """A token-sized piece, as the dialects cut text."""
+NEXT_TURN = "\n\nuser\nAnd how much is that for 3 of them?\n\nassistant\n"
+"""What a model adds that does not see the end of its turn."""
 BANGS = "!" * 400
 _THOUGHT = (
     "The user asks something short. ",
@@ -47,9 +49,12 @@ def reply_to(request: dict[str, Any], faults: dict[str, Any]) -> Reply:
         return Reply(BANGS)
     thought = "".join(_THOUGHT) * _ROUNDS.get(request.get("reasoning_effort") or "medium", 4)
     if (tabled := _tabled(_read(messages, faults), request, faults)) is not None:
-        return replace(tabled, thought=thought)
+        more = NEXT_TURN if faults.get("runs_on") and tabled.call is None else ""
+        return replace(tabled, text=f"{tabled.text}{more}", thought=thought)
     if messages[-1]["role"] == "tool":
         return Reply(f"The tool answered: {text_of(messages[-1].get('content'))}", thought)
+    if faults.get("runs_on"):
+        return Reply(f"{_shaped(request.get('response_format'), question, {})}{NEXT_TURN}", thought)
     call = tools.choose(request.get("tools") or [], request.get("tool_choice"), question)
     if call is not None and not faults.get("drop_tool_calls"):
         return Reply("", thought, call)
