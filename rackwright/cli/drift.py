@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rackwright.cli.inventories import add_columns, add_limit
-from rackwright.concerns.gateway.concern import GATEWAY
+from rackwright.concerns.gateway.concern import GATEWAY, has_common_address
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.inspect.common_address import sentences_of
 from rackwright.inspect.drift import Drift, HostDrift, drift_of
@@ -80,7 +80,7 @@ def with_owners(hosts: Sequence[HostDrift], surveyed: Sequence[Surveyed]) -> lis
     """Add a finding to gateways where not exactly one of them has the common address."""
     settings = {one.name: one.settings for one in surveyed}
     has = (
-        (one.name, one.reading[GATEWAY].has(one.settings.gateway.address))
+        (one.name, has_common_address(one.settings, one.reading))
         for one in surveyed
         if one.reading and one.settings.is_gateway
     )

@@ -48,7 +48,7 @@ from rackwright.concerns.firewall import (
     opening_changes,
 )
 from rackwright.concerns.gateway.answer import gateway_answers
-from rackwright.concerns.gateway.concern import GATEWAY
+from rackwright.concerns.gateway.concern import has_common_address
 from rackwright.concerns.lease.run_slice import keep_slice
 from rackwright.concerns.marks import QUARANTINE, release_script
 from rackwright.inspect.plan import plan_host
@@ -216,7 +216,7 @@ def queue_up(
         welcomes = joins and not changes
         turn_changes = _welcome(settings, reading) if welcomes else changes
         node = node_of(member, shape_of(settings, reading), takes_capacity(turn_changes, reading[ENDPOINT]) or cut)
-        if reading[GATEWAY].has(settings.gateway.address) and node.rank != FIRST:
+        if has_common_address(settings, reading) and node.rank != FIRST:
             node = replace(node, rank=LAST)  # so that the address moves once
         quarantined = any(mark.name == QUARANTINE for mark in reading[DRAINED].marks)
         turn = HostTurn(

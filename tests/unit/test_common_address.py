@@ -12,7 +12,7 @@ import pytest
 
 from rackwright.cli.drift import exit_code, with_owners
 from rackwright.concerns.deploy_steps import Declared
-from rackwright.concerns.gateway.concern import SeenGateway
+from rackwright.concerns.gateway.concern import SeenGateway, has_common_address
 from rackwright.concerns.gateway.keepalived import HostAddress
 from rackwright.concerns.lease import SeenLease
 from rackwright.inspect.common_address import sentences_of
@@ -74,6 +74,14 @@ def test_the_owner_is_in_its_row_and_two_of_them_below_the_table() -> None:
 def test_the_host_says_that_it_has_the_address() -> None:
     assert parse(["uptime 9", "gateway active 200", "has_address yes", "end"]).has_address
     assert not parse(["uptime 9", "gateway active 200", "end"]).has_address
+
+
+def test_a_host_whose_gateway_was_not_read_does_not_have_it() -> None:
+    here = HostReading({"gateway": SeenGateway(places=(HERE,))})
+    gateway, other = pair(**COMMON)["a"], HostSettings.model_validate({"gateway": COMMON})
+    assert has_common_address(gateway, here)
+    assert not has_common_address(gateway, HostReading({}))
+    assert not has_common_address(other, here)
 
 
 def test_two_owners_are_drift() -> None:

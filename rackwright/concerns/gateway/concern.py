@@ -284,6 +284,12 @@ def offline_files(settings: HostSettings) -> dict[str, str]:
     return {path: str(text) for path, text in found.items()}
 
 
+def has_common_address(settings: HostSettings, reading: HostReading) -> bool:
+    """Return True if the host is a gateway that has the common address now; its gateway may not have been read."""
+    on_host: SeenGateway = reading.by_concern.get("gateway", SeenGateway())
+    return settings.is_gateway and on_host.has(settings.gateway.address)
+
+
 TAKES = frozenset({"gateway", "proxy"})
 """Sections of the settings that it is handed."""
 GATEWAY: Concern[WantedGateway, SeenGateway] = Concern(

@@ -38,6 +38,7 @@ OPEN_REQUESTS = 2
 """Seconds for requests that are open when the address is handed over. A client whose connection waits asks
 again after 1 s and after 3 s.
 """
+ANNOUNCE = "let one gateway at a time have the common address"
 CONFIG_CODE, FOREIGN_CODE, PLACE_CODE = "RW3618", "RW3628", "RW3638"
 
 
@@ -130,7 +131,7 @@ def keepalived_changes(
         yield from wanted.refusals
         return
     yield Change(
-        "let one gateway at a time have the common address",
+        ANNOUNCE if wanted.files else "give the common address up",
         _why(differing, surplus),
         tuple(_steps(wanted, differing, surplus, sums_list)),
         owns=tuple(_owned(path) for path in wanted.files),
