@@ -56,6 +56,25 @@ wait_for_others() {
   wait_for_lock /var/lib/apt/lists/lock
 }
 
+# Begin an installation: the settings' proxies count, and nobody else installs.
+# Dependencies come along unnamed: teardown takes away what this run has brought, so it is written down however this ends.
+# Parameters: http_proxy, https_proxy, no_proxy (empty: none).
+begin() {
+  [ -z "$http_proxy" ] || export http_proxy https_proxy no_proxy
+  mkdir -p /run/rackwright /var/lib/rackwright
+  before=$(installed)
+  trap note_brought EXIT
+  wait_for_others
+}
+
+installed() { dpkg-query -W -f '${Package} ${db:Status-Status}\n' | sed -n 's/ installed$//p' | sort; }
+
+brought=/var/lib/rackwright/packages
+note_brought() {
+  { cat $brought 2>/dev/null; installed | grep -vxF "$before"; } | sort -u >$brought.new
+  mv $brought.new $brought
+}
+
 refuse_half_configured() {
   broken=$(dpkg --audit 2>&1)
   [ -z "$broken" ] && return 0

@@ -1,14 +1,6 @@
 # Install what is missing, prerequisites first. Parameters (empty: not wanted): basics, toolkit, toolkit_key,
 # toolkit_source, toolkit_fingerprints, toolkit_pin, engine, engine_key, engine_source, engine_fingerprints, hold, trust, finish, http_proxy, https_proxy, no_proxy.
-[ -z "$http_proxy" ] || export http_proxy https_proxy no_proxy
-mkdir -p /run/rackwright /var/lib/rackwright
-# Dependencies come along unnamed: teardown takes away what this run has brought, so it is written down however this ends.
-installed() { dpkg-query -W -f '${Package} ${db:Status-Status}\n' | sed -n 's/ installed$//p' | sort; }
-brought=/var/lib/rackwright/packages
-before=$(installed)
-note() { { cat $brought 2>/dev/null; installed | grep -vxF "$before"; } | sort -u >$brought.new; mv $brought.new $brought; }
-trap note EXIT
-wait_for_others
+begin
 [ -n "$finish" ] && finish_half_configured
 refuse_half_configured
 refresh
