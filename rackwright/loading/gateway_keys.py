@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from rackwright.loading import key_file_text
 from rackwright.loading.wording import explain, path_of
@@ -22,6 +23,8 @@ from rackwright_engines.key_path import KeyPath, dotted
 CODE = "RW0236"
 LARGEST = 4 << 20
 """Bytes of the file at most: ten thousand keys have a quarter of it."""
+MOST_VALUES = 200_000
+"""Values of the file at most: a key has 8 to 20."""
 MOST_LINES = 5
 """Mistakes that one message names."""
 
@@ -47,7 +50,7 @@ def _read(path: Path) -> str:
 
 def parse_keys(text: str, file: str) -> GatewayKeys:
     """Return the keys that a text names. file: its name for messages. Raises SettingsError."""
-    document = parse(text, file)
+    document = parse(text, file, MOST_VALUES)
     problems = list(document.problems)
     if not problems:
         try:
@@ -64,7 +67,13 @@ def parse_keys(text: str, file: str) -> GatewayKeys:
 def _wrong(error: ValidationError, document: Document) -> Iterator[Problem]:
     for detail in error.errors():
         path = path_of(detail)
-        yield _problem(document, path, explain(GatewayKeys, detail))
+        yield _problem(document, path, explain(GatewayKeys, _masked(detail)))
+
+
+def _masked(detail: ErrorDetails) -> ErrorDetails:
+    """Return the error without a wrong hash, which may be the key itself, of any form."""
+    is_hash = detail["loc"][-1:] == ("sha256",) and isinstance(detail["input"], str)
+    return {**detail, "input": None} if is_hash else detail
 
 
 def _twice(keys: GatewayKeys, document: Document) -> Iterator[Problem]:
@@ -109,11 +118,11 @@ def change_keys(path: Path, change: Callable[[GatewayKeys], GatewayKeys]) -> tup
         before = parse_keys(text, str(path))
         after = change(before)
         if after != before:
-            _replace(target, _changed(text, before, after))
+            _replace(target, _changed(text, before, after, path))
     return before, after
 
 
-def _changed(text: str, before: GatewayKeys, after: GatewayKeys) -> str:
+def _changed(text: str, before: GatewayKeys, after: GatewayKeys, path: Path) -> str:
     """Return the text with the keys as they are to be; it is read again, so that no edit can say another thing."""
     for edited in key_file_text.edits(text, before, after):
         try:
@@ -122,7 +131,7 @@ def _changed(text: str, before: GatewayKeys, after: GatewayKeys) -> str:
             continue
         if _by_hash(found) == _by_hash(after):
             return edited
-    raise AssertionError("a whole new file says what it was made of")
+    raise SettingsError(f"{path} would have more keys than a file may; next: revoke what is not used", code=CODE)
 
 
 def _by_hash(keys: GatewayKeys) -> dict[str, GatewayKey]:
@@ -130,9 +139,9 @@ def _by_hash(keys: GatewayKeys) -> dict[str, GatewayKey]:
 
 
 def _replace(target: Path, text: str) -> None:
-    """Replace a file durably; its mode stays."""
+    """Replace a file durably; its mode and its line ends stay."""
     new = target.with_name(f".{target.name}.new")
-    with new.open("w") as file:
+    with new.open("w", newline=_line_end(target)) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -144,3 +153,8 @@ def _replace(target: Path, text: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _line_end(path: Path) -> str:
+    """Return how lines of a file end; an editor of another system writes two characters."""
+    return "\r\n" if path.exists() and b"\r\n" in path.read_bytes() else "\n"

@@ -90,7 +90,7 @@ PATTERNS = {
     CAPABILITY: "a capability without CAP_, as SYS_PTRACE",
     SHM: "a size in m or g, as 16g",
     USER: "numbers of user and group, as 1000:1000",
-    SHA256: "a SHA-256: 64 hexadecimal digits",
+    SHA256: "a SHA-256: 64 hexadecimal digits, with small letters",
     BLOB: "git's hash of a file: 40 hexadecimal digits",
     REPOSITORY: "a repository of the hub, as openai/gpt-oss-120b",
     DROP_IN: "a drop-in's file name, as override.conf, or its absolute path",

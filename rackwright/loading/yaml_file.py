@@ -21,7 +21,7 @@ DEPTH = 100
 """Of mappings and lists within each other at most: nothing that is meant goes as deep, and Python's stack ends."""
 NODES = 20_000
 """Values of a file at most, each counted as often as an alias names it: ten lines of aliases make a billion."""
-TOO_MANY = f"more than {NODES} values, each counted as often as an alias names it"
+TOO_MANY = "more than {} values, each counted as often as an alias names it"
 TEXT = 64
 """Characters that count as a value: an alias may stand for a long text, too."""
 TEXTS = ("tag:yaml.org,2002:str", "!unsafe")
@@ -86,15 +86,16 @@ class _Loader(yaml.SafeLoader):
     """YAML as Ansible reads it: `!vault` stays encrypted, `!unsafe` is plain text."""
 
     file = ""
+    most = NODES
     depth = composed = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose a value and what is in it, down to a depth at which Python's stack is far from its end."""
         self.depth += 1
         self.composed += 1
-        if self.composed > NODES:
+        if self.composed > self.most:
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem=TOO_MANY, problem_mark=mark)
+            raise yaml.MarkedYAMLError(problem=TOO_MANY.format(self.most), problem_mark=mark)
         if self.depth > DEPTH:
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.MarkedYAMLError(problem=f"more than {DEPTH} values in each other", problem_mark=mark)
@@ -132,14 +133,17 @@ for _tag in VAULT_TAGS:
 _Loader.add_constructor("!unsafe", _Loader.unsafe)
 
 
-def parse(text: str, file: str) -> Document:
-    """Parse the text of `file` (the name for messages). Never raises for what the text says."""
+def parse(text: str, file: str, most: int = NODES) -> Document:
+    """Parse the text of `file` (the name for messages). Never raises for what the text says.
+
+    most: values that the file may have.
+    """
     node = None
     try:
         loader = _Loader(text)
-        loader.file = file
+        loader.file, loader.most = file, most
         node = loader.get_single_node()
-        _weigh(node)
+        _weigh(node, most)
         origins, problems = _survey(node, file)
         values = loader.construct_document(node) if node is not None else {}
     except (yaml.YAMLError, ValueError, TypeError) as error:
@@ -147,10 +151,10 @@ def parse(text: str, file: str) -> Document:
     return _checked(values or {}, origins, [*problems, *_odd_keys(node, file)], file)
 
 
-def _weigh(root: yaml.Node | None) -> None:
-    """Raise YAMLError for a value within itself, and for more values than a file of settings has."""
-    if root is not None and _weight(root, {}, set()) > NODES:
-        raise yaml.MarkedYAMLError(problem=TOO_MANY, problem_mark=root.start_mark)
+def _weigh(root: yaml.Node | None, most: int) -> None:
+    """Raise YAMLError for a value within itself, and for more values than the file may have."""
+    if root is not None and _weight(root, {}, set()) > most:
+        raise yaml.MarkedYAMLError(problem=TOO_MANY.format(most), problem_mark=root.start_mark)
 
 
 def _weight(node: yaml.Node, weights: dict[int, int], above: set[int]) -> int:

@@ -142,6 +142,24 @@ def test_a_host_without_an_address_is_refused_and_its_model_does_not_vanish() ->
     assert [step.code for step in change.steps if isinstance(step, Refuse)] == ["RW3634"]
 
 
+KEYS_FILE = "keys:\n- {name: a, sha256: " + "a" * 64 + ", created: 2026-01-01}\n"
+
+
+@pytest.mark.parametrize("text", [None, "", "# nothing\n", "keys: []\n", KEYS_FILE])
+def test_a_site_without_its_file_of_keys_locks_no_client_out(tmp_path: Path, text: str | None) -> None:
+    (file := tmp_path / "gateway_keys.yml").write_text(KEYS_FILE)
+    settings = gateway(site=tmp_path)
+    on_host = settled(wanted_of(settings))
+    file.unlink()
+    if text is not None:
+        file.write_text(text)
+    steps = [step for change in changes(wanted_of(settings, on_host), on_host) for step in change.steps]
+    refused = [step.code for step in steps if isinstance(step, Refuse)]
+    assert refused == ["RW3605"] * (text is None or "keys:" not in text)
+    first = changes(wanted_of(settings), SeenGateway(PACKAGES))
+    assert not any(isinstance(step, Refuse) for change in first for step in change.steps), "a first deploy needs none"
+
+
 @pytest.mark.parametrize(("version", "refused"), [("2.2.9-2+deb11u6", True), ("2.4.30-0ubuntu0.22.04.4", False)])
 def test_an_old_haproxy_is_refused_before_anything_is_written(version: str, refused: bool) -> None:
     reading = SeenGateway({**PACKAGES, "haproxy": version})

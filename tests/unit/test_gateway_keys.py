@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackwright.concerns.gateway.key_maps import key_maps, map_file
+from rackwright.loading import gateway_keys
 from rackwright.loading.gateway_keys import change_keys, load_keys, parse_keys
 from rackwright.loading.key_file_text import edits
 from rackwright.messages import SettingsError
@@ -127,8 +128,9 @@ def test_one_key_twice_and_two_lasting_keys_of_a_client_are_refused() -> None:
     parse_keys("keys:\n" + item.format("alice", A) + item.format("alice", B) + "  expires: 2026-02-01\n", "f.yml")
 
 
-def test_a_key_in_the_place_of_its_hash_is_not_shown(tmp_path: Path) -> None:
-    path, written = tmp_path / "keys.yml", new_key()
+@pytest.mark.parametrize("written", ["rk-" + "z" * 43, "of-another-gateway", "A" * 64])
+def test_a_key_in_the_place_of_its_hash_is_not_shown(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "keys.yml"
     path.write_text(f"keys:\n- name: alice\n  sha256: {written}\n  created: 2026-01-01\n")
     with pytest.raises(SettingsError) as error:
         load_keys(path)
@@ -144,6 +146,40 @@ def test_what_is_no_file_or_no_text_is_refused(tmp_path: Path) -> None:
             load_keys(tmp_path / name)
         assert error.value.code == "RW0236"
     assert load_keys(tmp_path / "none.yml") == GatewayKeys()
+
+
+def rows(count: int) -> str:
+    """Return a file of so many keys."""
+    return "keys:\n" + "".join(f"- {{name: c{n}, sha256: a{n:063x}, created: 2026-01-01}}\n" for n in range(count))
+
+
+def test_three_thousand_clients_are_not_too_many(tmp_path: Path) -> None:
+    path = tmp_path / "keys.yml"
+    path.write_text(rows(3000))
+    assert len(load_keys(path).keys) == 3000
+
+
+def test_more_keys_than_a_file_may_have_are_refused_before_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway_keys, "MOST_VALUES", 12)
+    path = tmp_path / "keys.yml"
+    change_keys(path, lambda keys: GatewayKeys(keys=(key("alice", A),)))
+    text = path.read_text()
+    with pytest.raises(SettingsError) as error:
+        change_keys(path, lambda keys: GatewayKeys(keys=(*keys.keys, key("bob", B))))
+    assert (error.value.code, path.read_text()) == ("RW0236", text)
+
+
+@pytest.mark.parametrize("first", [b"", b"\xef\xbb\xbf"])
+def test_an_editor_of_another_system_may_have_written_it(tmp_path: Path, first: bytes) -> None:
+    path = tmp_path / "keys.yml"
+    path.write_bytes(first + f"# ours\r\nkeys:\r\n- name: alice\r\n  sha256: {A}\r\n  created: 2026-01-01\r\n".encode())
+    before = path.read_bytes()
+    change_keys(path, lambda keys: GatewayKeys(keys=(*keys.keys, key("bob", B))))
+    after = path.read_bytes()
+    assert (after.startswith(before), after.count(b"\n"), after.count(b"\r\n")) == (True, 8, 8)
+    assert [one.name for one in load_keys(path).keys] == ["alice", "bob"]
 
 
 def test_mode_and_link_of_the_file_stay(tmp_path: Path) -> None:

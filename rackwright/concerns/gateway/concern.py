@@ -38,7 +38,7 @@ from rackwright.concerns.gateway.keepalived import (
     keepalived_changes,
     keepalived_files,
 )
-from rackwright.concerns.gateway.key_maps import REVOKED
+from rackwright.concerns.gateway.key_maps import REVOKED, map_file
 from rackwright.concerns.gateway.package import USUAL, Version, expected_version, install_change
 from rackwright.hostside import host_script
 from rackwright.loading.gateway_certificate import certificate_refusal
@@ -51,7 +51,7 @@ from rackwright.settings.host_settings import HostSettings
 
 NEXT = f"{FOLDER}/next"
 """Files that have not been checked yet."""
-CHECK_CODE, APPLY_CODE, UNKNOWN_CODE = "RW3614", "RW3624", "RW3634"
+CHECK_CODE, APPLY_CODE, UNKNOWN_CODE, NO_KEYS_CODE = "RW3614", "RW3624", "RW3634", "RW3605"
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,11 @@ class SeenGateway:
     def has(self, address: IPv4Interface | None) -> bool:
         """Return True if the host has this address now."""
         return address is not None and any(one.address.ip == address.ip for one in self.places)
+
+    @property
+    def lets_in(self) -> bool:
+        """True if it has a client's key."""
+        return self._sha256(map_file("keys")) not in ("", sha256(""))
 
     def _sha256(self, path: str) -> str:
         return self.files[path].sha256 if path in self.files else ""
@@ -173,7 +178,8 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedGateway:
     version = expected_version(on_host.packages, on_host.candidate, reading[DOCKER].system)
     address = keepalived_files(settings, health_url(settings), on_host.places)
     files = wanted_files(settings, version, on_host.revoked)
-    return WantedGateway(settings, files, address, (*_refusals(settings, version), *address.refusals))
+    refusals = (*_refusals(settings, version), *_lost_keys(settings, files, on_host), *address.refusals)
+    return WantedGateway(settings, files, address, refusals)
 
 
 def _refusals(settings: HostSettings, version: Version) -> Iterator[Change]:
@@ -188,6 +194,15 @@ def _refusals(settings: HostSettings, version: Version) -> Iterator[Change]:
     if wrong := certificate_refusal(settings):
         text = f"{wrong.text}; nothing was changed"
         yield Change("set up the gateway", "clients would refuse its certificate", (Refuse(text, code=wrong.code),))
+
+
+def _lost_keys(settings: HostSettings, files: WantedFiles, on_host: SeenGateway) -> Iterator[Change]:
+    """Refuse a site without keys where the gateway has some: an old copy, or a wrong name, would lock all clients out."""
+    if on_host.lets_in and not files.says_keys:
+        file = settings.site / settings.gateway.keys
+        text = f"{file} is missing or empty, and this gateway has keys of clients, which would all be refused"
+        text += f"; nothing was changed; next: bring the file back, or write `keys: []` to it: git log -- {file}"
+        yield Change("set up the gateway", "the site has no keys", (Refuse(text, code=NO_KEYS_CODE),))
 
 
 def changes(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:

@@ -41,6 +41,8 @@ class WantedFiles:
 
     files: dict[str, Text]
     revision: str
+    says_keys: bool = True
+    """False where the site has no file of keys, or one without `keys:`."""
 
 
 def wanted_files(settings: HostSettings, version: Version, revoked: Collection[str] = ()) -> WantedFiles:
@@ -53,10 +55,11 @@ def wanted_files(settings: HostSettings, version: Version, revoked: Collection[s
     others: dict[str, Text] = {ENGINE_KEYS: Secret("".join(_engine_keys(backends))), **_certificate(settings)}
     bare = config(gateway, backends, site=settings.site, version=version, revision="0")
     revision = _digest(bare, *(plain(text) for text in others.values()))[:12]
-    maps = key_maps(gateway, load_keys(settings.site / gateway.keys), datetime.now(UTC), revoked)
+    keys = load_keys(settings.site / gateway.keys)
+    maps = key_maps(gateway, keys, datetime.now(UTC), revoked)
     text = config(gateway, backends, site=settings.site, version=version, revision=revision)
     clients = {path: Secret(rows) for path, rows in maps.items()}
-    return WantedFiles({CONFIG: text, **others, **clients, **_own()}, revision)
+    return WantedFiles({CONFIG: text, **others, **clients, **_own()}, revision, "keys" in keys.model_fields_set)
 
 
 def _own() -> dict[str, Text]:
