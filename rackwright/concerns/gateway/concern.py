@@ -197,7 +197,7 @@ def _refusals(settings: HostSettings, version: Version) -> Iterator[Change]:
 
 
 def _lost_keys(settings: HostSettings, files: WantedFiles, on_host: SeenGateway) -> Iterator[Change]:
-    """Refuse a site without keys where the gateway has some: an old copy, or a wrong name, would lock all clients out."""
+    """Refuse a site without keys where the gateway has some: an old copy or a wrong name would lock clients out."""
     if on_host.lets_in and not files.says_keys:
         file = settings.site / settings.gateway.keys
         text = f"{file} is missing or empty, and this gateway has keys of clients, which would all be refused"
