@@ -56,7 +56,7 @@ wait_for_others() {
   wait_for_lock /var/lib/apt/lists/lock
 }
 
-# Begin an installation: the settings' proxies count, and nobody else installs.
+# Begin an installation: the settings' proxies count, and other installations end first.
 # Dependencies come along unnamed: teardown takes away what this run has brought, so it is written down however this ends.
 # Parameters: http_proxy, https_proxy, no_proxy (empty: none).
 begin() {
