@@ -37,9 +37,13 @@ def notes(settings: HostSettings, closes_ports: bool = True) -> list[str]:
 
 
 def _gateway(settings: HostSettings) -> Iterator[str]:
-    """Yield the memory that bodies may take on a gateway, and that its certificate ends soon."""
+    """Yield what is in clear, that a gateway has no model, the memory of bodies, and a certificate that ends soon."""
     if not settings.is_gateway:
         return
+    if not settings.backends:
+        yield "gateway: no host of this inventory serves a model, so every request is refused"
+    if not settings.gateway.tls:
+        yield "gateway: `tls: false`, so keys and prompts are in clear in the network"
     yield from certificate_note(settings)
     if by_body(settings.gateway, settings.backends):
         most = gateway_limits(settings.gateway, settings.backends)

@@ -478,6 +478,20 @@ def test_a_client_that_goes_lets_its_engine_stop(plain: Site) -> None:
         plain.gpu03.tick, plain.gpu03.tokens = 0, 3
 
 
+def test_the_host_with_the_fewest_requests_in_flight_gets_the_next_one(plain: Site) -> None:
+    before = len(plain.gpu01.requests), len(plain.gpu02.requests)
+    plain.gpu01.tick = plain.gpu02.tick = 0.4
+    try:
+        stream = streaming(plain)
+        plain.gpu01.tick = plain.gpu02.tick = 0
+        assert all(plain.gateway.ask(f"/{GPT}{CHAT}", BODY).status == 200 for _ in range(4))
+        assert b"DONE" in stream.read()
+    finally:
+        plain.gpu01.tick = plain.gpu02.tick = 0
+    counts = len(plain.gpu01.requests) - before[0], len(plain.gpu02.requests) - before[1]
+    assert sorted(counts) == [1, 4]
+
+
 def test_streams_end_and_new_requests_go_elsewhere_after_the_word_drain(plain: Site) -> None:
     plain.gpu01.tick = plain.gpu02.tick = 0.3
     try:

@@ -135,6 +135,12 @@ def test_check_says_what_bodies_may_take() -> None:
     assert not any("GiB" in note for note in notes(made.with_gateways((), (ONE,))))
 
 
+def test_check_warns_of_keys_in_clear_and_of_a_gateway_without_a_model() -> None:
+    clear = HostSettings.model_validate({"gateway": {"tls": False, "port": 80}})
+    assert [len(notes(clear.with_gateways((), backends))) for backends in ((), (ONE,))] == [2, 1]
+    assert notes(HostSettings.model_validate({}).with_gateways((), (ONE,))) == []
+
+
 @pytest.mark.parametrize("kind", PRODUCTS)
 def test_no_path_of_administration_is_served(kind: str) -> None:
     found = served_paths(kind)

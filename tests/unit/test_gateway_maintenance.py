@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from rackwright.adapter.run.poll import Reply
 from rackwright.cli.reboot import headline
 from rackwright.concerns.endpoint.switch.rest_and_return import reboot_changes
 from rackwright.concerns.endpoint.switch.steps import HostRestart
 from rackwright.concerns.gateway.answer import health_url
 from rackwright.concerns.lease import SeenLease
+from rackwright.inspect.status.output import rows_on
 from rackwright.inspect.status.reading import Asked, HostStatus
 from rackwright.inspect.status.rows import rows_of
 from rackwright.inspect.status.table import sums
@@ -101,7 +103,7 @@ def test_the_only_gateway_may_restart_and_that_is_said() -> None:
 @pytest.mark.parametrize(
     ("bind", "tls", "url"),
     [
-        ("::", False, "http://[::1]:80/healthz"),
+        ("::", False, "http://127.0.0.1:80/healthz"),
         ("0.0.0.0", True, "https://127.0.0.1:80/healthz"),
         ("192.0.2.1", False, "http://192.0.2.1:80/healthz"),
         ("2001:db8::1", False, "http://[2001:db8::1]:80/healthz"),
@@ -126,3 +128,8 @@ def test_a_gateway_has_a_row_and_is_not_counted_as_an_endpoint(printed: str, hea
     [row] = rows_of("g", Asked(gateway()), HostStatus(9, SeenLease(0, 9, None), (), (), {}, gateway=printed), NOW)
     assert (row.endpoint, row.health, row.gpus) == ("gateway", health, 0)
     assert sums([row]) == "0 endpoints"
+
+
+def test_a_gateway_that_cannot_be_read_is_not_counted_as_an_endpoint() -> None:
+    [row] = rows_on("g", Asked(gateway()), Reply((), "no connection"), NOW)
+    assert (row.endpoint, row.health, sums([row])) == ("gateway", "no connection", "0 endpoints")

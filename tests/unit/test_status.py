@@ -529,7 +529,7 @@ def test_a_live_lease_is_shown_and_one_that_has_ended_is_not() -> None:
 def test_what_is_not_known_is_shown_as_such() -> None:
     [absent] = rows_of("h", Asked(settings()), parse(["uptime 5", "end"]), NOW)
     assert (absent.health, absent.up_seconds, absent.connections, absent.drift) == ("absent", None, None, None)
-    rows = [absent, unknown_row("far", "cannot be reached")]
+    rows = [absent, unknown_row("far", Asked(HostSettings.model_validate({})), "cannot be reached")]
     assert "cannot be reached" in render(rows)
     assert "1 not known" in render(rows)
     assert json.loads(json.dumps(values_of(rows)))["endpoints"][1]["host"] == "far"

@@ -14,9 +14,11 @@ import pytest
 from rackwright.cli import check, runs
 from rackwright.concerns.preflight.row import CheckRow
 from rackwright.concerns.preflight.table import render as preflight_table
+from rackwright.inspect.status.reading import Asked
 from rackwright.inspect.status.rows import StatusRow, unknown_row
 from rackwright.inspect.status.table import render
 from rackwright.record.record import Record, record_of
+from rackwright.settings.host_settings import HostSettings
 from rackwright.tables import Column, aligned, drawn, shown_width
 from tests.unit.made_up_runs import made_up
 
@@ -27,7 +29,11 @@ LOCK = "ops@bastion (rackwright rollout inventory/b200.py) since 12:00:03, 20 s 
 ROW = StatusRow(
     HOST, "llm", RELEASE, True, True, None, 12000, "serving", 8, "NVIDIA B200", 3, (), LOCK, "rollout 5 min ago: failed"
 )
-ROWS = [ROW, replace(ROW, host="gpu02.dc1.example.com", proven=False, lock=""), unknown_row("gpu03", "cannot be read")]
+ROWS = [
+    ROW,
+    replace(ROW, host="gpu02.dc1.example.com", proven=False, lock=""),
+    unknown_row("gpu03", Asked(HostSettings.model_validate({})), "cannot be read"),
+]
 NEXT = "rackwright report 20261126-100601-rollout"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rackwright.hostside import host_script
 from rackwright.paths import GATEWAY_UNIT, UNITS
 from rackwright.plan.change import Shell
+from rackwright.settings.gateway import WILDCARDS
 from rackwright.settings.host_settings import HostSettings
 
 SECONDS = 60
@@ -27,7 +28,8 @@ def common_address(settings: HostSettings) -> str:
 
 def _on_host(bind: str) -> str:
     """Return the address at which the host itself reaches what listens on an address."""
-    address = {"::": "::1", "0.0.0.0": "127.0.0.1"}.get(bind, bind)
+    # Where IPv6 is switched off by sysctl, `::` still takes IPv4, and there is no ::1.
+    address = "127.0.0.1" if bind in WILDCARDS else bind
     return f"[{address}]" if ":" in address else address
 
 

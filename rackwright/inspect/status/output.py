@@ -71,8 +71,8 @@ def ignored_of(hosts: Iterable[HostSettings]) -> list[str]:
 def rows_on(name: str, wanted: Asked, reply: Reply, now: datetime) -> list[StatusRow]:
     """Return the rows of one host, or one that says why nothing is known."""
     if reply.trouble:
-        return [unknown_row(name, reply.trouble)]
+        return [unknown_row(name, wanted, reply.trouble)]
     try:
         return rows_of(name, wanted, parse(reply.lines), now)
     except ReadingError as error:
-        return [unknown_row(name, str(error))]
+        return [unknown_row(name, wanted, str(error))]

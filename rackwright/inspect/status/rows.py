@@ -205,9 +205,10 @@ def _repaired(host_status: HostStatus) -> str:
     return f"the host has put its firewall rules back {often} within the last hour, the last time because {why}"
 
 
-def unknown_row(host: str, why: str) -> StatusRow:
+def unknown_row(host: str, wanted: Asked, why: str) -> StatusRow:
     """Return the row of a host that cannot be read."""
-    return StatusRow(host, UNKNOWN, health=why)
+    name = UNKNOWN if wanted.endpoints or not wanted.settings.is_gateway else GATEWAY
+    return StatusRow(host, name, health=why)
 
 
 @dataclass(frozen=True)
