@@ -193,7 +193,8 @@ def _go_on(started: Run, old: Record, remaining: Rest) -> tuple[int, str]:
         return restart_hosts(started, data, old.begin.get("back_within", BACK_WITHIN), old.boots, **order)
     if remaining.kind == TEARDOWN:
         with as_file(files("rackwright.operations.deploys") / "teardown.py") as file:
-            return tear_down(started, file, bool(old.begin.get("purge")), old.begin.get("steps"))
+            steps, opens = old.begin.get("steps"), old.begin.get("opens", ())
+            return tear_down(started, file, bool(old.begin.get("purge")), steps, opens)
     deploy = Path(old.begin["deploy"])
     status = started.as_plain().pyinfra(deploy, started.hosts, data, **order)
     return status, sentence(record_of(started.record.stem, read_record(started.record)), status, executed=True)

@@ -5,22 +5,19 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from rackwright.adapter.run.declaring import declared_by
 from rackwright.adapter.run.options import data_words
 from rackwright.adapter.run.session import chosen_together
+from rackwright.cli.direct_ports import Steps, closed_behind, open_direct
 from rackwright.cli.inventories import add_choice, add_shared, refuse_unchosen
 from rackwright.cli.rollout import agreed
 from rackwright.exit_codes import ExitCode
-from rackwright.inspect.run_script import HostOutput, spread
 from rackwright.loading.files import site_root
-from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
-from rackwright.paths import FIREWALL_SCRIPT
-from rackwright.plan.change import Shell
 from rackwright.processes import module
 from rackwright.record.ending import stopped
 from rackwright.record.handover import Handover
@@ -29,9 +26,6 @@ from rackwright.record.record import TEARDOWN
 from rackwright.record.states import RunState
 from rackwright.rollout.launch import Run, begin, phase, read_by_pyinfra
 from rackwright.settings.problems import some
-
-Steps = Mapping[str, Sequence[str]]
-"""By host, the steps that deploy.py calls."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -56,58 +50,34 @@ def run(arguments: argparse.Namespace) -> int:
         {name: declared.steps for name, declared in declared_by(root, hosts).items()} if arguments.left_behind else None
     )
     names = [entry.name for entry in hosts]
-    if not arguments.dry:
-        refuse_closed_behind(arguments.inventory, hosts)
+    closed = closed_behind(arguments.inventory, hosts, steps)
+    if closed:
+        print(f"rackwright: the ports of {some(closed)} let in the gateways alone, and are opened first", flush=True)
     if not arguments.dry and not arguments.yes and not _agreed(names, arguments.purge, arguments.left_behind):
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
     with as_file(files("rackwright.operations.deploys") / "teardown.py") as deploy:
         if arguments.dry:
             return _dry_run(arguments, deploy, names, steps)
-        started = begin(arguments.inventory, root, hosts, TEARDOWN, purge=arguments.purge, steps=steps)
+        started = begin(arguments.inventory, root, hosts, TEARDOWN, purge=arguments.purge, steps=steps, opens=closed)
         if why := started.vetoed():
             return started.end(ExitCode.ERROR, f"{why}; nothing was done")
-        return started.end(*tear_down(started, deploy, arguments.purge, steps))
+        return started.end(*tear_down(started, deploy, arguments.purge, steps, closed))
 
 
-def refuse_closed_behind(inventory: str, hosts: Sequence[InventoryHost]) -> None:
-    """Raise RackwrightError where hosts would stay that let in the gateways alone, and no gateway.
-
-    A host that cannot be asked counts as the settings say.
-    """
-    chosen = {entry.name for entry in hosts}
-    gateways = [entry for entry in hosts if entry.settings.is_gateway]
-    if not gateways or not chosen.issuperset(one.host for one in gateways[0].settings.gateways):
-        return
-    backends = gateways[0].settings.backends
-    behind = list(dict.fromkeys(server.host for one in backends for server in one.servers if server.host not in chosen))
-    meant = gateways[0].settings.direct_is_closed
-    outputs = _outputs(inventory, behind)
-    closed = [name for name in behind if ("closed" in outputs[name].out if name in outputs else meant)]
-    if closed:
-        text = f"{some(closed)} would let in no clients: the endpoints' ports let in the gateways alone"
-        text += "; nothing was done; next: gateway.close_direct: false, then: pyinfra "
-        raise RackwrightError(f"{text}{inventory} deploy.py; then the same command", code="RW3509")
-
-
-def _outputs(inventory: str, hosts: Sequence[str]) -> dict[str, HostOutput]:
-    """Return what the hosts print on their ports; those that cannot be asked are missing."""
-    try:
-        found = spread(inventory, hosts, lambda _: Shell(CLOSED, timeout=60)) if hosts else {}
-    except RackwrightError:
-        return {}
-    return {name: one for name, one in found.items() if one.ok}
-
-
-CLOSED = f"if grep -qx direct=closed {FIREWALL_SCRIPT} 2>/dev/null; then echo closed; fi"
-
-
-def tear_down(run: Run, deploy: Path, purge: bool, steps: Steps | None = None) -> tuple[int, str]:
+def tear_down(
+    run: Run, deploy: Path, purge: bool, steps: Steps | None = None, opens: Sequence[str] = ()
+) -> tuple[int, str]:
     """Tear the run's hosts down; returns the exit status and what to say.
 
     steps: by host, what deploy.py calls, when only what other steps left is to go.
+    opens: hosts behind the gateways, whose ports are opened to direct clients first.
     """
     started = run.as_plain()
+    try:
+        open_direct(started, opens)
+    except RackwrightError as error:
+        return ExitCode.ERROR, str(error)
     started.note("phase", name=TEARDOWN)
     status = started.pyinfra(deploy, started.hosts, {}, purge=purge, steps=steps)
     found = phase(started, TEARDOWN)

@@ -1,4 +1,4 @@
-"""The pyinfra operation that closes the endpoints' ports to all but the gateways, once these reach the endpoints."""
+"""The pyinfra operations that close the endpoints' ports to all but the gateways, and open them again."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rackwright.operations.hostrun import (
     Quiet,
     announce_changes,
     carry_out_all,
+    decide_and_carry_out,
     leased_changes,
     mark_changed,
     reading_of,
@@ -36,6 +37,13 @@ def close_direct_ports() -> Commands:
     elif changes:
         mark_changed(host)
         yield FunctionCommand(_close, (Quiet(changes),), {})
+
+
+@operation()
+def open_direct_ports() -> Commands:
+    """Open the endpoints' ports to those whom `allow_from` lets in; yields nothing where they are open."""
+    host = this_host()
+    yield from decide_and_carry_out(host, lambda reading: reopening_changes(settings_of(host), reading))
 
 
 def _close(state: State, host: Host, changes: Quiet) -> bool:  # noqa: ARG001 - pyinfra passes both by name

@@ -107,6 +107,17 @@ def refuse_direct_clients(site: Site, folder: Path, gateways: list[Host]) -> Non
     assert site.command(*words, cwd=folder).changed == []
 
 
+def open_with_the_last_gateway(site: Site, folder: Path) -> None:
+    """Tear the gateways of closed ports down: direct clients get in again."""
+    closed = site.command(BIN / "pyinfra", "inventory/lab_gateway.py", "deploy.py", "-y", cwd=folder)
+    assert closed.status == 0, closed.output
+    assert not reaches(site.lab.host("bare2"), site.lab.host("bare1"))
+    words = ("teardown", "inventory/lab_gateway.py", "--limit", "gateway", "-y")
+    gone = site.command(BIN / "rackwright", *words, cwd=folder)
+    assert gone.status == 0, gone.output
+    assert reaches(site.lab.host("bare2"), site.lab.host("bare1"))
+
+
 @in_proof("four hosts from bare take ten minutes; tests/programs holds the configuration, the test above the host")
 def test_two_gateways_in_front_of_two_hosts(tmp_path: Path) -> None:
     with own_lab("x", hosts=4, bare=4) as lab:
@@ -123,3 +134,4 @@ def test_two_gateways_in_front_of_two_hosts(tmp_path: Path) -> None:
         reboot = site.rackwright("reboot", "inventory/lab_gateway.py", "--limit", "gateway", "-y", "--bake", "1")
         assert reboot.status == 0, reboot.output
         assert [answer(host, "/healthz")[0] for host in gateways] == ["200", "200"]
+        open_with_the_last_gateway(site, tmp_path)
