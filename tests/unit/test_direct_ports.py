@@ -18,7 +18,7 @@ from rackwright.loading.host import InventoryHost
 from rackwright.rollout.launch import Run
 from tests.unit.test_gateways import gateway, host, settings
 
-CLOSES = {"gateway": {"tls": False, "port": 80, "close_direct": True}}
+CLOSES: dict[str, Any] = {"gateway": {"tls": False, "port": 80, "close_direct": True}}
 Answers = dict[str, str]
 
 

@@ -3,6 +3,8 @@
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
 remove() { apt-get -qq -o DPkg::Lock::Timeout=600 remove --yes --allow-change-held-packages "$@" >/dev/null; }
 would_go() { apt-get --simulate remove --allow-change-held-packages "$@" 2>/dev/null | sed -n 's/^Remv \([^ ]*\).*/\1/p'; }
+# The installation has disabled this service; dpkg would remember that for the next one who installs it.
+case " $packages " in *' haproxy '*) systemctl enable --quiet haproxy.service 2>/dev/null ;; esac
 # shellcheck disable=SC2086 - lists of names
 remove $packages || exit 1
 for name in $(cat "$brought" 2>/dev/null); do
