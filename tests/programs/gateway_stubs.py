@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import json
 import select
+import signal
 import socket
 import socketserver
 import ssl
@@ -19,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from rackwright.concerns.gateway.files import save_script
 from rackwright.concerns.gateway.haproxy import Locations, backend_name, config
 from rackwright.settings.backend import Backend, Server
 from rackwright.settings.gateway import Gateway
@@ -235,6 +237,31 @@ class Running:
             one.connect(str(self.folder / "admin.sock"))
             one.sendall(command.encode() + b"\n")
             return b"".join(iter(lambda: one.recv(65536), b"")).decode()
+
+    def reload(self) -> None:
+        """Save the states of the servers, and let a new process take over, as the unit does."""
+        script = save_script(str(self.folder / "admin.sock"), str(self.folder / "servers"), str(self.config))
+        subprocess.run(["sh", "-c", script], check=True)
+        assert self.process
+        before = self._pid()
+        # A master that is still busy with the reload before takes the signal later, or not at all.
+        for _ in range(4):
+            self.process.send_signal(signal.SIGUSR2)
+            end = time.monotonic() + 8
+            while time.monotonic() < end:
+                with contextlib.suppress(OSError, IndexError):
+                    if self._pid() != before:
+                        return
+                time.sleep(0.05)
+        raise AssertionError("no new process")
+
+    def _pid(self) -> str:
+        return self.admin("show info").split("Pid: ")[1].split()[0]
+
+    @property
+    def config(self) -> Path:
+        """The configuration."""
+        return self.folder / "haproxy.cfg"
 
     def map(self, change: str, name: str, row: str) -> None:
         """Change a map of the running HAProxy: `add` or `del`, its name, and the row."""

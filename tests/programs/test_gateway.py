@@ -640,6 +640,20 @@ def test_a_host_is_out_until_it_has_said_that_it_is_ready(haproxy: Path, tmp_pat
         one.wait_for("gpu01", "gpu03")
 
 
+def test_an_endpoint_that_has_moved_is_asked_where_it_is_after_a_reload(haproxy: Path, tmp_path: Path) -> None:
+    with running(haproxy, tmp_path, master=True) as site, engine("gpu03") as moved:
+        text = site.gateway.config.read_text()
+        for old, new in ((site.gpu03.port, moved.port), (site.gpu03.word_port, moved.word_port)):
+            assert f"{old} " in text
+            text = text.replace(f"{old} ", f"{new} ")
+        site.gateway.config.write_text(text)
+        site.gateway.reload()
+        assert (tmp_path / "servers").read_text().count("model:") == 2, "those that have not moved keep their states"
+        site.gateway.wait_for("gpu01", "gpu02", "gpu03")
+        assert site.gateway.ask(f"/{QWEN}{CHAT}", BODY).status == 200
+        assert (len(site.gpu03.requests), len(moved.requests)) == (0, 1)
+
+
 def test_an_engine_without_a_key_does_not_get_the_clients(haproxy: Path, tmp_path: Path) -> None:
     with engine("gpu01") as only, gateway(haproxy, tmp_path, [backend(GPT, only)], keyed=False) as one:
         assert one.ask(CHAT, BODY).status == 200

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import resource
-import signal
 import socket
 import subprocess
 import time
@@ -103,23 +102,6 @@ def test_the_memory_of_bodies_that_are_read(haproxy: Path, tmp_path: Path) -> No
         assert site.gateway.ask(CHAT, BODY).status == 200
 
 
-def save_and_reload(one: Running) -> None:
-    """Save the states of the servers, and let a new process take over, as the unit does."""
-    (one.folder / "servers").write_text(one.admin("show servers state"))
-    assert one.process
-    before = one.admin("show info").split("Pid: ")[1].split()[0]
-    # A master that is still busy with the reload before takes the signal later, or not at all.
-    for _ in range(4):
-        one.process.send_signal(signal.SIGUSR2)
-        end = time.monotonic() + 8
-        while time.monotonic() < end:
-            with contextlib.suppress(OSError, IndexError):
-                if one.admin("show info").split("Pid: ")[1].split()[0] != before:
-                    return
-            time.sleep(0.05)
-    pytest.fail("no new process")
-
-
 @pytest.mark.timeout(120)
 def test_a_reload_cuts_no_stream_and_forgets_no_drain(haproxy: Path, tmp_path: Path) -> None:
     # The words are asked rarely, so that only the saved states can keep the drained host out.
@@ -132,7 +114,7 @@ def test_a_reload_cuts_no_stream_and_forgets_no_drain(haproxy: Path, tmp_path: P
         site.gateway.wait_for("gpu02", "gpu03", seconds=12)
         before = len(site.gpu01.requests)
         site.gpu02.tick = 0
-        save_and_reload(site.gateway)
+        site.gateway.reload()
         answers = [site.gateway.ask(f"/{GPT}{CHAT}", BODY).status for _ in range(40)]
         assert answers == [200] * 40
         assert len(site.gpu01.requests) == before
@@ -147,6 +129,6 @@ def test_requests_in_a_row_during_reloads(haproxy: Path, tmp_path: Path) -> None
     with running(haproxy, tmp_path, master=True) as site:
         answers = []
         for _ in range(5):
-            save_and_reload(site.gateway)
+            site.gateway.reload()
             answers += [site.gateway.ask(f"/{QWEN}{CHAT}", BODY).status for _ in range(20)]
         assert answers == [200] * 100

@@ -72,7 +72,12 @@ def _own() -> dict[str, Text]:
         home=HOME.removeprefix("/var/lib/"),
         servers=SERVERS,
     )
-    return {UNIT_FILE: unit, SAVE: f"socket={ADMIN}\nservers={SERVERS}\n{host_text('gateway_save.sh')}"}
+    return {UNIT_FILE: unit, SAVE: save_script(ADMIN, SERVERS, CONFIG)}
+
+
+def save_script(socket: str, servers: str, config: str) -> str:
+    """Return the script that saves the servers' states. socket: HAProxy's. servers: the file for them."""
+    return f"socket={socket}\nservers={servers}\nconfig={config}\n{host_text('gateway_save.sh')}"
 
 
 def reachable(backends: tuple[Backend, ...]) -> tuple[Backend, ...]:
