@@ -13,6 +13,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "engine-data": "rackwright engine-data inventory/b200.py --limit b200-01",
         "advise": "rackwright advise --gpu B200 --context 8k --concurrency 32",
         "explain": "rackwright explain RW0705",
+        "questions": "rackwright questions shipped --print",
         "schema": "rackwright schema --out settings.schema.json",
     },
     "Change what hosts serve": {

@@ -17,7 +17,7 @@ FIXED = frozenset({"model", "messages", "tools", "max_tokens", "stream", "stream
 MOST_TOKENS = 131_072
 
 
-class Message(BaseModel):
+class ChatMessage(BaseModel):
     """A message of the conversation; keys of the API beside these go to the endpoint as they are."""
 
     model_config = ConfigDict(extra="allow", frozen=True, hide_input_in_errors=True)
@@ -50,7 +50,7 @@ class QualityQuestion(Strict):
     """A question with a checkable answer."""
 
     id: Annotated[str, Field(pattern=NAMED)]
-    messages: Annotated[list[Message], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
     judge: Judge
     tools: list[dict[str, Any]] = Field(default_factory=list)
     max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] = 1024

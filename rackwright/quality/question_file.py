@@ -32,9 +32,12 @@ KINDS = ("exact", "number", "pattern", "json_schema", "contains", "tool_call", "
 
 def read_questions(path: Path | str) -> tuple[QualityQuestion, ...]:
     """Return the questions of a file, or of the shipped set. Raises SettingsError with the line of each mistake."""
-    if str(path) == SHIPPED:
-        return parse_questions(SHIPPED_FILE.read_text(encoding="utf-8"), SHIPPED)
-    return parse_questions(_read(Path(path)), str(path))
+    return parse_questions(text_of(path), str(path))
+
+
+def text_of(path: Path | str) -> str:
+    """Return the text of a file of questions, or of the shipped set. Raises SettingsError."""
+    return SHIPPED_FILE.read_text(encoding="utf-8") if str(path) == SHIPPED else _read(Path(path))
 
 
 def _read(path: Path) -> str:

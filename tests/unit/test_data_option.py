@@ -18,7 +18,7 @@ from rackwright.rollout import launch
 from rackwright.settings.sections import Hooks
 
 WITHOUT = {"init", "runs", "report", "explain", "advise", "schema", "completion", "firewall", "lease", "watch"}
-WITHOUT |= {"keys"}
+WITHOUT |= {"keys", "questions"}
 """They load no settings, or those of a record; `firewall`, `lease`, `watch` and `keys` have verbs of their own."""
 
 
