@@ -11,9 +11,10 @@ from typing import Any
 from rackwright.exit_codes import ExitCode
 from rackwright.quality.convert import converted
 from rackwright.quality.judges import Command
-from rackwright.quality.pairs import WORSE_BY, figure, points, smallest_refused
+from rackwright.quality.pairs import figure, points, smallest_refused
 from rackwright.quality.question import QualityQuestion
 from rackwright.quality.question_file import SHIPPED, parse_questions, read_questions, text_of
+from rackwright.settings.sections import Gate
 
 
 def add_parser(subparsers: Any) -> None:
@@ -47,7 +48,7 @@ def _summary(file: str, questions: Sequence[QualityQuestion]) -> Iterator[str]:
     commands = {tuple(question.judge.argv) for question in questions if isinstance(question.judge, Command)}
     if commands:
         yield "commands that judge on this machine: " + ", ".join(sorted(" ".join(argv) for argv in commands))
-    allowed = WORSE_BY
+    allowed = Gate().worse_by
     least = smallest_refused(len(questions), allowed)
     yield (
         f"too few: no loss is shown to be more than {points(allowed)}"

@@ -13,9 +13,6 @@ from functools import cached_property
 
 from rackwright.quality.interval import is_above, least_lost, lower_end
 
-WORSE_BY = 2.0
-"""Points that a release may be worse by, where the settings do not say."""
-
 
 @dataclass(frozen=True)
 class Comparison:
