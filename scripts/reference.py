@@ -88,7 +88,6 @@ Planned verbs are not in this version; their names and forms are settled here fi
 |---|---|---|
 """
 PLANNED = {
-    "evaluate": ("ask a release the site's own questions", "rackwright evaluate --limit HOST"),
     "profiles": ("list, show and add shipped profiles", "rackwright profiles list"),
     "secrets": ("rotate a secret, and say what that restarts", "rackwright secrets rotate [INVENTORY]"),
     "cache": ("list, verify, prune and repair models and images on hosts", "rackwright cache ls [INVENTORY]"),
