@@ -91,9 +91,20 @@ GATEWAY_UNIT = f"{_OWN}gateway.service"
 """HAProxy in front of the endpoints."""
 KEEPALIVED_UNIT = f"{_OWN}keepalived.service"
 """Gives the gateways' common address to one of them."""
+CERTIFICATE_UNIT, CERTIFICATE_TIMER = f"{_OWN}certificate.service", f"{_OWN}certificate.timer"
+"""Orders and renews a gateway's certificate."""
 OWN_UNITS = (
     *(TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT),
-    *(*WATCH_UNITS, *WORD_UNITS, ACT_UNIT, NOTIFY_UNIT, GATEWAY_UNIT, KEEPALIVED_UNIT),
+    *(
+        *WATCH_UNITS,
+        *WORD_UNITS,
+        ACT_UNIT,
+        NOTIFY_UNIT,
+        GATEWAY_UNIT,
+        KEEPALIVED_UNIT,
+        CERTIFICATE_UNIT,
+        CERTIFICATE_TIMER,
+    ),
 )
 """Units that belong to the host rather than to one endpoint."""
 OWN_DROP_INS = ("rackwright-firewall.conf", "rackwright-held.conf")

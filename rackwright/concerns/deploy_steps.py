@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from rackwright.paths import (
     ACT_UNIT,
+    CERTIFICATE_TIMER,
+    CERTIFICATE_UNIT,
     ETC,
     FIREWALL_UNIT,
     GATEWAY_UNIT,
@@ -62,7 +64,7 @@ _RUNNER = tuple(("unit", name) for name in WATCH_UNITS)
 """The timer that runs the checks of a host: a part of two steps."""
 _SHARED = {
     **dict.fromkeys(_RUNNER, ("firewall", "watch")),
-    ("package", "curl"): ("docker", "gateway"),
+    **{("package", name): ("docker", "gateway") for name in ("curl", "ca-certificates")},
 }
 """Entries that several steps make."""
 _WATCH = (
@@ -71,9 +73,9 @@ _WATCH = (
 )
 MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
     "gateway": (
-        *(("package", name) for name in ("haproxy", "keepalived")),
-        *(("unit", name) for name in (GATEWAY_UNIT, KEEPALIVED_UNIT)),
-        *(("file", f"{ETC}/{folder}/*") for folder in ("gateway", "keepalived")),
+        *(("package", name) for name in ("haproxy", "keepalived", "uacme", "openssl")),
+        *(("unit", name) for name in (GATEWAY_UNIT, KEEPALIVED_UNIT, CERTIFICATE_UNIT, CERTIFICATE_TIMER)),
+        *(("file", f"{ETC}/{folder}/*") for folder in ("gateway", "keepalived", "certificate")),
     ),
     "watch": (*_WATCH, *_RUNNER),
     "firewall": (("rule", "*"), ("unit", FIREWALL_UNIT), *_RUNNER, *_FIREWALL_FILES),

@@ -10,6 +10,7 @@ from rackwright.messages import SettingsError
 from rackwright.settings.gateway_certificate import SOON, certificate_end, certificate_fault
 from rackwright.settings.host_settings import HostSettings
 
+UNREADABLE = "RW3604"
 NEXT = {
     "RW3612": "next: head {path}",
     "RW3622": "next: openssl pkey -in KEY | ansible-vault encrypt_string --stdin-name certificate_key",
@@ -29,13 +30,30 @@ def read_chain(settings: HostSettings) -> str | None:
     gateway = settings.gateway
     if not gateway.tls or gateway.certificate is None:
         return None
-    path = _path(settings, gateway.certificate)
+    return _read(_path(settings, gateway.certificate), "gateway.certificate")
+
+
+def read_roots(settings: HostSettings) -> str | None:
+    """Return the roots by which an authority's own certificate is checked; None for the host's.
+
+    Raises SettingsError for a file that cannot be read, or has no certificate.
+    """
+    acme = settings.gateway.acme
+    if acme is None or acme.roots is None:
+        return None
+    path = _path(settings, acme.roots)
+    text = _read(path, "gateway.acme.roots")
+    if certificate_end(text) is None:
+        raise SettingsError(f"gateway.acme.roots: {path} has no certificate in PEM; next: head {path}", code=UNREADABLE)
+    return text
+
+
+def _read(path: Path, key: str) -> str:
     try:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not PEM"
-        text = f"gateway.certificate: {path} cannot be read: {why}; next: ls -l {path}"
-        raise SettingsError(text, code="RW3604") from None
+        raise SettingsError(f"{key}: {path} cannot be read: {why}; next: ls -l {path}", code=UNREADABLE) from None
 
 
 def certificate_refusal(settings: HostSettings) -> SettingsError | None:

@@ -159,13 +159,16 @@ def _alone(host: InventoryHost) -> Iterator[Problem]:
     """Yield what is wrong with a gateway's own settings."""
     gateway = host.settings.gateway
     if gateway.lacks_certificate:
-        text = "is missing, and a gateway speaks TLS: name a PEM file of the site, or write `tls: false` and `port: 80`"
+        text = "is missing, and a gateway speaks TLS: name a PEM file of the site, or write `acme:`"
+        text += ", or `tls: false` and `port: 80`"
         yield _problem(host, ("gateway", "certificate"), text, CODE)
     taken = {endpoint.port: f"endpoint {name}" for name, endpoint in host.settings.all_endpoints.items()}
     taken.setdefault(host.settings.word.port, "the host's word")
-    if gateway.port in taken:
-        text = f"is {gateway.port}, the port of {taken[gateway.port]} on the same host: choose another"
-        yield _problem(host, ("gateway", "port"), text)
+    for port in gateway.ports:
+        if port in taken:
+            key, what = ("port", "is") if port == gateway.port else ("acme", "needs port")
+            text = f"{what} {port}, the port of {taken[port]} on the same host: choose another"
+            yield _problem(host, ("gateway", key), text)
 
 
 def _unlike(model: str, served: Sequence[Served]) -> Iterator[Problem]:

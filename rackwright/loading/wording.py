@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
+from rackwright.settings.acme import EMAIL
 from rackwright.settings.gateway import DNS_NAME, INTERFACE
 from rackwright.settings.gateway_keys import CLIENT, MODEL
 from rackwright.settings.misfit import MisfitError
@@ -87,6 +88,7 @@ PATTERNS = {
     DIRECT: "a name, suffix, address or network, as .example.com or 10.0.0.0/8",
     DEBIAN: "a version of a Debian package, as 1.18.0-1",
     HTTPS: "an address that begins with https://",
+    EMAIL: "an e-mail address",
     CAPABILITY: "a capability without CAP_, as SYS_PTRACE",
     SHM: "a size in m or g, as 16g",
     USER: "numbers of user and group, as 1000:1000",

@@ -7,13 +7,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from rackwright.settings.acme import Acme
 from rackwright.settings.allow_from import AllowFrom, Cidr, allowed_networks
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import YAML_FILE, Address, Frozen, Line, Port
 
 CODE = "RW0124"
+ACME_CODE = "RW0122"
 ADDRESS_CODE = "RW0128"
+HTTP_PORT = 80
+"""The port at which an authority asks, and from which others are sent to HTTPS."""
 DNS_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$"
 """A name of DNS in small letters; `host` routing puts the model's name before it."""
 DnsName = Annotated[str, Field(pattern=DNS_NAME, max_length=253)]
@@ -40,6 +44,8 @@ class Gateway(Frozen):
     """PEM file in the site with the certificate and its chain."""
     certificate_key: Secret | None = None
     """Private key of the certificate, in PEM, as a vault value."""
+    acme: Acme | None = None
+    """In place of both: an authority gives the certificate, for all of `names`."""
     route_by: Annotated[tuple[Route, ...], Field(min_length=1)] = ("path", "header", "host")
     """Parts of a request that may name the model: the path (`/MODEL/v1/...`), the header `X-Model`, the host name
     (MODEL.NAME), and the JSON body's `model`. For the body, each request takes memory.
@@ -75,16 +81,35 @@ class Gateway(Frozen):
     @property
     def lacks_certificate(self) -> bool:
         """True if it is to speak TLS without a certificate."""
-        return self.tls and self.certificate is None
+        return self.tls and self.certificate is None and self.acme is None
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The ports that it listens on."""
+        return (self.port,) if self.acme is None else (self.port, HTTP_PORT)
 
     @model_validator(mode="after")
     def _fits(self) -> Gateway:
         if (self.certificate is None) != (self.certificate_key is None):
             missing = "certificate" if self.certificate is None else "certificate_key"
             raise MisfitError("is missing: a certificate and its key belong together", "gateway", missing, code=CODE)
+        if self.acme and (text := self._misfit_of_acme()):
+            raise MisfitError(text[1], "gateway", text[0], code=ACME_CODE)
         if text := self._misfit_of_address():
             raise MisfitError(text[1], "gateway", text[0], code=ADDRESS_CODE)
         return self
+
+    def _misfit_of_acme(self) -> tuple[str, str] | None:
+        """Return the key that does not fit to a certificate by ACME, and why."""
+        if self.certificate:
+            return "certificate", "is set, and so is `acme`, which gets one: take one of the two"
+        if not self.names:
+            return "names", "is missing, and `acme` asks for a certificate for them"
+        if not self.tls:
+            return "tls", "is false, and `acme` gets a certificate for TLS: take one of the two out"
+        if self.port == HTTP_PORT:
+            return "port", f"is {HTTP_PORT}, where the authority asks in clear: choose another, as 443"
+        return None
 
     def _misfit_of_address(self) -> tuple[str, str] | None:
         """Return the key that does not fit to a common address, and why."""

@@ -20,7 +20,8 @@ def used_names(query: str) -> set[str]:
 @cache
 def host_series() -> frozenset[str]:
     """Return the metrics that a host writes of itself."""
-    return frozenset(re.findall(r'^  metric\("(\w+)"', host_text("metrics.awk"), re.MULTILINE))
+    of_gateways = re.findall(r"# TYPE (\w+)", host_text("certificate_metrics.sh"))
+    return frozenset([*re.findall(r'^  metric\("(\w+)"', host_text("metrics.awk"), re.MULTILINE), *of_gateways])
 
 
 @cache

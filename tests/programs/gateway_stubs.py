@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import json
 import select
+import shutil
 import signal
 import socket
 import socketserver
@@ -159,10 +160,11 @@ class _Words(socketserver.ThreadingTCPServer):
 
 
 @contextlib.contextmanager
-def engine(name: str, **facts: Any) -> Iterator[Engine]:
-    """Run an engine and its host's word on ports of their own."""
+def engine(name: str, at: str = "127.0.0.1", **facts: Any) -> Iterator[Engine]:
+    """Run an engine and its host's word at an address, on ports of their own unless they are among the facts."""
     made = Engine(name, **facts)
-    with _Server(("127.0.0.1", 0), _handler(made)) as server, _Words(("127.0.0.1", 0), _word_handler(made)) as words:
+    ports = (at, made.port), (at, made.word_port)
+    with _Server(ports[0], _handler(made)) as server, _Words(ports[1], _word_handler(made)) as words:
         made.port, made.word_port = server.server_address[1], words.server_address[1]
         for one in (server, words):
             threading.Thread(target=one.serve_forever, args=(0.05,), daemon=True).start()
@@ -362,6 +364,7 @@ def gateway(
     master: bool = False,
     keyed: bool = True,
     up: Sequence[str] | None = None,
+    others: Sequence[str] = (),
     **settings: Any,
 ) -> Iterator[Running]:
     """Run HAProxy with the configuration for these backends, `changed` by exact replacements, until all hosts serve.
@@ -371,7 +374,7 @@ def gateway(
     port = free_port()
     base = {"bind": "127.0.0.1", "port": port, "tls": False, "names": ("llm.example.org",)}
     made = Gateway.model_validate(base | settings)
-    text = config(made, backends, site=ROOT, version=version, at=locations(folder))
+    text = config(made, backends, site=ROOT, version=version, at=locations(folder), others=others)
     for old, new in (SOON | dict(changed or {})).items():
         assert old in text, old
         text = text.replace(old, new)
@@ -379,6 +382,10 @@ def gateway(
     write_maps(folder, {ALICE: "alice", BOB: "bob"}, limits, [one.model for one in backends if keyed])
     if made.tls:
         certificate(folder)
+    if made.acme:
+        (folder / "acme").mkdir()
+        shutil.copy(folder / "certificates/gateway.pem", folder / "acme/served.pem")
+        (folder / "acme/challenges.map").touch()
     running = Running(port, folder, program, made.tls)
     with _log(folder / "log", running.log), _process(program, folder, master) as running.process:
         names = [server.host for one in backends for server in one.servers]

@@ -94,7 +94,7 @@ def test_keys_and_certificate_are_readable_by_root_alone_and_in_no_diff(tmp_path
     assert secret == {path for path in one.files if path.endswith(".map")} | {CERTIFICATE}
     assert one.files[CERTIFICATE] == Secret(CHAIN + GOOD.key.unmask())
     assert KEY.unmask() in one.files[ENGINE_KEYS].unmask()  # type: ignore[union-attr]
-    _, change = changes(one, SeenGateway())
+    _, change, _ = changes(one, SeenGateway())
     assert KEY.unmask() not in change.diff
     assert f"+{str(one.files[CONFIG]).splitlines()[0]}\n" in change.diff
 

@@ -17,7 +17,7 @@ def health_url(settings: HostSettings) -> str:
     if not settings.is_gateway:
         return ""
     gateway = settings.gateway
-    return f"{'https' if gateway.tls else 'http'}://{_on_host(gateway.bind)}:{gateway.port}/healthz"
+    return f"{'https' if gateway.tls else 'http'}://{on_host(gateway.bind)}:{gateway.port}/healthz"
 
 
 def common_address(settings: HostSettings) -> str:
@@ -26,7 +26,7 @@ def common_address(settings: HostSettings) -> str:
     return str(address.ip) if address else ""
 
 
-def _on_host(bind: str) -> str:
+def on_host(bind: str) -> str:
     """Return the address at which the host itself reaches what listens on an address."""
     # Where IPv6 is switched off by sysctl, `::` still takes IPv4, and there is no ::1.
     address = "127.0.0.1" if bind in WILDCARDS else bind

@@ -40,9 +40,21 @@ from rackwright.concerns.gateway.keepalived import (
 )
 from rackwright.concerns.gateway.key_maps import REVOKED, map_file
 from rackwright.concerns.gateway.package import USUAL, Version, expected_version, install_change
+from rackwright.concerns.gateway.renewal import (
+    ACME_STATE,
+    HOOK_MODE,
+    RENEWAL_FOLDER,
+    RENEWAL_LEFT,
+    RenewalFiles,
+    SeenCertificate,
+    account_folder,
+    renewal_changes,
+    renewal_files,
+    served_certificate,
+)
 from rackwright.hostside import host_script
 from rackwright.loading.gateway_certificate import certificate_refusal
-from rackwright.paths import GATEWAY_UNIT, KEEPALIVED_UNIT, UNITS
+from rackwright.paths import CERTIFICATE_TIMER, CERTIFICATE_UNIT, GATEWAY_UNIT, KEEPALIVED_UNIT, UNITS
 from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.concern import Concern, HostReading
@@ -84,18 +96,26 @@ class SeenGateway:
     """SHA-256 by path of keepalived's files, as the last deploy wrote them."""
     places: tuple[HostAddress, ...] = ()
     """The host's IPv4 addresses."""
+    timed: bool = False
+    """True if the timer that looks at the certificate is enabled and active."""
+    renewal_sums: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 by path of the timer's files, as the last deploy wrote them."""
+    certificate: SeenCertificate | None = None
+    """The certificate that HAProxy serves."""
 
     @property
     def edited(self) -> list[str]:
         """Paths that are not as the last deploy left them."""
-        last = {**self.last_sums, **self.address_sums}
+        last = {**self.last_sums, **self.address_sums, **self.renewal_sums}
         return [path for path, digest in last.items() if self._sha256(path) != digest]
 
     @property
     def as_left(self) -> bool:
         """True if files and unit are as the last deploy left them."""
         stopped = (self.last_sums and not self.runs) or (self.address_sums and not self.announces)
-        return not (self.edited or stopped)
+        stopped = stopped or (self.renewal_sums and not self.timed)
+        ends = self.renewal_sums and (self.certificate is None or self.certificate.ends_soon)
+        return not (self.edited or stopped or ends)
 
     def has(self, address: IPv4Interface | None) -> bool:
         """Return True if the host has this address now."""
@@ -116,12 +136,16 @@ def read(settings: HostSettings) -> str:
         return ":"
     address = {"address_folder": ADDRESS_FOLDER, "address_left": ADDRESS_LEFT, "address_unit": ADDRESS_UNIT_FILE}
     files = {"folder": FOLDER, "left": LEFT, "unit": UNIT_FILE, "config": CONFIG, "revoked": REVOKED}
-    return host_script("gateway_read", **files, **address)
+    renewal = {"renewal_folder": RENEWAL_FOLDER, "renewal_left": RENEWAL_LEFT}
+    renewal |= {"renewal_units": f"{UNITS}/{CERTIFICATE_UNIT} {UNITS}/{CERTIFICATE_TIMER}"}
+    renewal |= {"served": served_certificate(settings), "account": account_folder(settings)}
+    renewal |= {"dns_name": next(iter(settings.gateway.names), "")}
+    return host_script("gateway_read", **files, **address, **renewal)
 
 
 def joined(output: str, answers: Answers) -> str:
     """Return the lines with the units that are enabled and active."""
-    units = (GATEWAY_UNIT, KEEPALIVED_UNIT)
+    units = (GATEWAY_UNIT, KEEPALIVED_UNIT, CERTIFICATE_TIMER)
     up = [unit for unit in units if answers.is_active(unit) and answers.unit(unit, "UnitFileState") == "enabled"]
     return "\n".join([output, *(f"runs {unit}" for unit in up)])
 
@@ -141,7 +165,16 @@ def parse(output: str) -> SeenGateway:
         ["runs", KEEPALIVED_UNIT] in rows,
         _sums(texts.get(ADDRESS_LEFT) or ""),
         tuple(HostAddress(row[1], IPv4Interface(row[2])) for row in rows if row[0] == "place" and len(row) == 3),
+        ["runs", CERTIFICATE_TIMER] in rows,
+        _sums(texts.get(RENEWAL_LEFT) or ""),
+        next((_certificate(row) for row in rows if row[0] == "certificate" and len(row) == 5), None),
     )
+
+
+def _certificate(row: list[str]) -> SeenCertificate:
+    """Return a certificate by its row: `certificate given|issued|other SECONDS LIFETIME NAMES`."""
+    seconds, lifetime = (int(text) if text.lstrip("-").isdigit() else 0 for text in row[2:4])
+    return SeenCertificate(row[1], seconds, lifetime, tuple(name for name in row[4].split(",") if name))
 
 
 def _sums(text: str) -> dict[str, str]:
@@ -162,6 +195,7 @@ class WantedGateway:
     settings: HostSettings
     wanted: WantedFiles
     address: KeepalivedFiles
+    renewal: RenewalFiles = field(default_factory=RenewalFiles)
     refusals: tuple[Change, ...] = ()
 
     @property
@@ -179,7 +213,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedGateway:
     address = keepalived_files(settings, health_url(settings), on_host.places)
     files = wanted_files(settings, version, on_host.revoked)
     refusals = (*_refusals(settings, version), *_lost_keys(settings, files, on_host), *address.refusals)
-    return WantedGateway(settings, files, address, refusals)
+    return WantedGateway(settings, files, address, renewal_files(settings), refusals)
 
 
 def _refusals(settings: HostSettings, version: Version) -> Iterator[Change]:
@@ -212,7 +246,15 @@ def changes(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
     if wanted.refusals:
         return list(wanted.refusals)
     installs = install_change(wanted.settings, reading.packages)
-    return [*installs, *_files(wanted, reading), *_address(wanted.address, reading)]
+    return [*installs, *_files(wanted, reading), *_address(wanted.address, reading), *_renewal(wanted.renewal, reading)]
+
+
+def _renewal(wanted: RenewalFiles, reading: SeenGateway) -> Iterator[Change]:
+    """Yield the changes of the certificate; an authority asks this gateway, or the one that has the address."""
+    differing = _differing(wanted.files, reading)
+    surplus = sorted(set(reading.renewal_sums) & set(reading.files) - set(wanted.files))
+    sums_list = _list_of(wanted.files)
+    yield from renewal_changes(wanted, differing, surplus, reading.timed, reading.certificate, sums_list)
 
 
 def _address(wanted: KeepalivedFiles, reading: SeenGateway) -> Iterator[Change]:
@@ -245,12 +287,15 @@ def _files(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
 
 
 def _as_file(path: str, text: Text) -> GatewayFile:
-    return GatewayFile(sha256(text), f"{int(RUN_BY_NAME.get(path, mode(text)), 8):o}:root")
+    by_name = {**RUN_BY_NAME, **HOOK_MODE}
+    return GatewayFile(sha256(text), f"{int(by_name.get(path, mode(text)), 8):o}:root")
 
 
 def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> Iterator[Step]:
     """Yield the steps: write beside the files in use, check, and only then put in place."""
-    yield Shell(host_script("gateway_stage", folder=FOLDER, new=NEXT, home=HOME))
+    by_acme = {"acme": ACME_STATE if wanted.renewal.directory else ""}
+    by_acme["dns_name"] = next(iter(wanted.renewal.names), "")
+    yield Shell(host_script("gateway_stage", folder=FOLDER, new=NEXT, home=HOME, **by_acme))
     staged = [path for path in differing if path.startswith(f"{FOLDER}/")]
     yield from (WriteFile(_staged(path), wanted.files[path], mode(wanted.files[path])) for path in staged)
     names = {"folder": FOLDER, "new": NEXT, "surplus": " ".join(surplus)}
@@ -267,6 +312,7 @@ def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> I
         url=health_url(wanted.settings),
         revision=wanted.wanted.revision,
         admin=ADMIN,
+        look="" if wanted.renewal.directory else CERTIFICATE_UNIT,
     )
     title = "the gateway did not answer with its new configuration, and has the old one again"
     yield Shell(apply, code=APPLY_CODE, title=title)
@@ -295,7 +341,7 @@ def offline_files(settings: HostSettings) -> dict[str, str]:
         return {}
     if wrong := certificate_refusal(settings):
         raise wrong
-    found = wanted_files(settings, USUAL).files
+    found = {**wanted_files(settings, USUAL).files, **renewal_files(settings).files}
     return {path: str(text) for path, text in found.items()}
 
 
@@ -305,7 +351,7 @@ def has_common_address(settings: HostSettings, reading: HostReading) -> bool:
     return settings.is_gateway and on_host.has(settings.gateway.address)
 
 
-TAKES = frozenset({"gateway", "proxy"})
+TAKES = frozenset({"gateway", "proxy", "watch"})
 """Sections of the settings that it is handed."""
 GATEWAY: Concern[WantedGateway, SeenGateway] = Concern(
     "gateway",
@@ -316,6 +362,6 @@ GATEWAY: Concern[WantedGateway, SeenGateway] = Concern(
     files=offline_files,
     alone=True,
     takes=TAKES,
-    units=(GATEWAY_UNIT, KEEPALIVED_UNIT),
+    units=(GATEWAY_UNIT, KEEPALIVED_UNIT, CERTIFICATE_TIMER),
     joined=joined,
 )

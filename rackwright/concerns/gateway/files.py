@@ -53,11 +53,12 @@ def wanted_files(settings: HostSettings, version: Version, revoked: Collection[s
     """
     gateway, backends = settings.gateway, reachable(settings.backends)
     others: dict[str, Text] = {ENGINE_KEYS: Secret("".join(_engine_keys(backends))), **_certificate(settings)}
-    bare = config(gateway, backends, site=settings.site, version=version, revision="0")
+    peers = [other.address for other in settings.gateways if not other.is_self and other.address]
+    bare = config(gateway, backends, site=settings.site, version=version, revision="0", others=peers)
     revision = _digest(bare, *(plain(text) for text in others.values()))[:12]
     keys = load_keys(settings.site / gateway.keys)
     maps = key_maps(gateway, keys, datetime.now(UTC), revoked)
-    text = config(gateway, backends, site=settings.site, version=version, revision=revision)
+    text = config(gateway, backends, site=settings.site, version=version, revision=revision, others=peers)
     clients = {path: Secret(rows) for path, rows in maps.items()}
     return WantedFiles({CONFIG: text, **others, **clients, **_own()}, revision, "keys" in keys.model_fields_set)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from rackwright.concerns.watch.word import question
 from rackwright.plan.render import render
 from rackwright.settings.backend import Backend, Server
-from rackwright.settings.gateway import Gateway
+from rackwright.settings.gateway import HTTP_PORT, Gateway
 from rackwright.settings.gateway_limits import by_body, gateway_limits
 from rackwright_engines.served_paths import ServedPaths, served_paths
 
@@ -74,13 +74,15 @@ def config(
     version: tuple[int, int],
     revision: str = "",
     at: Locations = Locations(),
+    others: Sequence[str] = (),
 ) -> str:
     """Return the text of haproxy.cfg.
 
-    revision: answered by /healthz; without it, a hash of the file itself.
+    revision: answered by /healthz; without it, a hash of the file itself. others: addresses of the other gateways,
+    which may know an authority's challenge.
     """
-    text = _text(gateway, backends, site, version, revision, at)
-    return text if revision else _text(gateway, backends, site, version, revision_of(text), at)
+    text = _text(gateway, backends, site, version, revision, at, others)
+    return text if revision else _text(gateway, backends, site, version, revision_of(text), at, others)
 
 
 def revision_of(text: str) -> str:
@@ -95,7 +97,13 @@ def revision_in(text: str) -> str:
 
 
 def _text(
-    gateway: Gateway, backends: Sequence[Backend], site: Path, version: tuple[int, int], revision: str, at: Locations
+    gateway: Gateway,
+    backends: Sequence[Backend],
+    site: Path,
+    version: tuple[int, int],
+    revision: str,
+    at: Locations,
+    others: Sequence[str],
 ) -> str:
     models = [_model(backend) for backend in backends]
     return render(
@@ -104,7 +112,11 @@ def _text(
         gateway=gateway,
         models=models,
         names=", ".join(model.name for model in models),
-        bind=_address(gateway.bind, gateway.port) + (" v4v6" if gateway.bind == "::" else ""),
+        bind=_bind(gateway, gateway.port),
+        http_bind=_bind(gateway, HTTP_PORT),
+        certificate=f"{at.state}/acme/served.pem" if gateway.acme else f"{at.folder}/certificates/gateway.pem",
+        challenges=f"{at.state}/acme/challenges.map",
+        others=[_address(address, HTTP_PORT) for address in others],
         allowed=list(_rows((*LOCAL, *gateway.networks))) if gateway.networks else [],
         by_body=by_body(gateway, backends),
         limits=gateway_limits(gateway, backends),
@@ -143,6 +155,10 @@ def _line(server: Server, name: str) -> ServerLine:
 def _address(address: str, port: int) -> str:
     """Return an address with its port; HAProxy takes the last colon before the port."""
     return f"[{address}]:{port}" if ipaddress.ip_address(address).version == 6 else f"{address}:{port}"
+
+
+def _bind(gateway: Gateway, port: int) -> str:
+    return _address(gateway.bind, port) + (" v4v6" if gateway.bind == "::" else "")
 
 
 def _rows(networks: Sequence[str]) -> Iterator[Sequence[str]]:

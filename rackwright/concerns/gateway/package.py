@@ -17,6 +17,10 @@ PACKAGES = (HAPROXY, CURL)
 """curl asks the gateway over a new connection after each change."""
 ADDRESS_PACKAGES = ("keepalived", "nftables")
 """Those of a common address; nft lets new connections wait while it is handed over."""
+TLS_PACKAGES = ("openssl",)
+"""It says when a certificate ends."""
+ACME_PACKAGES = ("uacme", "ca-certificates")
+"""Those of a certificate by ACME; uacme itself does not ask for the roots that TLS is checked by."""
 Version = tuple[int, int]
 SHIPPED: Mapping[tuple[str, str], Version] = {
     ("debian", "11"): (2, 2),
@@ -44,7 +48,9 @@ def expected_version(packages: Mapping[str, str], candidate: str, system: Operat
 
 def install_change(settings: HostSettings, packages: Mapping[str, str]) -> list[Change]:
     """Return the change that installs what is missing."""
-    needed = PACKAGES if settings.gateway.address is None else (*PACKAGES, *ADDRESS_PACKAGES)
+    gateway = settings.gateway
+    by_setting = ((gateway.address, ADDRESS_PACKAGES), (gateway.tls, TLS_PACKAGES), (gateway.acme, ACME_PACKAGES))
+    needed = (*PACKAGES, *(name for setting, names in by_setting if setting for name in names))
     missing = [name for name in needed if name not in packages]
     if not missing:
         return []

@@ -16,17 +16,20 @@ Verdicts = Iterator[tuple[bool, str, str]]
 
 
 def gateway_port(case: Case) -> Verdicts:
-    """Check that the gateway's port is free, or held by the gateway itself."""
+    """Check that the gateway's ports are free, or held by the gateway itself."""
     if not case.settings.is_gateway or "ss" in case.machine.values:
         return
-    number = case.settings.gateway.port
+    for number in case.settings.gateway.ports:
+        yield _port(case, number)
+
+
+def _port(case: Case, number: int) -> tuple[bool, str, str]:
     listeners = [entry for entry in case.machine.listeners if entry.port == number]
     taken = [entry for entry in listeners if entry.unit != GATEWAY_UNIT]
     if not taken:
-        yield True, f"{number} is {'ours' if listeners else 'free'}", ""
-        return
-    fix = f"stop it, or set gateway.port to another one: {inspect_command(taken)}"
-    yield False, f"{number} is taken by {'; '.join(holders(taken))}", fix
+        return True, f"{number} is {'ours' if listeners else 'free'}", ""
+    other = "or set gateway.port to another one" if number == case.settings.gateway.port else "gateway.acme needs it"
+    return False, f"{number} is taken by {'; '.join(holders(taken))}", f"stop it, {other}: {inspect_command(taken)}"
 
 
 def package(case: Case) -> Verdicts:

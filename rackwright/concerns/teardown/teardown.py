@@ -11,6 +11,7 @@ from rackwright.concerns.docker.apt import ENGINES
 from rackwright.concerns.dockerd.restart_job import HOME as DOCKERD_HOME
 from rackwright.concerns.drained import MARK
 from rackwright.concerns.gateway.files import HOME as GATEWAY_HOME
+from rackwright.concerns.gateway.renewal import METRICS_FILE
 from rackwright.concerns.lease import LAST_NUMBER, LEASED, SeenLease
 from rackwright.concerns.teardown.marks import Marks
 from rackwright.concerns.teardown.removal_order import removals, unknown_kinds
@@ -97,7 +98,7 @@ def _last(here: bool, remaining: bool, lease: SeenLease) -> list[Change]:
         return []
     spare = "" if remaining else f"rm -rf {STATE} || exit 1\n"
     state = (f"{STATE}/endpoints", f"{STATE}/guards", ENCODING_MARKS, DOCKERD_HOME, LAST_NUMBER, SLICE, MARK)
-    metrics = host_script("metrics_remove", place=WRITTEN_FILE)
+    metrics = "".join(host_script("metrics_remove", place=path) for path in (WRITTEN_FILE, METRICS_FILE))
     script = f"{metrics}rm -rf {' '.join((*state, *STATE_FOLDERS, GATEWAY_HOME))} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 

@@ -2,7 +2,7 @@
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
 # wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), marks (folder), rules (the script that
 # puts the firewall rules back) opened (file) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
-# several hosts) runs (directives that count in a drop-in for all services) paused (file) runner, timer, watched and states (of the watch), gateway (the URL that it answers on this host) and gateway_unit, address (the gateways' common one). Prints "KEY VALUE" lines, those of an
+# several hosts) runs (directives that count in a drop-in for all services) paused (file) runner, timer, watched and states (of the watch), gateway (the URL that it answers on this host) and gateway_unit, address (the gateways' common one) and certificate (its PEM). Prints "KEY VALUE" lines, those of an
 # endpoint after "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 # systemd opens a unit's drop-ins to say whether it is enabled, and waits for a pipe's writer without a limit.
@@ -14,6 +14,9 @@ printf '%s\n' "uptime ${uptime%%.*}"
 [ -z "$gateway" ] || printf '%s\n' "gateway $(systemctl is-active "$gateway_unit") $(curl --silent --insecure --noproxy '*' --max-time 2 \
   --output /dev/null --write-out '%{http_code}' "$gateway")"
 [ -z "$address" ] || [ -z "$(ip -4 -o address show to "$address/32" 2>/dev/null)" ] || echo 'has_address yes'
+ends=
+[ -z "$certificate" ] || ends=$(openssl x509 -noout -enddate -in "$certificate" 2>/dev/null)
+[ -z "$ends" ] || printf '%s\n' "certificate $(date -d "${ends#*=}" +%s)"
 [ ! -f "$drained" ] || { echo 'drained mark=1'; head -c 4096 "$drained" | sed 's/^/drained /'; echo; }
 [ ! -f "$paused" ] || head -c 2048 "$paused" | sed 's/^/paused /'
 for mark in "$marks"/*; do

@@ -21,6 +21,7 @@ from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint, binding_in, last_switch, running_of
 from rackwright.concerns.endpoint.why_switch import Aim, serves_the_same
 from rackwright.concerns.gateway.answer import common_address, health_url
+from rackwright.concerns.gateway.renewal import served_certificate
 from rackwright.concerns.lease import SeenLease, parse_lease
 from rackwright.concerns.marks import Mark, parse_mark_file
 from rackwright.concerns.models import host_path
@@ -30,7 +31,7 @@ from rackwright.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.inspect.status.script import status_script
 from rackwright.messages import ReadingError, printable
 from rackwright.paths import BOOT_UNIT
-from rackwright.plan.reading import decode
+from rackwright.plan.reading import decode, whole_number
 from rackwright.settings.group import Group
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.sections import ModelSource
@@ -127,6 +128,8 @@ class HostStatus:
     """State of the gateway's unit, and the status of its answer; empty on other hosts."""
     has_address: bool = False
     """True if it has the gateways' common address now."""
+    certificate_end: int | None = None
+    """Second since the epoch at which the gateway's certificate ends; None without one."""
     rejects: bool = False
     """True if firewalld was started after dockerd, and so rejects the clients of published ports."""
 
@@ -137,7 +140,9 @@ class Asked:
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
         self.endpoints = settings.all_endpoints
-        self.script = status_script(self.endpoints, health_url(settings), common_address(settings))
+        self.script = status_script(
+            self.endpoints, health_url(settings), common_address(settings), served_certificate(settings)
+        )
         """The command for a host; it changes nothing."""
         self._releases: dict[tuple[Any, ...], Release] = {}
 
@@ -194,6 +199,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         waits=tuple(values.get("waits", ())),
         gateway=values.get("gateway", [""])[0],
         has_address="has_address" in values,
+        certificate_end=whole_number(values.get("certificate", [""])[0]),
         rejects="rejects" in values,
     )
 

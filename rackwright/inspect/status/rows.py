@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from rackwright.concerns.endpoint.seen import SeenEndpoint
@@ -22,6 +22,8 @@ from rackwright.inspect.status.reading import (
     own_gpus,
     wanted_aim,
 )
+from rackwright.paths import CERTIFICATE_UNIT
+from rackwright.settings.gateway_certificate import SOON
 
 UNKNOWN = "?"
 GATEWAY = "gateway"
@@ -75,6 +77,8 @@ class StatusRow:
     """The gateways' common address, where this gateway has it."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
+    certificate_end: str = ""
+    """When a gateway's certificate ends, in UTC."""
     head: str = ""
     """The host that answers for all of them, where several hosts serve the endpoint together."""
 
@@ -96,16 +100,28 @@ def rows_of(host: str, wanted: Asked, host_status: HostStatus, now: datetime) ->
         lock = whose(host_status.lease, now)
     names = dict.fromkeys((*wanted.endpoints, *host_status.endpoints))
     found = [_row(host, name, wanted, host_status, lock) for name in names]
-    return [*found, *([_gateway_row(host, wanted, host_status, lock)] if host_status.gateway else [])]
+    return [*found, *([_gateway_row(host, wanted, host_status, lock, now)] if host_status.gateway else [])]
 
 
-def _gateway_row(host: str, wanted: Asked, host_status: HostStatus, lock: str) -> StatusRow:
+def _gateway_row(host: str, wanted: Asked, host_status: HostStatus, lock: str, now: datetime) -> StatusRow:
     """Return the row of a host's gateway; no endpoint can have its name."""
     state, _, code = host_status.gateway.partition(" ")
     health = GATEWAY_STATES.get(code, "no answer") if state == "active" else "stopped"
     drained, paused = str(host_status.drained or ""), str(host_status.paused or "")
     address = common_address(wanted.settings) if host_status.has_address else ""
-    return StatusRow(host, GATEWAY, health=health, gpus=0, lock=lock, drained=drained, paused=paused, address=address)
+    found = StatusRow(host, GATEWAY, health=health, gpus=0, lock=lock, drained=drained, paused=paused, address=address)
+    if host_status.certificate_end is None:
+        return found
+    end = datetime.fromtimestamp(host_status.certificate_end, UTC)
+    return replace(found, certificate_end=f"{end:%F %T}Z", note=_certificate_note(end, now))
+
+
+def _certificate_note(end: datetime, now: datetime) -> str:
+    """Return that a gateway's certificate ends soon; empty for one that does not."""
+    if end - now >= SOON:
+        return ""
+    verb = "has expired" if end <= now else "ends"
+    return f"its certificate {verb} on {end:%F}; next, on it: journalctl -u {CERTIFICATE_UNIT}"
 
 
 def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str) -> StatusRow:

@@ -30,10 +30,12 @@ from rackwright.plan.directives import RUNNING
 from rackwright.settings.host_settings import EndpointSettings
 
 
-def status_script(endpoints: Mapping[str, EndpointSettings], gateway: str = "", address: str = "") -> str:
+def status_script(
+    endpoints: Mapping[str, EndpointSettings], gateway: str = "", address: str = "", certificate: str = ""
+) -> str:
     """Return the command for hosts with these endpoints. gateway: URL that a gateway answers; empty for other hosts.
 
-    address: the one that one gateway has at a time; empty without one.
+    address: the one that one gateway has at a time; empty without one. certificate: path of the one that it serves.
     """
     rows = [f"{name} {one.port:04X} {local_url(one)}/health" for name, one in endpoints.items()]
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
@@ -41,7 +43,7 @@ def status_script(endpoints: Mapping[str, EndpointSettings], gateway: str = "", 
     places |= {"drained": MARK, "marks": MARKS, "groups": f"{RUN}/groups"}
     places |= {"opened": FIREWALL_OPENED, "runs": RUNNING, "paused": ENGINES_PAUSED}
     places |= {"runner": RUNNER, "timer": WATCH_TIMER, "watched": ENGINES_WATCHED, "states": ENGINE_STATES}
-    places |= {"gateway": gateway, "gateway_unit": GATEWAY_UNIT, "address": address}
+    places |= {"gateway": gateway, "gateway_unit": GATEWAY_UNIT, "address": address, "certificate": certificate}
     helpers = host_script("holders") + host_script("listener", listener_home="")
     functions = host_text("docker_lacks.sh") + host_text("docker_start.sh")
     return functions + helpers + host_script("status_read", endpoints="\n".join(rows), **places)

@@ -1,5 +1,5 @@
 # Put the checked files in place, let HAProxy take them over, and put the old ones back where it does not answer with them.
-# Parameters: folder new surplus unit units servers url revision admin (socket).
+# Parameters: folder new surplus unit units servers url revision admin (socket) look (the unit that looks at the certificate).
 #include take_maps.sh
 trap '' HUP PIPE
 old=$folder/previous
@@ -32,7 +32,11 @@ answers() { # revision, tenths of a second
 }
 why() { journalctl --quiet --output=cat --lines=40 --unit="$unit" --since=-60s 2>/dev/null | grep -F '[ALERT]' | tail -n 5; }
 
-place "$new" && rm -f $surplus && take_over && answers "$revision" 100 && { rm -rf "$old" "$new"; exit 0; }
+place "$new" && rm -f $surplus && take_over && answers "$revision" 100 && {
+  rm -rf "$old" "$new"
+  [ -z "$look" ] || [ ! -e "$units/$look" ] || systemctl start --no-block "$look"
+  exit 0
+}
 why >&2
 echo "no answer of revision $revision at $url within 10 s" >&2
 names "$folder" | while read -r name; do [ -e "$old/$name" ] || rm -f "$folder/$name"; done
