@@ -15,6 +15,7 @@ from rackwright.adapter.run.options import is_dry, is_verbose
 from rackwright.adapter.run_context import part_of
 from rackwright.concerns.catalog import by_name, managed
 from rackwright.concerns.deploy_steps import Declared
+from rackwright.concerns.gateway.concern import GATEWAY, without_hosts
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.own_leases import forget, hold_of
 from rackwright.concerns.lease.take_lease import clear_dead
@@ -191,6 +192,8 @@ def converged() -> Commands:
         for change in concern.pending(settings_of(host), reading):
             text = f"did not converge: still pending in {concern.name}: {change.sentence}"
             yield fail(coded("RW1104", text))
+    if GATEWAY in managed(declared_of(host).steps) and (warning := without_hosts(settings_of(host), reading[GATEWAY])):
+        say(host, coded("RW3615", warning), "yellow")
 
 
 def refuse_alone(step: str, instead: str) -> NoReturn:

@@ -7,7 +7,7 @@ otherwise the old files are put back. Streams in flight end on the processes tha
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Interface
 
@@ -102,6 +102,10 @@ class SeenGateway:
     """SHA-256 by path of the timer's files, as the last deploy wrote them."""
     certificate: SeenCertificate | None = None
     """The certificate that HAProxy serves."""
+    closed: str = ""
+    """Name of the operator's firewall that lets no client in."""
+    health: str = ""
+    """HTTP status of /healthz, where the gateway runs."""
 
     @property
     def edited(self) -> list[str]:
@@ -136,11 +140,13 @@ def read(settings: HostSettings) -> str:
         return ":"
     address = {"address_folder": ADDRESS_FOLDER, "address_left": ADDRESS_LEFT, "address_unit": ADDRESS_UNIT_FILE}
     files = {"folder": FOLDER, "left": LEFT, "unit": UNIT_FILE, "config": CONFIG, "revoked": REVOKED}
+    port, ufw = settings.gateway.port, "/etc/ufw/ufw.conf"
+    others = host_script("gateway_closed", port=port, url=health_url(settings), unit=GATEWAY_UNIT, ufw=ufw)
     renewal = {"renewal_folder": RENEWAL_FOLDER, "renewal_left": RENEWAL_LEFT}
     renewal |= {"renewal_units": f"{UNITS}/{CERTIFICATE_UNIT} {UNITS}/{CERTIFICATE_TIMER}"}
     renewal |= {"served": served_certificate(settings), "account": account_folder(settings)}
     renewal |= {"dns_name": next(iter(settings.gateway.names), "")}
-    return host_script("gateway_read", **files, **address, **renewal)
+    return others + host_script("gateway_read", **files, **address, **renewal)
 
 
 def joined(output: str, answers: Answers) -> str:
@@ -156,7 +162,7 @@ def parse(output: str) -> SeenGateway:
     texts = files(output)
     return SeenGateway(
         {row[1]: row[2] for row in rows if row[0] == "package" and len(row) == 3},
-        next((row[1] for row in rows if row[0] == "candidate" and len(row) == 2), ""),
+        _word(rows, "candidate"),
         {row[3]: GatewayFile(row[1], row[2]) for row in rows if row[0] == "gateway" and len(row) == 4},
         _sums(texts.get(LEFT) or ""),
         texts.get(CONFIG) or "",
@@ -168,6 +174,8 @@ def parse(output: str) -> SeenGateway:
         ["runs", CERTIFICATE_TIMER] in rows,
         _sums(texts.get(RENEWAL_LEFT) or ""),
         next((_certificate(row) for row in rows if row[0] == "certificate" and len(row) == 5), None),
+        _word(rows, "closed"),
+        _word(rows, "health"),
     )
 
 
@@ -175,6 +183,10 @@ def _certificate(row: list[str]) -> SeenCertificate:
     """Return a certificate by its row: `certificate given|issued|other SECONDS LIFETIME NAMES`."""
     seconds, lifetime = (int(text) if text.lstrip("-").isdigit() else 0 for text in row[2:4])
     return SeenCertificate(row[1], seconds, lifetime, tuple(name for name in row[4].split(",") if name))
+
+
+def _word(rows: Sequence[Sequence[str]], name: str) -> str:
+    return next((row[1] for row in rows if row[0] == name and len(row) == 2), "")
 
 
 def _sums(text: str) -> dict[str, str]:
@@ -237,6 +249,15 @@ def _lost_keys(settings: HostSettings, files: WantedFiles, on_host: SeenGateway)
         text = f"{file} is missing or empty, and this gateway has keys of clients, which would all be refused"
         text += f"; nothing was changed; next: bring the file back, or write `keys: []` to it: git log -- {file}"
         yield Change("set up the gateway", "the site has no keys", (Refuse(text, code=NO_KEYS_CODE),))
+
+
+def without_hosts(settings: HostSettings, reading: SeenGateway) -> str:
+    """Return that no host behind the gateway serves; empty where one does, or it is not known."""
+    if not settings.is_gateway or reading.health != "503":
+        return ""
+    return (
+        "no model behind this gateway has a host that serves, and requests get 503; next: rackwright status INVENTORY"
+    )
 
 
 def changes(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:

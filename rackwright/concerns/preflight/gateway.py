@@ -32,6 +32,22 @@ def _port(case: Case, number: int) -> tuple[bool, str, str]:
     return False, f"{number} is taken by {'; '.join(holders(taken))}", f"stop it, {other}: {inspect_command(taken)}"
 
 
+OPENS = {
+    "ufw": "ufw allow {port}/tcp",
+    "firewalld": "firewall-cmd --add-port={port}/tcp && firewall-cmd --permanent --add-port={port}/tcp",
+}
+"""Command that opens a port, by the firewall; a reload of firewalld would flush Docker's chains."""
+
+
+def reached(case: Case) -> Verdicts:
+    """Check that the operator's firewall lets clients reach the gateway's port, which Rackwright does not open."""
+    if not case.settings.is_gateway or case.gateway.closed not in OPENS:
+        return
+    port = case.settings.gateway.port
+    fix = f"on the host: {OPENS[case.gateway.closed].format(port=port)}; HAProxy itself goes by gateway.allow_from"
+    yield False, f"{port} is closed to clients by {case.gateway.closed}", fix
+
+
 def package(case: Case) -> Verdicts:
     """Check that HAProxy is installed, or that apt has it."""
     if not case.settings.is_gateway:
@@ -59,4 +75,5 @@ GATEWAYS = (
     Check("gateway port", "stop", gateway_port, "RW3164"),
     Check("certificate", "warn", certificate, "RW3100"),
     Check("HAProxy", "warn", package, "RW3184"),
+    Check("gateway firewall", "warn", reached, "RW3165"),
 )
