@@ -68,8 +68,8 @@ def test_a_firewall_that_lets_no_client_in_is_found(tmp_path: Path, firewall: st
 @pytest.mark.parametrize("firewall", ["ufw", "firewalld", ""])
 def test_preflight_has_the_command_that_opens_the_port(firewall: str) -> None:
     settings = HostSettings.model_validate({"gateway": {"tls": False, "port": 8443}}).with_gateways((), ())
-    seen = parse(f"closed {firewall}\n" if firewall else "")
-    rows = [row for check in GATEWAYS for row in check.rows(case(settings=settings, gateway=seen))]
+    reading = parse(f"closed {firewall}\n" if firewall else "")
+    rows = [row for check in GATEWAYS for row in check.rows(case(settings=settings, gateway=reading))]
     assert [(row.stops, "8443/tcp" in row.fix) for row in rows if row.code == "RW3165"] == [(False, True)] * bool(
         firewall
     )
@@ -77,7 +77,7 @@ def test_preflight_has_the_command_that_opens_the_port(firewall: str) -> None:
 
 @pytest.mark.parametrize(("health", "warned"), [("503", True), ("200", False), ("000", False), ("", False)])
 def test_a_gateway_that_no_host_stands_behind_is_found(tmp_path: Path, health: str, warned: bool) -> None:
-    seen = parse("\n".join(printed(tmp_path, "", health=health)))
+    reading = parse("\n".join(printed(tmp_path, "", health=health)))
     settings = HostSettings.model_validate({}).with_gateways((), ())
-    assert bool(without_hosts(settings, seen)) == warned
+    assert bool(without_hosts(settings, reading)) == warned
     assert not without_hosts(HostSettings.model_validate({}), SeenGateway(health="503"))
