@@ -240,7 +240,7 @@ def test_the_log_has_no_prompt_no_key_and_no_query(site: Site) -> None:
     for secret in (ALICE, BOB, ENGINE_KEY, "secret prompt", "secretname", "wrongsecret", "session=1"):
         assert secret not in text
     assert list(site.gateway.lines(1)[0]) == [
-        *("time", "id", "key", "model", "host", "method", "path", "status", "bytes_in", "bytes_out"),
+        *("time", "id", "key", "model", "host", "method", "path", "status", "hash", "bytes_in", "bytes_out"),
         *("queue_ms", "first_ms", "total_ms", "end"),
     ]
     by_path = {(one["path"], one["status"]): one for one in site.gateway.lines(1)}
@@ -309,6 +309,44 @@ def plain(haproxy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     folder = tmp_path_factory.mktemp("plain")
     with running(haproxy, folder, body_limit=1, requests_in_flight=0, limits={"bob": (0, 2)}, changed=short) as made:
         yield made
+
+
+HASHED = 48 * 1024
+"""Bytes of a body that the log's hash is of, at most."""
+
+
+def digest(body: bytes) -> str:
+    return hashlib.sha256(body[:HASHED]).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("size", [2, 16_000, HASHED, HASHED + 1, 900_000])
+def test_a_body_has_the_same_hash_however_it_arrives(plain: Site, size: int) -> None:
+    body, before = b"{}" + b" " * (size - 2), len(plain.gateway.lines(0))
+    path = f"/{GPT}{CHAT}"
+    assert plain.gateway.ask(path, body, headers={"X-Padding": "x" * 12_000}).status == 200
+    with socket.create_connection(("127.0.0.1", plain.gateway.port), timeout=10) as slow:
+        slow.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % size + body[:1])
+        for part in (body[1:9000], body[9000:]):
+            time.sleep(0.2)
+            slow.sendall(part)
+        assert slow.recv(65536).startswith(b"HTTP/1.1 200")
+    rows = plain.gateway.lines(before + 2)[before:]
+    assert [row["hash"] for row in rows] == [digest(body)] * 2
+
+
+def test_a_request_that_hangs_on_one_host_after_another_is_known_by_its_hash(haproxy: Path, tmp_path: Path) -> None:
+    with engine("gpu01", first=30) as one, engine("gpu02", first=30) as two:
+        with gateway(haproxy, tmp_path, [backend(GPT, one, two)]) as running:
+            for name in ("gpu01", "gpu02"):
+                running.admin(f"set server {backend_name(GPT)}/{name} state maint")
+                with contextlib.closing(running.connection(timeout=0.5)) as client_of:
+                    client_of.request("POST", CHAT, json.dumps(BODY), {"Authorization": f"Bearer {ALICE}"})
+                    with pytest.raises(TimeoutError):
+                        client_of.getresponse()
+                running.admin(f"set server {backend_name(GPT)}/{name} state ready")
+            rows = running.lines(2)
+    assert {row["host"] for row in rows} == {"gpu01", "gpu02"}
+    assert {(row["hash"], row["end"][0]) for row in rows} == {(digest(json.dumps(BODY).encode()), "C")}
 
 
 HEAD = f"POST /{GPT}{CHAT} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ALICE}\r\nConnection: close\r\n".encode()

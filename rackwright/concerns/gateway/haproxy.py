@@ -15,7 +15,7 @@ from rackwright.concerns.watch.word import question
 from rackwright.plan.render import render
 from rackwright.settings.backend import Backend, Server
 from rackwright.settings.gateway import HTTP_PORT, Gateway
-from rackwright.settings.gateway_limits import by_body, gateway_limits
+from rackwright.settings.gateway_limits import UNSIZED, by_body, gateway_limits
 from rackwright_engines.served_paths import ServedPaths, served_paths
 
 TEMPLATE = "haproxy.cfg.j2"
@@ -120,6 +120,7 @@ def _text(
         allowed=list(_rows((*LOCAL, *gateway.networks))) if gateway.networks else [],
         by_body=by_body(gateway, backends),
         limits=gateway_limits(gateway, backends),
+        hashed=UNSIZED,
         log_format=LOG_FORMAT,
         error=_error,
         revision=revision,
@@ -180,6 +181,7 @@ LOG = {
     "method": '"%[var(txn.method),json(utf8s)]"',
     "path": '"%[var(txn.asked),json(utf8s)]"',
     "status": "%ST",
+    "hash": '"%[var(txn.hash)]"',
     "bytes_in": "%U",
     "bytes_out": "%B",
     "queue_ms": "%Tw",
