@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests import texts
 from tests.lab.behind import Clients, bridge, in_front
@@ -17,6 +20,24 @@ from tests.lab.scene import Scene, interval, serving
 from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
+
+KERNEL = r"""#!/bin/sh
+case " $* " in *' _TRANSPORT=kernel '*) printf '[%12s] gpu01 kernel: %s\n' 'UPTIME' 'LINE' ;; esac
+exec /usr/bin/journalctl "$@"
+"""
+"""A journalctl that has one line of the kernel: a lab host does not get its kernel's log."""
+
+
+@contextmanager
+def kernel_says(host: Host, line: str) -> Iterator[None]:
+    """Let the kernel of a host say a line now."""
+    uptime = host.run("cut -d ' ' -f 1 /proc/uptime").stdout.strip()
+    program = "/usr/local/bin/journalctl"
+    host.run(f"cat >{program} && chmod 0755 {program}", stdin=KERNEL.replace("UPTIME", uptime).replace("LINE", line))
+    try:
+        yield
+    finally:
+        host.run(f"rm {program}")
 
 
 @pytest.fixture
@@ -50,9 +71,9 @@ def test_a_gpu_that_fails_during_the_switch_is_seen(scene: Scene) -> None:
     ):
         assert running.until("switching to release") is not None, running.output
         scene.wait("activating")
-        scene.host.run(f"logger -t kernel '{kernel_line}'")
-        scene.host.set_engine_faults()
-        run = running.end()
+        with kernel_says(scene.host, kernel_line):
+            scene.host.set_engine_faults()
+            run = running.end()
     assert run.status != 0
     assert f"GPU errors since the switch: {kernel_line}" in run.output
     assert texts.ROLLED_BACK.format(endpoint="llm") in run.output

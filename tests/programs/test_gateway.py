@@ -335,16 +335,19 @@ def test_a_body_has_the_same_hash_however_it_arrives(plain: Site, size: int) -> 
 
 
 def test_a_request_that_hangs_on_one_host_after_another_is_known_by_its_hash(haproxy: Path, tmp_path: Path) -> None:
-    with engine("gpu01", first=30) as one, engine("gpu02", first=30) as two:
-        with gateway(haproxy, tmp_path, [backend(GPT, one, two)]) as running:
-            for name in ("gpu01", "gpu02"):
-                running.admin(f"set server {backend_name(GPT)}/{name} state maint")
-                with contextlib.closing(running.connection(timeout=0.5)) as client_of:
-                    client_of.request("POST", CHAT, json.dumps(BODY), {"Authorization": f"Bearer {ALICE}"})
-                    with pytest.raises(TimeoutError):
-                        client_of.getresponse()
-                running.admin(f"set server {backend_name(GPT)}/{name} state ready")
-            rows = running.lines(2)
+    with (
+        engine("gpu01", first=30) as one,
+        engine("gpu02", first=30) as two,
+        gateway(haproxy, tmp_path, [backend(GPT, one, two)]) as running,
+    ):
+        for name in ("gpu01", "gpu02"):
+            running.admin(f"set server {backend_name(GPT)}/{name} state maint")
+            with contextlib.closing(running.connection(timeout=0.5)) as client_of:
+                client_of.request("POST", CHAT, json.dumps(BODY), {"Authorization": f"Bearer {ALICE}"})
+                with pytest.raises(TimeoutError):
+                    client_of.getresponse()
+            running.admin(f"set server {backend_name(GPT)}/{name} state ready")
+        rows = running.lines(2)
     assert {row["host"] for row in rows} == {"gpu01", "gpu02"}
     assert {(row["hash"], row["end"][0]) for row in rows} == {(digest(json.dumps(BODY).encode()), "C")}
 

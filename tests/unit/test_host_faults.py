@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+import rackwright
 from rackwright.concerns.endpoint.switch.proving import faults_script
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
 XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1234, it went wrong"
 FALLEN = "NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus."
-KERNEL = "journalctl --boot --identifier kernel --no-pager --output short-monotonic"
+KERNEL = "journalctl --boot _TRANSPORT=kernel --no-pager --output short-monotonic"
+ROOT = Path(rackwright.__file__).parent
 BEGAN = 5000.25
 """Seconds since the boot, when the job began."""
 Measure = Callable[..., str]
@@ -116,3 +119,10 @@ def test_dockers_folder_counts(measure: Measure, tmp_path: Path) -> None:
 def test_broken_gpus_say_more_than_a_full_disk(measure: Measure) -> None:
     full = {"df": "echo head; echo dev 9 9 1 99% /", "nvidia-smi": "echo 1, 0, No"}
     assert measure(QUIET, full) == "gpu"
+
+
+def test_no_script_takes_a_line_for_the_kernels_by_a_name_that_any_user_may_write() -> None:
+    scripts = [file for file in ROOT.rglob("*") if file.suffix in (".sh", ".j2", ".py", ".bash")]
+    assert len(scripts) > 100
+    named = re.compile(r"(identifier|-t)[ =]kernel")
+    assert [file.name for file in scripts if named.search(file.read_text())] == []

@@ -41,7 +41,7 @@ def gpu_errors(home: str) -> Question:
         "read -r boot </proc/sys/kernel/random/boot_id\n"
         # After a reboot all messages of this boot came later.
         'case $at in "$boot "*) from=${at#* } ;; *) from=0 ;; esac\n'
-        "journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null |"
+        "journalctl --boot _TRANSPORT=kernel --no-pager --output short-monotonic 2>/dev/null |"
         " awk -v from=\"$from\" 'substr($0, 2) + 0 >= from' |"
         f" sed 's/.* NVRM: /NVRM: /' | grep -E 'NVRM: Xid|{FALLEN}' | tail -n 20\nprintf '\\n0 0'"
     )

@@ -29,7 +29,7 @@ END
   for gpu in /proc/driver/nvidia/gpus/*/; do [ ! -d "$gpu" ] || drivers=$((drivers + 1)); done
   # The kernel's log is long, and only a GPU that is missing makes it worth a look: not all such lines have an Xid.
   if [ "$status" != 0 ] || [ "$names" -lt "$drivers" ]; then
-    fallen=$(timeout 10 journalctl --boot --identifier kernel --no-pager --output cat 2>/dev/null | grep -E 'NVRM: .*fallen off the bus' | tail -n 1)
+    fallen=$(timeout 10 journalctl --boot _TRANSPORT=kernel --no-pager --output cat 2>/dev/null | grep -E 'NVRM: .*fallen off the bus' | tail -n 1)
     [ -z "$fallen" ] || quote fallen "$fallen"
   fi
   # The last line that a program prints may lack its end, and sed ends none.

@@ -48,7 +48,7 @@ keep_evidence() { # before anything is stopped
   # The names of threads and the output of py-spy are the container's: text, and not without an end.
   { kernel_stacks; engine_stacks; } 2>/dev/null | head -c 4194304 | tr -cd '\11\12\40-\176' >"$kept.stacks"
   timeout 30 nvidia-smi -q >"$kept.nvidia-smi" 2>&1
-  journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null | tail -n 500 >"$kept.kernel"
+  journalctl --boot _TRANSPORT=kernel --no-pager --output short-monotonic 2>/dev/null | tail -n 500 >"$kept.kernel"
 }
 #include askers.sh
 wait_for_askers() { # until each gateway has heard it; what is open on a hung engine never ends

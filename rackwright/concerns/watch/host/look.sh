@@ -200,7 +200,9 @@ own_network() { # opens it as 9, where the container has one: no other process o
   [ "$inside" = "$id" ] && [ ! /proc/self/fd/9 -ef /proc/self/ns/net ]
 }
 
-# One token. The key goes only to a listener that is this endpoint's container: on the host's own network listener.sh finds out.
+# One token after a prompt of several: it may be the first request since a start, and vLLM 0.32.0 on a CPU with AMX dies of a
+# first one of fewer than five tokens (a vector product asks the kernel for no tiles, and its attention then uses them).
+# The key goes only to a listener that is this endpoint's container: on the host's own network listener.sh finds out.
 probe() ( # prints the status, or the word `refused`, `taken` or `late`
   listener_home=$home listener_name=rackwright-$endpoint listener_network=own
   own_network || listener >/dev/null 2>&1 || { case $listener_why in *'does not listen'*) echo refused ;; *) echo taken ;; esac; exit; }
@@ -208,7 +210,7 @@ probe() ( # prints the status, or the word `refused`, `taken` or `late`
   while IFS='=' read -r name value; do [ "$name" != KEY ] || key=$value; done 2>/dev/null <"$home/binding"
   [ -n "$key" ] && [ -f "$home/keys/$key" ] || key=
   set -- -q --silent --noproxy '*' --connect-timeout 2 --max-time 4 --output /dev/null --write-out '%{http_code}' \
-    ${key:+--header "@$home/keys/$key"} --header 'Content-Type: application/json' --data "{\"model\":\"$model\",\"prompt\":\"1\",\"max_tokens\":1}"
+    ${key:+--header "@$home/keys/$key"} --header 'Content-Type: application/json' --data "{\"model\":\"$model\",\"prompt\":\"1 2 3 4 5 6 7 8\",\"max_tokens\":1}"
   if [ "$listener_network" = own ]; then
     answer=$(nsenter --net=/proc/self/fd/9 curl --connect-to ::127.0.0.1: "$@" "$base/v1/completions")
   else

@@ -13,7 +13,7 @@ up=${up%%.*}
 : >"$own/faults.new"
 fault() { printf '%s\n' "$1 $(printf %s "$2" | tr -c '[:print:]' ' ' | cut -c1-200)" >>"$own/faults.new"; }
 said() { # new lines of the kernel; a cursor marks where the last look ended
-  set -- --boot --identifier kernel --no-pager --output cat --show-cursor
+  set -- --boot _TRANSPORT=kernel --no-pager --output cat --show-cursor
   [ ! -s "$own/cursor" ] || set -- "$@" --after-cursor "$(cat "$own/cursor")"
   # A host that logs each packet has gigabytes of all others.
   timeout 20 journalctl "$@" 2>/dev/null | grep -E "^-- cursor: |$hardware" >"$own/said"

@@ -36,7 +36,7 @@ held_by_dockerd() {
 }
 killed_for_memory() { # the last process of this host that the kernel has killed for want of memory since this start
   since_then
-  journalctl --boot --identifier kernel --since "$since" --no-pager --output cat 2>/dev/null |
+  journalctl --boot _TRANSPORT=kernel --since "$since" --no-pager --output cat 2>/dev/null |
     sed -n 's/.*[Oo]ut of memory: Killed process [0-9]* (\([^)]*\)).*/the kernel killed \1 for want of memory/p' | tail -n 1
 }
 why_it_died() {

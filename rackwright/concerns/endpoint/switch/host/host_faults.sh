@@ -12,7 +12,7 @@ count() { # errors of all GPUs, or `gone` when a GPU does not answer; nothing wh
   esac
 }
 broken() { # whether the kernel has reported broken hardware since the job began, by the monotonic clock
-  journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null |
+  journalctl --boot _TRANSPORT=kernel --no-pager --output short-monotonic 2>/dev/null |
     awk -v from="$(cat "$JOB/began")" 'substr($0, 2) + 0 >= from' | grep -qE "$hardware"
 }
 grown() {
