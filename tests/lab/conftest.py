@@ -24,6 +24,7 @@ from tests import warm
 from tests.lab.alarms import alarms_since
 from tests.lab.calm import distrust, settle
 from tests.lab.products import without_reason
+from tests.lab.signs import recorded
 
 ROOT = Path(__file__).parents[2]
 ARTEFACTS = ROOT / "artefacts"
@@ -214,10 +215,13 @@ def _settled(request: pytest.FixtureRequest) -> None:
 def _no_false_alarm(request: pytest.FixtureRequest) -> Iterator[None]:
     """No host's watch may find a hung engine, whatever a test does to hosts and engines; unless its mark says so."""
     lab = request.getfixturevalue("worker_lab") if "worker_lab" in request.fixturenames else None
+    if lab is None or request.node.get_closest_marker("hangs") is not None:
+        yield
+        return
     began = int(time.time())
-    yield
-    if lab is not None and request.node.get_closest_marker("hangs") is None:
-        assert alarms_since(lab, began) == {}
+    with recorded(lab, ARTEFACTS / f"signs-{os.getpid()}.jsonl", request.node.name):
+        yield
+    assert alarms_since(lab, began) == {}
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,11 +29,11 @@ exec /usr/bin/journalctl "$@"
 
 
 @contextmanager
-def kernel_says(host: Host, line: str) -> Iterator[None]:
-    """Let the kernel of a host say a line now."""
+def kernel_says(host: Host, message: str) -> Iterator[None]:
+    """Let the kernel of a host log a message now."""
     uptime = host.run("cut -d ' ' -f 1 /proc/uptime").stdout.strip()
     program = "/usr/local/bin/journalctl"
-    host.run(f"cat >{program} && chmod 0755 {program}", stdin=KERNEL.replace("UPTIME", uptime).replace("LINE", line))
+    host.run(f"cat >{program} && chmod 0755 {program}", stdin=KERNEL.replace("UPTIME", uptime).replace("LINE", message))
     try:
         yield
     finally:

@@ -235,8 +235,8 @@ def host(tmp_path: Path, engine: Engine) -> Host:
 def test_a_probe_that_is_an_engines_first_request_has_a_prompt_of_several_tokens(host: Host) -> None:
     # A first prompt of one token, as no user sends it, ends vLLM 0.32.0 on a CPU with AMX.
     host.look()
-    asked = json.loads(host.engine.bodies[0])
-    assert (len(asked["prompt"].split()) > 4, asked["max_tokens"]) == (True, 1)
+    probe = json.loads(host.engine.bodies[0])
+    assert (len(probe["prompt"].split()) > 4, probe["max_tokens"]) == (True, 1)
 
 
 @contextmanager
