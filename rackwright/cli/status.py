@@ -11,7 +11,7 @@ from pathlib import Path
 from rackwright.adapter.run.poll import poll
 from rackwright.adapter.run.session import chosen_hosts
 from rackwright.cli.inventories import add_columns, add_limit
-from rackwright.concerns.gateway.answer import common_address, health_url
+from rackwright.concerns.gateway.answer import common_address, health_url, served_certificate
 from rackwright.exit_codes import done_if
 from rackwright.inspect.status.columns import COLUMNS
 from rackwright.inspect.status.script import status_script
@@ -55,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _script(settings: HostSettings) -> str:
-    return status_script(settings.all_endpoints, health_url(settings), common_address(settings))
+    url, address = health_url(settings), common_address(settings)
+    return status_script(settings.all_endpoints, url, address, served_certificate(settings))
 
 
 def pinned(entries: Sequence[InventoryHost], root: Path) -> dict[str, HostSettings]:

@@ -10,6 +10,7 @@ import pytest
 from rackwright.concerns.deploy_steps import Declared, counting, left_of, problems_of
 from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.docker.seen import SeenDocker
+from rackwright.concerns.gateway.answer import CERTIFICATE
 from rackwright.concerns.gateway.concern import (
     GATEWAY,
     NEXT,
@@ -20,7 +21,7 @@ from rackwright.concerns.gateway.concern import (
     parse,
     wanted,
 )
-from rackwright.concerns.gateway.files import CERTIFICATE, CONFIG, ENGINE_KEYS, FOLDER, LEFT, UNIT_FILE, mode, sha256
+from rackwright.concerns.gateway.files import CONFIG, ENGINE_KEYS, FOLDER, LEFT, UNIT_FILE, mode, sha256
 from rackwright.concerns.gateway.package import expected_version
 from rackwright.messages import RackwrightError
 from rackwright.paths import GATEWAY_UNIT

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackwright.cli.status import _script as status_command
+from rackwright.concerns.gateway.answer import CERTIFICATE, ISSUED
 from rackwright.concerns.gateway.concern import SeenGateway, WantedGateway, changes, parse
-from rackwright.concerns.gateway.files import CERTIFICATE, CONFIG
+from rackwright.concerns.gateway.files import CONFIG
 from rackwright.concerns.gateway.renewal import (
     HOOK,
-    ISSUED,
     LOOK,
     PROXY,
     RENEWAL_LEFT,
@@ -22,6 +24,9 @@ from rackwright.concerns.gateway.renewal import (
     SeenCertificate,
     renewal_files,
 )
+from rackwright.inspect.status.reading import Asked
+from rackwright.inspect.status.reading import parse as parse_status
+from rackwright.inspect.status.rows import rows_of
 from rackwright.loading.validate import validate
 from rackwright.messages import SettingsError
 from rackwright.paths import CERTIFICATE_TIMER, CERTIFICATE_UNIT, UNITS
@@ -182,3 +187,20 @@ def test_the_reading_has_the_certificate() -> None:
     assert reading.certificate == SeenCertificate("issued", 100, 200, (NAME,))
     assert reading.timed
     assert parse("certificate issued x y ,").certificate == SeenCertificate("issued", 0, 0)
+
+
+@pytest.mark.parametrize(("days", "noted"), [(60, False), (13, True), (-1, True)])
+def test_status_has_the_end_of_the_certificate_and_says_when_it_is_near(days: int, noted: bool) -> None:
+    now = datetime(2026, 11, 27, tzinfo=UTC)
+    end = int((now + timedelta(days=days)).timestamp())
+    rows = ["uptime 100", "gateway active 200", f"certificate {end}", "end"]
+    settings = gateway()
+    [row] = rows_of("gw", Asked(settings), parse_status(rows), now)
+    assert row.certificate_end == f"{now + timedelta(days=days):%F %T}Z"
+    assert bool(row.note) == noted
+
+
+def test_status_asks_each_gateway_for_its_certificate() -> None:
+    for settings, path in ((gateway(), ISSUED), (gateway(acme=None, tls=False, port=80), "''")):
+        for script in (status_command(settings), Asked(settings).script):
+            assert f"certificate={path}\n" in script

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from rackwright.hostside import host_script
-from rackwright.paths import GATEWAY_UNIT, UNITS
+from rackwright.paths import ETC, GATEWAY_UNIT, STATE, UNITS
 from rackwright.plan.change import Shell
 from rackwright.settings.gateway import WILDCARDS
 from rackwright.settings.host_settings import HostSettings
 
+CERTIFICATE = f"{ETC}/gateway/certificates/gateway.pem"
+"""Certificate, chain and key that the site has given."""
+ISSUED = f"{STATE}/gateway/acme/served.pem"
+"""Those by ACME."""
 SECONDS = 60
 """Within which a gateway answers after a start of its host."""
 
@@ -18,6 +22,13 @@ def health_url(settings: HostSettings) -> str:
         return ""
     gateway = settings.gateway
     return f"{'https' if gateway.tls else 'http'}://{on_host(gateway.bind)}:{gateway.port}/healthz"
+
+
+def served_certificate(settings: HostSettings) -> str:
+    """Return the path of the certificate that a gateway serves; empty for other hosts, and without TLS."""
+    if not (settings.is_gateway and settings.gateway.tls):
+        return ""
+    return ISSUED if settings.gateway.acme else CERTIFICATE
 
 
 def common_address(settings: HostSettings) -> str:

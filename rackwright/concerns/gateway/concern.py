@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Interface
 
 from rackwright.concerns.docker import DOCKER
-from rackwright.concerns.gateway.answer import health_url
+from rackwright.concerns.gateway.answer import health_url, served_certificate
 from rackwright.concerns.gateway.files import (
     ADMIN,
     CONFIG,
@@ -50,7 +50,6 @@ from rackwright.concerns.gateway.renewal import (
     account_folder,
     renewal_changes,
     renewal_files,
-    served_certificate,
 )
 from rackwright.hostside import host_script
 from rackwright.loading.gateway_certificate import certificate_refusal

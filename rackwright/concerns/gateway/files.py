@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rackwright.concerns.gateway.answer import CERTIFICATE
 from rackwright.concerns.gateway.haproxy import backend_name, config
 from rackwright.concerns.gateway.key_maps import key_maps
 from rackwright.concerns.gateway.package import Version
@@ -21,7 +22,6 @@ from rackwright.settings.secret import Secret
 
 FOLDER = f"{ETC}/gateway"
 CONFIG = f"{FOLDER}/haproxy.cfg"
-CERTIFICATE = f"{FOLDER}/certificates/gateway.pem"
 ENGINE_KEYS = f"{FOLDER}/engine-keys.map"
 SAVE = f"{FOLDER}/save-servers"
 UNIT_FILE = f"{UNITS}/{GATEWAY_UNIT}"

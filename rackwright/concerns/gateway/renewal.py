@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rackwright.concerns.gateway.answer import on_host
-from rackwright.concerns.gateway.files import CERTIFICATE, Text, mode
+from rackwright.concerns.gateway.answer import on_host, served_certificate
+from rackwright.concerns.gateway.files import Text, mode
 from rackwright.concerns.gateway.key_change import ADMIN, MASTER
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.concerns.watch.metrics import DEFAULT_FOLDER
@@ -29,8 +29,6 @@ LOOK, HOOK, ROOTS, PROXY = (f"{RENEWAL_FOLDER}/{name}" for name in ("look", "hoo
 HOOK_MODE = {HOOK: "0755"}
 """uacme runs it by its name."""
 ACME_STATE = f"{STATE}/gateway/acme"
-ISSUED = f"{ACME_STATE}/served.pem"
-"""Certificate, chain and key by ACME, as HAProxy has them."""
 RENEWAL_LEFT = f"{STATE}/gateway/certificate-files"
 METRICS_FILE = f"{STATE}/gateway/textfile"
 """The path of the file of metrics that was written: a teardown removes it."""
@@ -76,14 +74,6 @@ class RenewalFiles:
     directory: str = ""
     """Of the authority; empty where the site gives the certificate."""
     names: tuple[str, ...] = ()
-
-
-def served_certificate(settings: HostSettings) -> str:
-    """Return the path of the certificate that HAProxy serves; empty without TLS."""
-    gateway = settings.gateway
-    if not (settings.is_gateway and gateway.tls):
-        return ""
-    return ISSUED if gateway.acme else CERTIFICATE
 
 
 def account_folder(settings: HostSettings) -> str:

@@ -20,8 +20,7 @@ from rackwright.concerns.endpoint.release.concern import bound_to, release_of
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint, binding_in, last_switch, running_of
 from rackwright.concerns.endpoint.why_switch import Aim, serves_the_same
-from rackwright.concerns.gateway.answer import common_address, health_url
-from rackwright.concerns.gateway.renewal import served_certificate
+from rackwright.concerns.gateway.answer import common_address, health_url, served_certificate
 from rackwright.concerns.lease import SeenLease, parse_lease
 from rackwright.concerns.marks import Mark, parse_mark_file
 from rackwright.concerns.models import host_path
