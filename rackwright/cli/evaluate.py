@@ -162,13 +162,15 @@ def _values(row: Evaluation) -> dict[str, Any]:
 
 def _write(path: Path, found: Sequence[Evaluation]) -> None:
     """Write the wrong answers of all endpoints, for their owner alone. Raises RackwrightError."""
-    texts = [
-        f"##### {row.host} {row.endpoint}\n\n{side_by_side(row.check, {}, {}, row.found.answers, row.found.right)}"
-        for row in found
-        if row.check and row.found
-    ]
+    texts = [f"##### {row.host} {row.endpoint}\n\n{text}" for row in found if (text := _wrong_text(row))]
     with (
         writing(path),
         open(path, "w", encoding="utf-8", opener=lambda file, flags: os.open(file, flags, 0o600)) as file,
     ):
         file.write("\n".join(texts))
+
+
+def _wrong_text(row: Evaluation) -> str:
+    if row.check is None or row.found is None:
+        return ""
+    return side_by_side(row.check, {}, {}, row.found.answers, row.found.right)

@@ -11,7 +11,11 @@ from statistics import median
 from rackwright.record.view.blame import BAD, GOOD, WARN, clock, worst_first
 from rackwright.record.view.timeline import AskedRow, HostTimeline, Span, Timeline
 
-UNITS = {"speed": (1000.0, " ms a token"), "accepted drafts": (1.0, " tokens a step"), "quality of answers": (100.0, " % right")}
+UNITS = {
+    "speed": (1000.0, " ms a token"),
+    "accepted drafts": (1.0, " tokens a step"),
+    "quality of answers": (100.0, " % right"),
+}
 """How people read the figures of a row: factor and unit."""
 MARKS = {"proved": GOOD, "refused": BAD, "warning": WARN, "not measured": WARN}
 THIN = 0.002
