@@ -35,7 +35,7 @@ KEPT = os.environ.get("RACKWRIGHT_GATEWAY_LAB")
 INVENTORY = "inventory/lab_gateway.py"
 SLOW, STREAM, LONG = 50, 550, 2800
 """The engines' factor, with which a stream of so many tokens takes a minute, and a long one five."""
-WAVES = ("--max-unavailable", "2", "--wave", "2", "--bake", "2", "--gate", "basic")
+WAVES = ("--max-unavailable", "50%", "--wave", "50%", "--bake", "2", "--gate", "basic")
 RESTARTING = "watch: {act: restart}\n"
 STATE, LOOK = "/var/lib/rackwright", "/run/rackwright/watch/llm"
 
