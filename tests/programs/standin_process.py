@@ -17,6 +17,8 @@ from typing import Any
 import httpx2
 
 from rackwright.concerns.endpoint.proof.proof_row import Question, Verdict, judge_safely, parse_answer
+from rackwright.quality.question_file import SHIPPED, read_questions
+from rackwright.quality.requests import request_body
 from rackwright_lab.standins.hub_content import REPOSITORIES, Store
 from rackwright_lab.standins.rootfs import put_package
 
@@ -160,3 +162,15 @@ WEATHER = {
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     },
 }
+
+
+QUESTIONS = {"arithmetic-01", "tools-13", "tools-20", "json-05", "language-ar", "context-01"}
+"""One of each subject of the shipped set, and one whose tool has answered already."""
+
+
+def refused_questions(server: Running, engine: str, model: str) -> list[str]:
+    """Return what a server says to the shipped questions that it does not take."""
+    questions = [question for question in read_questions(SHIPPED) if question.id in QUESTIONS]
+    answers = [server.post("/v1/chat/completions", request_body(question, model, engine)) for question in questions]
+    assert len(answers) == len(QUESTIONS)
+    return [answer.text for answer in answers if answer.status_code != 200]

@@ -29,7 +29,7 @@ from rackwright_lab.standins.hub_content import REPOSITORIES, Store
 from rackwright_lab.standins.rootfs import ENGINE
 from tests import foreign_texts
 from tests.lab.products import with_proof
-from tests.programs.standin_process import Running, ask_row, free_port
+from tests.programs.standin_process import Running, ask_row, free_port, refused_questions
 
 EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3}
 WEATHER = {
@@ -464,6 +464,10 @@ def test_a_stream_says_the_same_as_a_whole_answer(engine: Engine) -> None:
     assert text == "Rome"
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
     assert chunks[-1].usage is not None
+
+
+def test_the_questions_about_quality_are_taken(engine: Engine) -> None:
+    assert refused_questions(engine, "tensorrt-llm", "gpt-oss-20b") == []
 
 
 def test_a_tool_is_called_with_every_required_argument(engine: Engine) -> None:

@@ -18,7 +18,7 @@ from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright_lab.standins.hub_content import Store
 from tests import foreign_texts
 from tests.lab.products import with_proof
-from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running, ask_row
+from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running, ask_row, refused_questions
 
 MODEL = "gpt-oss-20b"
 
@@ -51,6 +51,10 @@ def test_it_says_what_it_serves_but_has_no_version_route(server: Running) -> Non
     assert (info["version"], info["speculative_algorithm"], info["tp_size"]) == ("0.5.8", "EAGLE3", 1)
     assert server.get("/get_model_info").json()["is_generation"] is True
     assert server.get("/version").status_code == 404
+
+
+def test_the_questions_about_quality_are_taken(server: Running) -> None:
+    assert refused_questions(server, "sglang", MODEL) == []
 
 
 def test_chats_texts_and_its_own_form_are_answered(server: Running) -> None:

@@ -19,7 +19,17 @@ from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright_lab.standins.hub_content import Store
 from tests import foreign_texts
 from tests.lab.products import with_proof
-from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running, ask_row
+from tests.programs.standin_process import (
+    EAGLE,
+    GPT_OSS,
+    LLAMA,
+    LONG,
+    WEATHER,
+    Bench,
+    Running,
+    ask_row,
+    refused_questions,
+)
 
 PROFILES = Path(__file__).parents[2] / "group_vars"
 MODEL = "gpt-oss-20b"
@@ -60,6 +70,10 @@ def test_a_served_model_has_its_name_version_and_owner(server: Running) -> None:
     assert (card["id"], card["owned_by"], card["max_model_len"]) == (MODEL, "vllm", 131072)
     assert server.get("/version").json() == {"version": "0.14.1"}
     assert server.get("/load").json() == {"server_load": 0}
+
+
+def test_the_questions_about_quality_are_taken(server: Running) -> None:
+    assert refused_questions(server, "vllm", MODEL) == []
 
 
 def test_a_chat_is_answered_and_holds_nothing_of_tensorrt_llm(server: Running) -> None:
