@@ -96,6 +96,7 @@ def test_json_nested_past_all_use_is_wrong_and_ends_nothing(levels: int) -> None
 
 def test_contains() -> None:
     assert right("contains", "The capital is PARIS, in France.", answer=["Paris", "france"])
+    assert not right("contains", "Only Paris.", answer=["Paris", "France"])
     assert not right("contains", "paris", answer="Paris", ignore_case=False)
     assert not right("contains", "Paris or Rome", answer="Paris", without=["Rome"])
 
@@ -150,6 +151,13 @@ def test_an_answer_that_did_not_come_is_wrong() -> None:
 def test_a_judge_that_could_never_judge_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         JUDGE.validate_python(wrong)
+
+
+def test_a_schema_is_never_fetched_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(SCHEMA))
+    with pytest.raises(ValidationError):
+        JUDGE.validate_python({"kind": "json_schema", "schema": {"$ref": file.as_uri()}})
 
 
 JUDGES = [

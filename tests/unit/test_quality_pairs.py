@@ -31,8 +31,9 @@ def test_text_of_a_comparison(lost: int, won: int, questions: int, text: str) ->
 
 
 def test_only_questions_that_both_were_asked_count() -> None:
-    found = compare({"a": True, "b": True, "c": False}, {"b": False, "c": True, "d": False}, 2)
-    assert (found.lost, found.won, found.questions) == (("b",), ("c",), 2)
+    before = {"a": True, "b": True, "c": False, "wrong": False}
+    found = compare(before, {"b": False, "c": True, "d": False, "wrong": False}, 2)
+    assert (found.lost, found.won, found.questions) == (("b",), ("c",), 3)
     assert (found.right_before, found.right_now) == (1, 1)
 
 
