@@ -101,7 +101,8 @@ def _backends(gateway: InventoryHost, served: Iterable[Served]) -> tuple[Backend
 def _server(gateway: InventoryHost, served: Served) -> Server:
     host, name, endpoint = served
     resolve = partial(_reached, gateway.name, host, endpoint)
-    return Server(host.name, name, endpoint.port, host.settings.word.port, endpoint.api_key, resolve, gateway.name)
+    facts = (endpoint.port, host.settings.word.port, endpoint.api_key, resolve, gateway.name)
+    return Server(host.name, name, *facts, repository=endpoint.model.repository if endpoint.model else "")
 
 
 def _reached(gateway: str, host: InventoryHost, endpoint: EndpointSettings) -> str:

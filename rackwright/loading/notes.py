@@ -37,7 +37,7 @@ def notes(settings: HostSettings, closes_ports: bool = True) -> list[str]:
 
 
 def _gateway(settings: HostSettings) -> Iterator[str]:
-    """Yield what is in clear, that a gateway has no model, the memory of bodies, and a certificate that ends soon."""
+    """Yield what is worth a warning in the settings of a gateway, and of the endpoints behind it."""
     if not settings.is_gateway:
         return
     if not settings.backends:
@@ -45,6 +45,9 @@ def _gateway(settings: HostSettings) -> Iterator[str]:
     if not settings.gateway.tls:
         yield "gateway: `tls: false`, so keys and prompts are in clear in the network"
     yield from certificate_note(settings)
+    for backend in settings.backends:
+        if len(found := sorted({server.repository for server in backend.servers})) > 1:
+            yield f"gateway: {backend.model} is {' and '.join(found)}, so answers differ by the host that gives them"
     if by_body(settings.gateway, settings.backends):
         most = gateway_limits(settings.gateway, settings.backends)
         yield (

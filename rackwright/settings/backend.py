@@ -46,6 +46,8 @@ class Server:
     """Returns its address, which may ask the resolver."""
     gateway: str = ""
     """The gateway's name in the inventory, by which it asks for the word."""
+    repository: str = ""
+    """Repository of the model."""
 
     @cached_property
     def address(self) -> str:

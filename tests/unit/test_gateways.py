@@ -13,6 +13,7 @@ from rackwright.concerns.watch.word import askers
 from rackwright.loading.gateways import problems_between, with_gateways
 from rackwright.loading.group import Unjudged
 from rackwright.loading.host import InventoryHost
+from rackwright.loading.notes import notes
 from rackwright.loading.validate import validate
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.host_settings import HostSettings
@@ -60,6 +61,13 @@ def test_a_model_is_a_backend_and_its_hosts_are_the_servers() -> None:
     assert by_name["a"] is by_name["b"]
     assert not by_name["a"].is_gateway
     assert [one.address for one in by_name["a"].gateways] == ["192.0.2.9"]
+
+
+def test_check_warns_of_two_models_with_one_name() -> None:
+    other = settings("n/a")
+    for served, warned in ((other, True), (settings(), False)):
+        made = placed(host("a", "10.0.0.1", settings()), host("b", "10.0.0.2", served), gateway())
+        assert any("m/a and n/a" in note for note in notes(made["g"])) == warned
 
 
 def test_without_the_group_nothing_changes() -> None:
