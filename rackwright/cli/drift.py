@@ -82,7 +82,7 @@ def with_owners(hosts: Sequence[HostDrift], surveyed: Sequence[Surveyed]) -> lis
     has = (
         (one.name, has_common_address(one.settings, one.reading))
         for one in surveyed
-        if one.reading and one.settings.is_gateway
+        if one.reading and one.settings.is_gateway and GATEWAY.name in one.declared
     )
     wrong = sentences_of(settings, has)
     return [

@@ -10,6 +10,7 @@ from ipaddress import IPv4Interface
 
 import pytest
 
+from rackwright.adapter.run.poll import Reply
 from rackwright.cli.drift import exit_code, with_owners
 from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.gateway.concern import SeenGateway, has_common_address
@@ -21,7 +22,7 @@ from rackwright.inspect.read_hosts import Surveyed
 from rackwright.inspect.status import output
 from rackwright.inspect.status.reading import Asked, HostStatus, parse
 from rackwright.inspect.status.rows import StatusRow, rows_of
-from rackwright.inspect.status.table import render
+from rackwright.inspect.status.table import render, sums
 from rackwright.plan.concern import HostReading
 from rackwright.settings.backend import GatewayHost
 from rackwright.settings.host_settings import HostSettings
@@ -71,6 +72,14 @@ def test_the_owner_is_in_its_row_and_two_of_them_below_the_table() -> None:
     assert two[0].note in render(two)
 
 
+def test_a_gateway_that_cannot_be_read_is_no_endpoint_and_may_have_the_address() -> None:
+    settings = pair(**COMMON)
+    lost = output.rows_on("a", Asked(settings["a"]), Reply(trouble="cannot be reached"), NOW)
+    found = output.with_owners([*lost, rows(settings)[1]], settings)
+    assert [(row.endpoint, row.gpus, row.note) for row in found] == [("gateway", None, ""), ("gateway", 0, "")]
+    assert sums(found) == "0 endpoints"
+
+
 def test_the_host_says_that_it_has_the_address() -> None:
     assert parse(["uptime 9", "gateway active 200", "has_address yes", "end"]).has_address
     assert not parse(["uptime 9", "gateway active 200", "end"]).has_address
@@ -88,7 +97,7 @@ def test_two_owners_are_drift() -> None:
     def surveyed(*owners: str) -> list[Surveyed]:
         places = {name: SeenGateway(places=(HERE, *PLACES) if name in owners else PLACES) for name in PAIR}
         return [
-            Surveyed(name, one, Declared(()), HostReading({"gateway": places[name]}))
+            Surveyed(name, one, Declared(("gateway",)), HostReading({"gateway": places[name]}))
             for name, one in pair(**COMMON).items()
         ]
 

@@ -41,7 +41,8 @@ def all_rows(
 
 def with_owners(rows: Sequence[StatusRow], settings: Mapping[str, HostSettings]) -> list[StatusRow]:
     """Return the rows with a note on gateways where not exactly one of them has the common address."""
-    wrong = sentences_of(settings, ((row.host, bool(row.address)) for row in rows if row.endpoint == GATEWAY))
+    read = (row for row in rows if row.endpoint == GATEWAY and row.gpus is not None)
+    wrong = sentences_of(settings, ((row.host, bool(row.address)) for row in read))
     return [replace(row, note=wrong.get(row.host, "")) if row.endpoint == GATEWAY else row for row in rows]
 
 

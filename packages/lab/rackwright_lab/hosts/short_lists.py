@@ -20,7 +20,8 @@ from rackwright_lab.hosts.plain_packages import as_stored, store
 from rackwright_lab.machine import locks
 from rackwright_lab.machine.trees import remove_tree
 
-WANTED = (*FETCHED, "tree", "ufw", "firewalld", "iptables-persistent", "haproxy", "curl", "uacme", "openssl")
+GATEWAYS = ("haproxy", "curl", "keepalived", "nftables", "uacme", "openssl")
+WANTED = (*FETCHED, "tree", "ufw", "firewalld", "iptables-persistent", *GATEWAYS)
 """What lab hosts install in addition to what is there, or what tests install on them."""
 LISTS = "var/lib/apt/lists"
 ARCHIVE = "var/cache/apt/archives"
