@@ -121,7 +121,8 @@ def section(pair: Pair) -> str:
 
 def add_key(pair: Pair) -> str:
     words = (BIN / "rackwright", "keys", "add", PATHS, "alice")
-    return pair.site.command(*words, cwd=pair.folder).output.splitlines()[0]
+    made = pair.site.command(*words, cwd=pair.folder)
+    return next(row for row in made.output.splitlines() if row.startswith("rk-"))
 
 
 @dataclass
