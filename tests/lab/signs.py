@@ -1,4 +1,4 @@
-"""The looks of lab hosts during tests, as rows of JSON."""
+"""The looks of lab hosts during tests, as rows of JSON; tests/programs/test_recorded_signs.py replays some of them."""
 
 from __future__ import annotations
 

@@ -232,6 +232,12 @@ def host(tmp_path: Path, engine: Engine) -> Host:
     return Host(tmp_path, engine)
 
 
+@pytest.mark.parametrize("entered", ["1000000", "4200000000000000"])
+def test_a_unit_is_ready_since_its_start_however_long_the_host_is_up(host: Host, entered: str) -> None:
+    host.unit = host.unit.replace("Monotonic=1000000", f"Monotonic={entered}")
+    assert host.look()["ready"] == entered[:-6]
+
+
 def test_a_probe_that_is_an_engines_first_request_has_a_prompt_of_several_tokens(host: Host) -> None:
     # A first prompt of one token, as no user sends it, ends vLLM 0.32.0 on a CPU with AMX.
     host.look()

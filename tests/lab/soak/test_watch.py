@@ -33,9 +33,13 @@ NOISES = {
     "quiet": "sleep 40",
 }
 FINDINGS = "sed -n 's/^state=//p; s/^signs=/  /p' /run/rackwright/watch/llm"
+AGE = "read -r up _ </proc/uptime; echo $((${up%%.*} - $(sed -n 's/^looked=//p' /run/rackwright/watch/llm)))"
+"""Seconds since the last look."""
+OLDEST = 180
 ALARMS = r"""
 cat /var/lib/rackwright/watch/acts-llm 2>/dev/null
 grep -lE '^kind=(hang|dead|restart|would-restart|sick)$' /var/lib/rackwright/events/* 2>/dev/null
+grep -lE '^kind=(hang|dead|restart|would-restart|sick)$' /run/rackwright/events/* 2>/dev/null
 ls /var/lib/rackwright/marks 2>/dev/null
 true
 """
@@ -59,6 +63,7 @@ def test_the_watch_raises_no_false_alarm(watched: Host, tmp_path: Path) -> None:
             watched.run(noise, check=False)
             found = watched.run(FINDINGS, check=False).stdout.strip()
             assert watched.run(ALARMS).stdout == "", f"during {name}: {found}"
+            assert int(watched.run(AGE).stdout) < OLDEST, f"no look during {name}"
             states.add(found.partition("\n")[0])
             print(f"{name}: {found}", flush=True)
             if time.monotonic() > ends:

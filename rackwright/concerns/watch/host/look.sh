@@ -160,7 +160,9 @@ END
     return 1
   fi
   ready=$now
-  ! number "$entered" || ready=$((entered / 1000000))
+  # Its microseconds have more digits than counts here for a number, three hours after a boot.
+  entered=${entered%??????}
+  ! number "$entered" || ready=$entered
   [ "$last" = "$id" ] || { works; unavailable_since='' was_steps='' was_pulse=''; rm -f "$file.connections"; }
   return 0
 }
