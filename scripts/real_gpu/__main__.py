@@ -5,14 +5,25 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rackwright.messages import RackwrightError
 from rackwright_lab.machine.paths import cache_root
-from scripts.real_gpu import pack, pair, record, story
+from scripts.real_gpu import drafts, pack, pair, record, sglang, story
+from scripts.real_gpu.story import Step
 
+Story = Callable[..., Iterator[Step]]
 LAB = "gpu"
-PAIR = "two hosts with one of this machine's GPUs each serve together"
+STORIES: dict[str, Story] = {
+    "n-grams": story.steps,
+    "eagle3": drafts.steps,
+    "two-gpus": drafts.both,
+    "sglang": sglang.steps,
+    "pair": pair.steps,
+}
+"""By their names; the first is told by default. `pair` needs two hosts, `two-gpus` a host with two GPUs."""
+LAB_STEPS = ("lab up", "lab down")
 
 
 def main() -> int:
@@ -22,14 +33,16 @@ def main() -> int:
     run = verbs.add_parser("run", help="a whole deploy on this machine's own GPU, and its record")
     run.add_argument("steps", nargs="*", metavar="STEP", help="only these steps, by their names (all of them)")
     run.add_argument("--into", type=Path, default=Path("artefacts/real-gpu"), help="where logs and record go")
-    run.add_argument("--pair", action="store_true", help=PAIR)
+    _add_story(run)
+    run.add_argument("--host", type=int, default=None, metavar="N", help="on that host of a lab that is up, and stays")
     run.add_argument("--offline", action="store_true", help="install packages from what was packed")
     run.add_argument("--id", default=LAB, help=f"the lab's id ({LAB})")
     shown = verbs.add_parser("steps", help="print the steps and their commands")
-    shown.add_argument("--pair", action="store_true", help=PAIR)
+    _add_story(shown)
     into = verbs.add_parser("pack", help="write what a machine without a network needs, in parts")
     into.add_argument("folder", type=Path, metavar="DIR")
     into.add_argument("--without-bench", action="store_true", help="leave out what `rackwright bench` alone needs")
+    into.add_argument("--without-sglang", action="store_true", help="leave out what the story of SGLang alone needs")
     args = parser.parse_args()
     try:
         return {"run": _run, "steps": _steps, "pack": _pack}[args.verb](args)
@@ -38,24 +51,40 @@ def main() -> int:
         return 1
 
 
+def _add_story(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--story", choices=tuple(STORIES), default="n-grams", help="which story (n-grams)")
+    parser.add_argument("--pair", action="store_const", const="pair", dest="story", help="the same as --story pair")
+
+
+def _chosen(args: argparse.Namespace) -> list[Step]:
+    """Return the steps that are to run. Raises RackwrightError where a story cannot be told on one host of several."""
+    tell = STORIES[args.story]
+    if args.host is None:
+        return list(tell(args.id, args.offline))
+    if args.story not in ("eagle3", "two-gpus", "sglang"):
+        raise RackwrightError(f"--host: the story {args.story} takes all hosts of its lab: leave --host out")
+    steps = tell(args.id, args.offline, args.host)
+    return [step for step in steps if step.name not in LAB_STEPS]
+
+
 def _run(args: argparse.Namespace) -> int:
     into = args.into.absolute()
-    steps, differs = (pair.steps, record.DIFFERS_FOR_A_PAIR) if args.pair else (story.steps, record.DIFFERS)
-    found = story.tell(steps(args.id, args.offline), args.steps, args.id, into, args.offline, _say)
-    page = record.write(found, into, differs)
+    found = story.tell(_chosen(args), args.steps, args.id, into, args.offline, _say)
+    page = record.write(found, into, record.DIFFERS_FOR_A_PAIR if args.story == "pair" else record.DIFFERS)
     print(page.read_text())
     print(f"the record: {page}\nlogs of every step are beside it")
     return 0 if all(one.ok for one in found) else 1
 
 
 def _steps(args: argparse.Namespace) -> int:
-    for step in (pair if args.pair else story).steps(LAB, offline=False):
+    for step in STORIES[args.story](LAB, False):
         print(f"{step.name}: {shlex.join(step.words)}")
     return 0
 
 
 def _pack(args: argparse.Namespace) -> int:
-    for part in pack.pack(args.folder.absolute(), cache_root(), _say, not args.without_bench):
+    what = pack.What(bench=not args.without_bench, sglang=not args.without_sglang)
+    for part in pack.pack(args.folder.absolute(), cache_root(), _say, what):
         size = sum(path.stat().st_size for path in part.iterdir())
         print(f"{part}: {size / 1e6:.0f} MB")
     return 0

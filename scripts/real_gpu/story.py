@@ -72,9 +72,9 @@ def rollout(inventory: str, *words: str) -> tuple[str, ...]:
     return rackwright("rollout", inventory, "-y", "--plain", "--bake", "1", *words)
 
 
-def lab_up(lab: str, hosts: int, offline: bool) -> Step:
+def lab_up(lab: str, hosts: int, offline: bool, engine: str = "vllm") -> Step:
     """So many bare hosts that share this machine's GPUs."""
-    words = ("--hosts", str(hosts), "--bare", str(hosts), "--gpus", "host", "--engine", "vllm")
+    words = ("--hosts", str(hosts), "--bare", str(hosts), "--gpus", "host", "--engine", engine)
     return Step(
         "lab up", rackwright("lab", "up", "--id", lab, *words, *(["--offline"] if offline else [])), seconds=480
     )

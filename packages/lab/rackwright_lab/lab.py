@@ -23,12 +23,13 @@ from rackwright_lab.machine import cgroups, locks, memory, network, prerequisite
 from rackwright_lab.machine.paths import STATE_ROOT, Paths, cache_root, default_id
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
-from rackwright_lab.real import builds, gpu, vllm
+from rackwright_lab.real import builds, gpu, sglang, vllm
 from rackwright_lab.servers import aptrepo, certificates, debianrepo, dockerrepo, image, names, proxy, toolkit
 from rackwright_lab.servers.registry import DOCKER_HUB, HOST, MIRROR, USER, Registry
 from rackwright_lab.servers.server import Server
 from rackwright_lab.servers.web import WEB_HOSTS
 from rackwright_lab.standins.hub import OWN_FOLDER
+from rackwright_lab.standins.own_models import put_own_models
 
 # 60 hosts booted at the same moment left some of them broken.
 BOOT_AT_ONCE = 8
@@ -112,6 +113,8 @@ class Lab:
         offline: bool = False,
         short_lists: bool = False,
         in_memory: bool = False,
+        with_sglang: bool = False,
+        own_models: Path | None = None,
     ) -> list[Host]:
         """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
 
@@ -120,6 +123,8 @@ class Lab:
         them, and the stand-ins of engines are left out. `offline`: they install packages from what the cache holds.
         `short_lists`: they know the packages that lab hosts install, and no others, so that apt is quick. `in_memory`:
         their disks are in this machine's memory, where it has some to spare; a lab that is up keeps its own.
+        `with_sglang`: beside that vLLM for GPUs, Docker Hub has a real SGLang. `own_models`: a folder OWNER/NAME/v1/FILE
+        that the hub serves too.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
@@ -127,7 +132,7 @@ class Lab:
             raise LabError(
                 f"a lab has 1 to {MOST_HOSTS} hosts and no more bare ones than hosts, not {hosts} and {bare + ubuntu}"
             )
-        make_engine = _maker(real, on_gpus=gpus == HOST_GPUS) if real is not None else None
+        makers = _makers(real, on_gpus=gpus == HOST_GPUS, with_sglang=with_sglang)
         found = host_gpus.find() if gpus == HOST_GPUS else None
         if found is not None:
             self.progress.say(host_gpus.described(found))
@@ -141,8 +146,10 @@ class Lab:
             record = self._write_record(rows, bases, ways)
             self._set_up_network(record)
             self._serve(posed=found is None)
-            if make_engine is not None:
-                self._offer_real_engine(make_engine)
+            for make in makers:
+                self._offer_real_engine(make)
+            if own_models is not None:
+                put_own_models(own_models, self.paths.web / OWN_FOLDER)
             self._layers(record, found)
             if in_memory and not self.paths.hosts.exists() and memory.has_room(hosts):
                 memory.lay(self.paths.hosts, self.paths.tag)
@@ -295,7 +302,8 @@ class Lab:
         with locks.only_one("registry"):
             login = image.Login(f"{server.address}:{server.port}", self.paths.pki / "ca.crt")
             image.ensure(made / "layout", image.of_hub, login, self.progress)
-        vllm.put_models(made, self.paths.web / OWN_FOLDER)
+        if (made / "models").exists():
+            vllm.put_models(made, self.paths.web / OWN_FOLDER)
 
     def apt_keys(self) -> dict[str, tuple[str, ...]]:
         """Fingerprints of the keys that sign the lab's apt repositories: the lab makes keys of its own."""
@@ -375,15 +383,17 @@ class Lab:
             cgroups.end(group)
 
 
-def _maker(version: str, on_gpus: bool) -> Callable[[Path, Progress], Path]:
-    """Return what makes the image of a real vLLM. Raises LabError where that version has no build."""
+def _makers(version: str | None, on_gpus: bool, with_sglang: bool) -> list[Callable[[Path, Progress], Path]]:
+    """Return what makes the images of real engines. Raises LabError where that version has no build."""
+    if version is None:
+        return []
     if not on_gpus:
-        return partial(vllm.ensure, builds.named(version))
+        return [partial(vllm.ensure, builds.named(version))]
     if version != gpu.VERSION:
         raise LabError(
             f"on this machine's own GPUs the vLLM is {gpu.VERSION}, not {version}: leave --engine-version out"
         )
-    return gpu.build
+    return [gpu.build, *([sglang.build] if with_sglang else [])]
 
 
 def _hand_out(gpus: host_gpus.HostGpus, rows: list[dict[str, Any]]) -> None:

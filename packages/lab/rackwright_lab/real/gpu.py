@@ -98,13 +98,6 @@ INSIDE = 'mount --bind /dev "$1/dev" && exec chroot "$1" sh -c "$2"'
 FORMAT = 2
 
 
-def shared(hosts: int) -> dict[str, Any]:
-    """Return settings of an endpoint that so many hosts serve together, tensor parallel over the first GPU of each."""
-    engine = {**SETTINGS["engine"], "tensor-parallel-size": hosts, "gpu-memory-utilization": 0.1}
-    environment = {**SETTINGS["environment"], **WITHOUT_MULTICAST}
-    return {**SETTINGS, "hosts": hosts, "network": "host", "engine": engine, "environment": environment}
-
-
 def key() -> str:
     """Name the contents: another lock, lesson or recipe gives another key."""
     digest = hashlib.sha256(repr((FORMAT, PACKAGES, LEFT_OUT, ENVIRONMENT, SCRIPTS, vllm.REVISIONS)).encode())
@@ -131,15 +124,17 @@ def prepare(cache: Path, progress: Progress) -> Path:
     """Make what can be made without torch, `root`, and return its folder."""
     folder = cache / "real-gpu" / f"vllm-{key()}"
     root = folder / "root"
-    if not root.exists():
-        partial = folder / "partial"
-        remove_tree(partial)
-        partial.mkdir(parents=True)
-        with progress.step("making an Ubuntu with vLLM's packages (0.6 GB from PyPI)"):
-            _make_system(partial, cache)
-            _install(partial, LOCKED)
-            _lighten(partial)
-        partial.rename(root)
+    # Another run would remove what this one has half made.
+    with locks.only_one("real-vllm-gpu-root"):
+        if not root.exists():
+            partial = folder / "partial"
+            remove_tree(partial)
+            partial.mkdir(parents=True)
+            with progress.step("making an Ubuntu with vLLM's packages (0.6 GB from PyPI)"):
+                _make_system(partial, cache)
+                _install(partial, LOCKED)
+                _lighten(partial)
+            partial.rename(root)
     return folder
 
 

@@ -78,6 +78,15 @@ class Layout:
         platform = {"architecture": architecture, "os": "linux"}
         return {**self._document(manifest, MANIFEST), "platform": platform}
 
+    def take(self, other: Path, name: str) -> list[Layer]:
+        """Share the layers of another layout's image on the same disk; returns them, lowest first."""
+        manifest, blobs = _read(other, tags(other)[name]), self._folder / "blobs" / "sha256"
+        for descriptor in manifest["layers"]:
+            digest = descriptor["digest"].removeprefix("sha256:")
+            (blobs / digest).hardlink_to(other / "blobs" / "sha256" / digest)
+        diff_ids = _read(other, manifest["config"]["digest"])["rootfs"]["diff_ids"]
+        return [Layer(*pair) for pair in zip(manifest["layers"], diff_ids, strict=True)]
+
     def add_index(self, images: list[dict[str, Any]]) -> dict[str, Any]:
         """Store an index over images of several architectures; returns its descriptor."""
         return self._document({"schemaVersion": 2, "mediaType": INDEX, "manifests": images}, INDEX)
@@ -119,6 +128,11 @@ def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry
+
+
+def _read(folder: Path, digest: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "blobs" / "sha256" / digest.removeprefix("sha256:")).read_text())
+    return found
 
 
 def tags(folder: Path) -> dict[str, str]:
