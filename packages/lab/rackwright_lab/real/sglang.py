@@ -68,8 +68,10 @@ EAGLE3: dict[str, Any] = {
     "speculative-num-draft-tokens": 4,
 }
 """Options that draft by EAGLE3_DRAFT."""
-LINKS = {f"{CUDA}/lib64": "lib", f"{CUDA}/lib/libcudart.so": "libcudart.so.13"}
-"""Names by which compilers look for CUDA's libraries."""
+LINKS = {f"{CUDA}/lib64": "lib", f"{CUDA}/lib/libcudart.so": "libcudart.so.13", "usr/bin/c++": "g++"}
+"""Names by which compilers look for CUDA's libraries, and by which they are started themselves."""
+PROGRAMS = ("ninja",)
+"""Packages whose program is needed: vLLM's image has only their modules."""
 # Raise it when the image is made in another way that neither its packages nor its settings show.
 FORMAT = 1
 
@@ -145,10 +147,10 @@ def _install(root: Path, work: Path) -> None:
 
 
 def _others(locked: Path, *others: Path) -> Iterator[str]:
-    """Yield the requirements of a lock file, with their hashes, that none of the others has in the same version."""
+    """Yield the requirements of a lock file, with their hashes, that no other has in the same version, or without its program."""
     there = {pin for other in others for pin in _pins(other.read_text())}
     for block in re.split(r"(?m)^(?=[\w.-]+==)", locked.read_text()):
-        if not there.intersection(_pins(block)):
+        if not there.intersection(_pins(block)) or block.partition("==")[0] in PROGRAMS:
             yield block
 
 
