@@ -68,7 +68,12 @@ EAGLE3: dict[str, Any] = {
     "speculative-num-draft-tokens": 4,
 }
 """Options that draft by EAGLE3_DRAFT."""
-LINKS = {f"{CUDA}/lib64": "lib", f"{CUDA}/lib/libcudart.so": "libcudart.so.13", "usr/bin/c++": "g++"}
+LINKS = {
+    f"{CUDA}/lib64": "lib",
+    f"{CUDA}/lib/libcudart.so": "libcudart.so.13",
+    f"{CUDA}/lib/stubs/libcuda.so": "/usr/local/nvidia/lib64/libcuda.so.1",
+    "usr/bin/c++": "g++",
+}
 """Names by which compilers look for CUDA's libraries, and by which they are started themselves."""
 PROGRAMS = ("ninja",)
 """Packages whose program is needed: vLLM's image has only their modules."""
