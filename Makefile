@@ -103,11 +103,16 @@ lock:
 	@$(LOCK) --universal packages/bench/rackwright_bench/data/aiperf.in -o packages/bench/rackwright_bench/data/aiperf.txt
 	@$(call lock-engine,0.14.1,2026-02-01)
 	@$(call lock-engine,0.32.0,2026-11-23)
+	@$(lock-sglang)
 
 LOCK = $(CURDIR)/$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11
 # A version, and the day as of which its packages are resolved; for the image's Debian 12, whose glibc is 2.36.
 lock-engine = cd packages/lab/rackwright_lab/real && $(LOCK) --python-platform x86_64-manylinux_2_36 --only-binary :all: \
   --exclude-newer $(2) --override vllm-$(1)-overrides.txt vllm-$(1).in -o vllm-$(1).txt
+
+# As of the day of vLLM's packages for GPUs, whose image is below it; for Ubuntu 24.04's glibc 2.39.
+lock-sglang = cd packages/lab/rackwright_lab/real && $(LOCK:3.11=3.12) --python-platform x86_64-manylinux_2_39 --only-binary :all: \
+  --exclude-newer 2026-05-20 --override sglang-0.5.11-overrides.txt sglang-0.5.11.in -o sglang-0.5.11.txt
 
 clean:
 	@rm -rf .venv .newest .pythons artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis

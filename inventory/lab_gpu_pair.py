@@ -1,6 +1,6 @@
-"""Each two hosts of a lab that share this machine's own GPUs serve one model together, with a real vLLM and a real EAGLE3 head.
+"""Each two hosts of a lab that share this machine's own GPUs serve one model together.
 
-`rackwright lab up --gpus host --hosts 2 --bare 2 --engine vllm`
+A real vLLM, drafting by a real EAGLE3 head: `rackwright lab up --gpus host --hosts 2 --bare 2 --engine vllm`
 """
 
 from rackwright.inventory import build

@@ -28,27 +28,31 @@ LAB_STEPS = ("lab up", "lab down")
 
 def main() -> int:
     """Run the story or pack it; returns 0 when every step went as it should, else 1."""
-    parser = argparse.ArgumentParser(prog="scripts/real-gpu", description=__doc__)
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    run = verbs.add_parser("run", help="a whole deploy on this machine's own GPU, and its record")
-    run.add_argument("steps", nargs="*", metavar="STEP", help="only these steps, by their names (all of them)")
-    run.add_argument("--into", type=Path, default=Path("artefacts/real-gpu"), help="where logs and record go")
-    _add_story(run)
-    run.add_argument("--host", type=int, default=None, metavar="N", help="on that host of a lab that is up, and stays")
-    run.add_argument("--offline", action="store_true", help="install packages from what was packed")
-    run.add_argument("--id", default=LAB, help=f"the lab's id ({LAB})")
-    shown = verbs.add_parser("steps", help="print the steps and their commands")
-    _add_story(shown)
-    into = verbs.add_parser("pack", help="write what a machine without a network needs, in parts")
-    into.add_argument("folder", type=Path, metavar="DIR")
-    into.add_argument("--without-bench", action="store_true", help="leave out what `rackwright bench` alone needs")
-    into.add_argument("--without-sglang", action="store_true", help="leave out what the story of SGLang alone needs")
-    args = parser.parse_args()
+    args = _parser().parse_args()
     try:
         return {"run": _run, "steps": _steps, "pack": _pack}[args.verb](args)
     except RackwrightError as error:
         print(f"real-gpu: {error}", file=sys.stderr)
         return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/real-gpu", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    run = verbs.add_parser("run", help="a whole deploy on this machine's own GPU, and its record")
+    run.add_argument("steps", nargs="*", metavar="STEP", help="only these steps, by their names (all of them)")
+    run.add_argument("--into", type=Path, default=Path("artefacts/real-gpu"), help="where logs and record go")
+    run.add_argument("--host", type=int, default=None, metavar="N", help="on that host of a lab that is up, and stays")
+    run.add_argument("--offline", action="store_true", help="install packages from what was packed")
+    run.add_argument("--id", default=LAB, help=f"the lab's id ({LAB})")
+    shown = verbs.add_parser("steps", help="print the steps and their commands")
+    for one in (run, shown):
+        _add_story(one)
+    into = verbs.add_parser("pack", help="write what a machine without a network needs, in parts")
+    into.add_argument("folder", type=Path, metavar="DIR")
+    into.add_argument("--without-bench", action="store_true", help="leave out what `rackwright bench` alone needs")
+    into.add_argument("--without-sglang", action="store_true", help="leave out what the story of SGLang alone needs")
+    return parser
 
 
 def _add_story(parser: argparse.ArgumentParser) -> None:

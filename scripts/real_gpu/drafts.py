@@ -9,7 +9,8 @@ from scripts.real_gpu.story import METRICS, QUESTION, SUITE, Step, data, lab_up,
 
 INVENTORY = "inventory/lab_gpu_eagle3.py"
 BOTH, EACH = "inventory/lab_gpu_both.py", "inventory/lab_gpu_each.py"
-RATE = "tokens a step"
+PROVED = "of 16 (eagle3)"
+"""The end of the row of a draft that wins: so many verifications, by what."""
 REFUSED = {
     "random draft": ("v3", 3, "refused: accepted drafts"),
     "weak draft": ("v2", 3, "refused: accepted drafts"),
@@ -41,7 +42,7 @@ def steps(lab: str, offline: bool, number: int = 1) -> Iterator[Step]:
 def on_host(name: str, lab: str) -> Iterator[Step]:
     """Every step on a host of a lab that is up."""
     ssh = ("lab", "ssh", "--id", lab, name)
-    yield _deploy("deploy", INVENTORY, name, f"{RATE} (eagle3)")
+    yield _deploy("deploy", INVENTORY, name, PROVED)
     yield _deploy("deploy again", INVENTORY, name, "")
     yield _chat(INVENTORY, name, "chat")
     yield Step("drafts as vLLM counts them", rackwright(*ssh, METRICS), says="spec_decode")
@@ -64,11 +65,11 @@ def both(lab: str, offline: bool, number: int = 1) -> Iterator[Step]:
     name = f"{lab}-bare{number}"
     ssh = ("lab", "ssh", "--id", lab, name)
     yield lab_up(lab, 1, offline)
-    yield _deploy("deploy over both GPUs", BOTH, name, f"{RATE} (eagle3)")
+    yield _deploy("deploy over both GPUs", BOTH, name, PROVED)
     yield Step("GPUs inside", rackwright(*ssh, INSIDE.replace("NAMES", "llm")), says="GPU 1: ")
     yield Step("what NCCL said", rackwright(*ssh, CARRIED))
     yield Step("drift over both GPUs", rackwright("drift", BOTH, "--limit", name))
-    yield _deploy("deploy two endpoints", EACH, name, f"{RATE} (eagle3)")
+    yield _deploy("deploy two endpoints", EACH, name, PROVED)
     yield Step("GPUs inside each", rackwright(*ssh, INSIDE.replace("NAMES", "eagle plain")), says="GPU 0: ")
     yield _deploy("deploy two endpoints again", EACH, name, "")
     yield Step("status of two endpoints", rackwright("status", EACH, "--limit", name), says="plain")

@@ -45,7 +45,7 @@ class What:
     """What the story of SGLang alone needs."""
 
 
-def pack(into: Path, cache: Path, say: Callable[[str], None], what: What = What()) -> list[Path]:  # noqa: B008 - frozen
+def pack(into: Path, cache: Path, say: Callable[[str], None], what: What = What()) -> list[Path]:
     """Write the parts below `into`, made again where the cache lacks something; returns their folders.
 
     Raises LabError when something cannot be fetched here, on a machine with a network.

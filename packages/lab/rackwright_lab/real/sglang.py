@@ -1,14 +1,13 @@
 """An image with a real SGLang for NVIDIA GPUs, laid over the lab's image of vLLM, whose torch and CUDA it shares.
 
-SGLang's packages (sglang-0.5.11.txt, resolved as of the same day as vLLM's) lie in a folder of their own, as far as they
-are others than vLLM's. SGLang compiles some of its kernels at the first request, so the image has CUDA's compiler and
-a C++ one, as the published image has.
+SGLang's packages (sglang-0.5.11.txt, resolved as of the same day as vLLM's) lie in a folder of their own, as far as
+they are others than vLLM's. SGLang compiles some of its kernels as it starts and at the first request, so the image has
+CUDA's compiler and a C++ one, as the published image has.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -33,6 +32,7 @@ LOCKED = HERE / f"sglang-{VERSION}.txt"
 OWN = "opt/sglang"
 CUDA = f"{gpu.SITE}/nvidia/cu13"
 COMPILERS = ("g++", "make")
+ENTRY = "opt/nvidia/nvidia_entrypoint.sh"
 LEFT_OUT = (
     f"{OWN}/sgl_kernel/flash_ops*", f"{OWN}/nvidia", f"{CUDA}/bin/nvlink", f"{CUDA}/lib/libnvvm.so*",
     f"{OWN}/torch*.dist-info/RECORD",
@@ -42,7 +42,7 @@ HIDDEN = (f"{gpu.SITE}/.wh.vllm", f"{gpu.SITE}/.wh.vllm-{gpu.VERSION}.dist-info"
 """Whiteouts: SGLang would import a vLLM that it finds."""
 ENVIRONMENT = {
     **gpu.ENVIRONMENT,
-    "PATH": f"/usr/local/nvidia/bin:/{OWN}/bin:/{CUDA}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "PATH": f"/{OWN}/bin:/{CUDA}/bin:{gpu.ENVIRONMENT['PATH']}",
     "PYTHONPATH": f"/{OWN}",
     "CUDA_HOME": f"/{CUDA}",
 }
@@ -147,12 +147,14 @@ def _install(root: Path, work: Path) -> None:
     """Install what is locked and vLLM's image has not in the same version."""
     wanted = work / "wanted.txt"
     wanted.write_text("".join(_others(LOCKED, gpu.LOCKED, gpu.LOCKED_TORCH)))
-    image.install(root / OWN, wanted, "3.12", ("manylinux1_x86_64", "manylinux2010_x86_64", *image.manylinux(gpu.GLIBC)))
+    platforms = ("manylinux1_x86_64", "manylinux2010_x86_64", *image.manylinux(gpu.GLIBC))
+    image.install(root / OWN, wanted, "3.12", platforms)
+    wanted.unlink()
     shutil.copytree(root / OWN / "nvidia/cu13", root / CUDA, dirs_exist_ok=True, symlinks=True)
 
 
 def _others(locked: Path, *others: Path) -> Iterator[str]:
-    """Yield the requirements of a lock file, with their hashes, that no other has in the same version, or without its program."""
+    """Yield the requirements of a lock file that no other has in the same version, or has without their program."""
     there = {pin for other in others for pin in _pins(other.read_text())}
     for block in re.split(r"(?m)^(?=[\w.-]+==)", locked.read_text()):
         if not there.intersection(_pins(block)) or block.partition("==")[0] in PROGRAMS:
@@ -175,15 +177,16 @@ def _lighten(root: Path) -> None:
     for path in (root / CUDA / "bin", root / CUDA / "nvvm/bin", root / OWN / "bin"):
         for program in path.glob("*"):
             program.chmod(0o755)
-    rootfs.add_scripts(root, {"opt/nvidia/nvidia_entrypoint.sh": rootfs.COMMON_SCRIPTS["opt/nvidia/nvidia_entrypoint.sh"]})
+    rootfs.add_scripts(root, {ENTRY: rootfs.COMMON_SCRIPTS[ENTRY]})
     (root / "sgl-workspace/sglang").mkdir(parents=True)
 
 
 def _finish(folder: Path, below: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as work:
         layout = oci.Layout(Path(work) / "layout")
-        layers = [*layout.take(below, gpu.IMAGE), layout.add_tree(folder / "root", rootfs.files_below(folder / "root"), 0)]
-        layout.tag(layout.add_image(layers, "amd64", config()), IMAGE)
+        own = layout.add_tree(folder / "root", rootfs.files_below(folder / "root"), level=0)
+        both = [*layout.take(below, gpu.IMAGE), own]
+        layout.tag(layout.add_image(both, "amd64", config()), IMAGE)
         layout.close()
         (Path(work) / "layout").rename(folder / "layout")
 
@@ -191,4 +194,4 @@ def _finish(folder: Path, below: Path) -> None:
 def config() -> dict[str, Any]:
     """Return the image's configuration, as the published one's: it runs what it is asked to run."""
     made = image.config(ENVIRONMENT, TITLE)
-    return json.loads(json.dumps({**made, "Entrypoint": ["/opt/nvidia/nvidia_entrypoint.sh"], "WorkingDir": "/sgl-workspace/sglang"}))
+    return {**made, "Entrypoint": [f"/{ENTRY}"], "WorkingDir": "/sgl-workspace/sglang"}

@@ -13,7 +13,7 @@ LAYOUT = "it holds OWNER/NAME/v1/config.json and the model's other files, and fu
 
 
 def put_own_models(source: Path, folder: Path) -> None:
-    """Copy each revision below `source` to where the hub looks at each request. Raises LabError for another layout."""
+    """Copy each repository below `source` to the hub's folder. Raises LabError for another layout."""
     for name in own_models(source):
         shutil.copytree(source / name, folder / name, dirs_exist_ok=True)
 
