@@ -55,10 +55,10 @@ def pack(into: Path, cache: Path, say: Callable[[str], None], what: What = What(
     shutil.rmtree(into, ignore_errors=True)
     work.mkdir(parents=True)
 
-    def told(message: str) -> None:
+    def report(message: str) -> None:
         say(f"{time.monotonic() - begun:5.0f} s  {message}")
 
-    told("making what travels, where the cache lacks it")
+    report("making what travels, where the cache lacks it")
     image = gpu.prepare(cache, progress)
     over = sglang.prepare(cache, progress) if what.sglang else None
     layers = base.ensure("machine", cache, progress).split(":")
@@ -66,16 +66,16 @@ def pack(into: Path, cache: Path, say: Callable[[str], None], what: What = What(
     install(work / "site")
     code(work / "code")
     if what.bench:
-        told("fetching aiperf's packages")
+        report("fetching aiperf's packages")
         wheels(work / WHEELS)
         archive(work, [WHEELS], work / f"{WHEELS}.tar.zst.", [])
-    told("compressing the images")
+    report("compressing the images")
     lay_models(cache, image)
     names = [name for name in ("root", "models") if (image / name).exists()]
     archive(image.parent, [f"{image.name}/{name}" for name in names], work / "image.tar.zst.", [])
     if over is not None:
         archive(over.parent, [f"{over.name}/root"], work / "sglang.tar.zst.", [])
-    told("compressing the machine's root")
+    report("compressing the machine's root")
     names = [f"base/{Path(layer).name}" for layer in layers]
     # The bare base's packages are for the hosts; those of the machine are installed.
     leave = [*(f"{name}/{path}" for name in names for path in LEFT_OUT), f"{names[0]}/var/cache/apt"]
@@ -83,7 +83,7 @@ def pack(into: Path, cache: Path, say: Callable[[str], None], what: What = What(
     archive(work, ["site", "code"], work / "code.tar.zst.", [])
     parts = spread(sorted(work.glob("*.tar.zst.*")), into)
     shutil.rmtree(work)
-    told("done")
+    report("done")
     return parts
 
 
