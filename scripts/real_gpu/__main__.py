@@ -61,7 +61,7 @@ def _add_story(parser: argparse.ArgumentParser) -> None:
 
 
 def _chosen(args: argparse.Namespace) -> list[Step]:
-    """Return the steps that are to run. Raises RackwrightError where a story cannot be told on one host of several."""
+    """Return the steps that are to run. Raises RackwrightError where a story takes all hosts."""
     tell = STORIES[args.story]
     if args.host is None:
         return list(tell(args.id, args.offline))
