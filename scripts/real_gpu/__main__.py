@@ -22,7 +22,7 @@ STORIES: dict[str, Story] = {
     "sglang": sglang.steps,
     "pair": pair.steps,
 }
-"""By their names; the first is told by default. `pair` needs two hosts, `two-gpus` a host with two GPUs."""
+"""By their names; the first is run by default. `pair` needs two hosts, `two-gpus` a host with two GPUs."""
 LAB_STEPS = ("lab up", "lab down")
 
 

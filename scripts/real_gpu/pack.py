@@ -159,7 +159,7 @@ def carry_zstd(folder: Path) -> None:
     folder.mkdir()
     program = shutil.which("zstd")
     if program is None:
-        raise LabError("there is no zstd on this machine: apt-get install zstd")
+        raise LabError("this machine has no zstd: apt-get install zstd")
     shutil.copy(program, folder / "zstd")
     for path in re.findall(r"=> (/\S+)", run("ldd", program).stdout):
         if not Path(path).name.startswith("libc."):

@@ -38,5 +38,5 @@ def test_another_layout_is_refused_before_anything_is_copied(tmp_path: Path, nam
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LabError, match="no such folder"):
+    with pytest.raises(LabError, match="no folder of that name"):
         put_own_models(tmp_path / "missing", tmp_path / "hub")

@@ -1,6 +1,6 @@
 """An image with a real SGLang for NVIDIA GPUs, laid over the lab's image of vLLM, whose torch and CUDA it shares.
 
-SGLang's packages (sglang-0.5.11.txt, resolved as of the same day as vLLM's) lie in a folder of their own, as far as
+SGLang's packages (sglang-0.5.11.txt, resolved as of the same day as vLLM's) are in a folder of their own, as far as
 they are others than vLLM's. SGLang compiles some of its kernels as it starts and at the first request, so the image has
 CUDA's compiler and a C++ one, as the published image has.
 """

@@ -21,7 +21,7 @@ def put_own_models(source: Path, folder: Path) -> None:
 def own_models(source: Path) -> list[str]:
     """Return the repositories of such a folder, OWNER/NAME. Raises LabError, with what is wrong, for another layout."""
     if not source.is_dir():
-        raise LabError(f"--models {source}: there is no such folder; {LAYOUT}")
+        raise LabError(f"--models {source}: this machine has no folder of that name; {LAYOUT}")
     names = [str(path.relative_to(source)) for path in sorted(source.glob("*/*")) if path.is_dir()]
     if not names:
         raise LabError(f"--models {source}: it has no folder OWNER/NAME; {LAYOUT}")
