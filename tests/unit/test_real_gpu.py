@@ -50,8 +50,8 @@ def test_hosts_that_serve_together_keep_multicast_off_and_have_a_rank_each() -> 
 
 
 def chosen(*words: str) -> list[str]:
-    parsed_words = command._parser().parse_args(["run", *words])
-    return [step.name for step in command._chosen(parsed_words)]
+    arguments = command._parser().parse_args(["run", *words])
+    return [step.name for step in command._chosen(arguments)]
 
 
 def test_a_story_on_a_host_of_a_lab_that_is_up_leaves_the_lab_up() -> None:
