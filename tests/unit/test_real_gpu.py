@@ -70,9 +70,9 @@ def test_a_story_of_all_hosts_is_refused_on_one(story: str) -> None:
 def test_each_draft_that_must_not_serve_is_rolled_out_and_its_end_is_another() -> None:
     given = {}
     for step in drafts.steps("gpu", True):
-        for word in step.words:
-            if word.startswith("draft="):
-                draft = json.loads(word.partition("=")[2])
+        for argument in step.words:
+            if argument.startswith("draft="):
+                draft = json.loads(argument.partition("=")[2])
                 assert draft.keys() == EAGLE3_DRAFT.keys()
                 given[draft["revision"]] = step.right
     assert given == {"v2": (3,), "v3": (3,), "v5": (3,), "v4": (1,)}

@@ -155,9 +155,9 @@ def _install(root: Path, work: Path) -> None:
 
 def _others(locked: Path, *others: Path) -> Iterator[str]:
     """Yield the requirements of a lock file that no other has in the same version, or has without their program."""
-    there = {pin for other in others for pin in _pins(other.read_text())}
+    present = {pin for other in others for pin in _pins(other.read_text())}
     for block in re.split(r"(?m)^(?=[\w.-]+==)", locked.read_text()):
-        if not there.intersection(_pins(block)) or block.partition("==")[0] in PROGRAMS:
+        if not present.intersection(_pins(block)) or block.partition("==")[0] in PROGRAMS:
             yield block
 
 
@@ -184,8 +184,8 @@ def _lighten(root: Path) -> None:
 def _finish(folder: Path, below: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as work:
         layout = oci.Layout(Path(work) / "layout")
-        own = layout.add_tree(folder / "root", rootfs.files_below(folder / "root"), level=0)
-        both = [*layout.take(below, gpu.IMAGE), own]
+        packages = layout.add_tree(folder / "root", rootfs.files_below(folder / "root"), level=0)
+        both = [*layout.take(below, gpu.IMAGE), packages]
         layout.tag(layout.add_image(both, "amd64", config()), IMAGE)
         layout.close()
         (Path(work) / "layout").rename(folder / "layout")
