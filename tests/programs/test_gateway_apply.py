@@ -67,3 +67,11 @@ def test_keys_that_a_reload_did_not_bring_are_noticed_and_taken_back(gateway: Ga
     assert apply(gateway, f"{sha256_of('k1')} alice\n").returncode == 1
     assert gateway.lines("keys.map") == []
     assert gateway.ask("k1")[0] == 401
+
+
+def test_a_key_that_is_revoked_during_a_deploy_stays_revoked(gateway: GatewayStandin) -> None:
+    (gateway.root / "etc/revoked").write_text(f"{sha256_of('k1')}\n")
+    run = apply(gateway, f"{sha256_of('k1')} alice\n{sha256_of('k2')} bob\n")
+    assert run.returncode == 0, run.stderr
+    assert gateway.ask("k1")[0] == 401
+    assert gateway.ask("k2")[0] == 200

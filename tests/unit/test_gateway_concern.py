@@ -118,6 +118,12 @@ def test_an_edit_by_hand_and_a_stopped_unit_have_moved_on_their_own() -> None:
     assert not change.by_itself
 
 
+def test_a_list_that_a_revoked_key_has_made_wrong_is_written_again() -> None:
+    wanted = wanted_of(gateway(server()))
+    reading = replace(settled(wanted), last_sums={**settled(wanted).last_sums, f"{FOLDER}/keys.map": "0" * 64})
+    assert [written(change) for change in changes(wanted, reading)] == [[LEFT]]
+
+
 def test_a_file_that_is_readable_by_others_is_written_again() -> None:
     one = wanted_of(gateway())
     reading = settled(one)

@@ -292,7 +292,7 @@ def _files(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
     differing = _differing(wanted.files, reading)
     surplus = sorted(set(reading.last_sums) & set(reading.files) - set(wanted.files))
     if not (differing or surplus) and reading.runs:
-        return []
+        return list(_noted(wanted, reading))
     return [
         Change(
             "let the gateway take its new configuration, and confirm over a new connection",
@@ -304,6 +304,13 @@ def _files(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
             by_itself=not reading.as_left,
         )
     ]
+
+
+def _noted(wanted: WantedGateway, reading: SeenGateway) -> Iterator[Change]:
+    """Yield the change of the list alone: a key that was revoked during a deploy is in it as the deploy had it."""
+    listed = _list_of(wanted.files)
+    if reading.last_sums and reading.last_sums != _sums(listed):
+        yield Change("note the gateway's files as they are", f"{LEFT} differs", (WriteFile(LEFT, listed),))
 
 
 def _as_file(path: str, text: Text) -> GatewayFile:

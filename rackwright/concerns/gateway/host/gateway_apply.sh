@@ -4,7 +4,13 @@
 trap '' HUP PIPE
 old=$folder/previous
 rm -rf "$old" && mkdir -m 0700 "$old" "$old/certificates" || exit 1
-names() { (cd "$1" && find . -maxdepth 2 -type f ! -path './next/*' ! -path './previous/*' ! -name revoked); }
+names() { (cd "$1" && find . -maxdepth 2 -type f ! -path './next/*' ! -path './previous/*' ! -name revoked ! -name keys.lock); }
+# A key that is revoked while this deploy runs stays revoked: its copy of the site's file may be older.
+exec 8>>"$folder/keys.lock" && flock -w 30 8 || { echo "a change of keys does not end here" >&2; exit 1; }
+if [ -s "$folder/revoked" ] && [ -f "$new/keys.map" ]; then
+  awk 'NR == FNR { revoked[$1]; next } !($1 in revoked)' "$folder/revoked" "$new/keys.map" >"$new/keys.new" &&
+    chmod 0600 "$new/keys.new" && mv -f "$new/keys.new" "$new/keys.map" || exit 1
+fi
 names "$folder" | while read -r name; do cp -p "$folder/$name" "$old/$name" || exit 1; done || exit 1
 was=stopped
 ! systemctl is-active --quiet "$unit" || was=running
