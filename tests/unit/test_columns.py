@@ -16,7 +16,8 @@ from tests.unit.test_grammar import leaves, site
 
 __all__ = ["site"]
 PRINT_ROWS = {"status", "drift", "runs", "quarantine", "lease show", "keys list", "usage"}
-FOR_PROGRAMS = PRINT_ROWS | {"plan", "check", "advise", "logs", "exec", "chat", "firewall show", "watch show"}
+SHOWN = {"firewall show", "watch show"}
+FOR_PROGRAMS = PRINT_ROWS | SHOWN | {"plan", "check", "advise", "logs", "exec", "chat", "evaluate"}
 DRIFT = [
     HostDrift("h1", "read", (Drift("docker", "moved", "a\nb"), Drift("image", "asked", "c"))),
     HostDrift("h2", "read"),

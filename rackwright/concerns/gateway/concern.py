@@ -389,6 +389,6 @@ GATEWAY: Concern[WantedGateway, SeenGateway] = Concern(
     files=offline_files,
     alone=True,
     takes=TAKES,
-    units=(GATEWAY_UNIT, KEEPALIVED_UNIT, CERTIFICATE_TIMER),
+    units=(GATEWAY_UNIT, KEEPALIVED_UNIT, CERTIFICATE_UNIT, CERTIFICATE_TIMER),
     joined=joined,
 )
