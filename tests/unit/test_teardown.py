@@ -18,7 +18,7 @@ from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.removal_order import ORDER, unknown_kinds
 from rackwright.concerns.teardown.teardown import DATA, LOST, MARKED, RECORDED, Teardown, plan_teardown, remains
 from rackwright.messages import ReadingError
-from rackwright.paths import STATE, UNITS
+from rackwright.paths import GATEWAY_UNIT, KEEPALIVED_UNIT, STATE, UNITS
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
@@ -95,6 +95,12 @@ def test_an_endpoints_container_goes_with_its_unit() -> None:
     by_change = reasons(planned(UNIT, marks=Marks(docker="up", marked=marked)))
     assert f"{CONTAINER}rackwright-llm" not in by_change
     assert f"{CONTAINER}rackwright-llm.judge" in by_change
+
+
+def test_a_gateway_hands_its_address_over_before_it_stops_answering() -> None:
+    gateway, keepalived = (Owned("unit", name) for name in (GATEWAY_UNIT, KEEPALIVED_UNIT))
+    removed = [what for what in reasons(planned(gateway, keepalived)) if "stop and remove" in what]
+    assert removed == [f"stop and remove {unit.name}" for unit in (keepalived, gateway)]
 
 
 def test_what_somebody_else_made_under_our_names_stays_and_is_said() -> None:

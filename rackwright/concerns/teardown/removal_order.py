@@ -21,7 +21,7 @@ from rackwright.concerns.docker.daemon import (
 from rackwright.concerns.endpoint.switch.foreign_units import put_back_script
 from rackwright.concerns.endpoint.switch.job import remove_script
 from rackwright.hostside import host_script
-from rackwright.paths import ENDPOINT_LABEL, HELPER_LABEL, STATE, UNITS, endpoint_of, is_drop_ins
+from rackwright.paths import ENDPOINT_LABEL, HELPER_LABEL, KEEPALIVED_UNIT, STATE, UNITS, endpoint_of, is_drop_ins
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.concern import HostReading
 
@@ -50,6 +50,13 @@ def _jobs(names: list[str], _: HostReading) -> list[Change]:
 def _unit(name: str) -> str:
     endpoint = endpoint_of(name)
     return remove_script(endpoint) if endpoint else host_script("remove_unit", unit=name, units=UNITS)
+
+
+def _units(names: list[str], reading: HostReading) -> list[Change]:
+    """A gateway hands its common address over before it stops answering."""
+    first = [name for name in names if name == KEEPALIVED_UNIT]
+    others = [name for name in names if name != KEEPALIVED_UNIT]
+    return _each("unit", "stop and remove", _unit)([*first, *others], reading)
 
 
 def _rules(names: list[str], _: HostReading) -> list[Change]:
@@ -134,7 +141,7 @@ def _container(name: str) -> str:
 
 ORDER: Mapping[str, Changes] = {
     "job": _jobs,
-    "unit": _each("unit", "stop and remove", _unit),
+    "unit": _units,
     "link": _each("link", "remove", _file),
     "container": _each("container", "remove the container", _container),
     "rule": _rules,
