@@ -129,7 +129,7 @@ def test_a_broken_deploy_file_stops_nobody_who_does_not_need_it(
     # pyinfra's own set-up, in a test before, ends it.
     monkeypatch.setattr(logging.getLogger("pyinfra"), "propagate", True)
     (site / "deploy.py").write_text("endpoint(port=9000\n")
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING), caplog.at_level(logging.WARNING, logger="pyinfra"):
         [found] = load_inventory(site / "inventory/one.py")
     assert found.settings.port == 8001
     assert "deploy.py:1" in caplog.text

@@ -53,7 +53,7 @@ def _unit(name: str) -> str:
 
 
 def _units(names: list[str], reading: HostReading) -> list[Change]:
-    """A gateway hands its common address over before it stops answering."""
+    """Remove units, first the one by which a gateway hands its common address over: it answers until then."""
     first = [name for name in names if name == KEEPALIVED_UNIT]
     others = [name for name in names if name != KEEPALIVED_UNIT]
     return _each("unit", "stop and remove", _unit)([*first, *others], reading)
