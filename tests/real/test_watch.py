@@ -27,7 +27,7 @@ def host(site: Site, request: pytest.FixtureRequest) -> Host:
     if needs_preparing(request):
         # The lab's other host serves nothing: the watch may take the last one down.
         facts = {"watch": {"act": "restart"}, "rollout": {"max_unavailable": len(site.lab.hosts)}}
-        data = [word for key, value in facts.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+        data = [part for key, value in facts.items() for part in ("--data", f"{key}={json.dumps(value)}")]
         run = deploy(site, *data, "--limit", host.name)
         assert run.status == 0, run.output
     return host
