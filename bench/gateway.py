@@ -1,4 +1,4 @@
-"""What a gateway adds to a request: an engine's bare port and a gateway in front of it, asked in pairs, in one sitting.
+"""Measure what a gateway adds to a request: an engine's bare port and the gateway are asked in pairs, in one sitting.
 
 `python -m bench.gateway --rounds 200 --requests 1 32`: a round asks both in random order, that many requests at once,
 and the difference of their means is one pair. Printed: the median of the differences with its exact interval of 95 %.

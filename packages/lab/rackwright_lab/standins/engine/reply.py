@@ -13,7 +13,7 @@ from .answers import answer
 PIECE = re.compile(r"\s*\S{1,6}|\s+$")
 """A token-sized piece, as the dialects cut text."""
 NEXT_TURN = "\n\nuser\nAnd how much is that for 3 of them?\n\nassistant\n"
-"""What a model adds that does not see the end of its turn."""
+"""Text that a model appends when it misses the end of its turn."""
 BANGS = "!" * 400
 _THOUGHT = (
     "The user asks something short. ",
