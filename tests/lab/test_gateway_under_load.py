@@ -62,7 +62,7 @@ class Front:
 
     def drains(self) -> list[tuple[int | None, list[str]]]:
         """Return what the stops of the last run cut, and the gateways that were not waited for."""
-        newest = max((self.folder / "runs").glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+        newest = max((self.site.lab.paths.root / "runs").glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
         events: list[dict[str, Any]] = [json.loads(row) for row in newest.read_text().splitlines()]
         return [(event["cut"], event["gone"]) for event in events if event["kind"] == "drained"]
 
@@ -102,7 +102,7 @@ def lab_of(hosts: int) -> Iterator[Lab]:
             yield lab
         return
     lab = Lab.open(KEPT)
-    if len(lab.hosts) != hosts:
+    if not lab.is_up or len(lab.hosts) != hosts:
         lab.up(hosts=hosts, bare=hosts, short_lists=True, in_memory=True)
     yield lab
 

@@ -49,6 +49,8 @@ class Engine:
     first: float = 0.0
     """Seconds before an answer that is not streamed."""
     status: int = 200
+    dies: bool = False
+    """Whether it ends the connection of each request without an answer."""
     requests: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
     """Method, path, headers and body of each."""
     questions: list[str] = field(default_factory=list)
@@ -98,7 +100,9 @@ def _handler(engine: Engine) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = _body(self)
             engine.requests.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-            if b'"stream": true' in body or b'"stream":true' in body:
+            if engine.dies:
+                self.close_connection = True
+            elif b'"stream": true' in body or b'"stream":true' in body:
                 self._stream()
             else:
                 self._whole()

@@ -352,6 +352,37 @@ def test_a_request_that_hangs_on_one_host_after_another_is_known_by_its_hash(hap
     assert {(row["hash"], row["end"][0]) for row in rows} == {(digest(json.dumps(BODY).encode()), "C")}
 
 
+def test_a_host_that_breaks_off_is_an_error_in_json_and_a_row(haproxy: Path, tmp_path: Path) -> None:
+    with engine("gpu01", dies=True) as one, gateway(haproxy, tmp_path, [backend(GPT, one)]) as running:
+        answer = running.ask(CHAT, BODY)
+        (row,) = running.lines(1)
+    assert (answer.status, answer.code, answer.headers["retry-after"]) == (502, "bad_answer", "1")
+    assert (row["hash"], row["end"]) == (digest(json.dumps(BODY).encode()), "SH")
+
+
+CLOSING = {"option http-server-close": "option httpclose"}
+
+
+@pytest.mark.parametrize(("changed", "statuses"), [({}, [200]), (CLOSING, [200, 502])], ids=["kept", "closed"])
+def test_a_host_that_breaks_off_ends_a_connection_that_has_had_an_answer(
+    haproxy: Path, tmp_path: Path, changed: dict[str, str], statuses: list[int]
+) -> None:
+    """HAProxy 2.6.12 has neither answer nor row on one (github.com/haproxy/haproxy/issues/2285), and never asks twice.
+
+    2.4.30, 2.8.30 and 3.0.11 answer: when Debian 12's does, this test fails, and the page says it no longer.
+    """
+    headers, got = {"Authorization": f"Bearer {ALICE}"}, []
+    with engine("gpu01") as one, gateway(haproxy, tmp_path, [backend(GPT, one)], changed=changed) as running:
+        with contextlib.closing(running.connection()) as client_of, contextlib.suppress(http.client.RemoteDisconnected):
+            for one.dies in (False, True):
+                client_of.request("POST", CHAT, json.dumps(BODY), headers)
+                answer = client_of.getresponse()
+                got.append(answer.status)
+                answer.read()
+        rows = running.lines(2, seconds=1)
+    assert (got, [row["status"] for row in rows], len(one.requests)) == (statuses, statuses, 2)
+
+
 HEAD = f"POST /{GPT}{CHAT} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ALICE}\r\nConnection: close\r\n".encode()
 
 
