@@ -26,6 +26,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, ROOT, Run, Site, own_lab
 from tests.lab.products import in_proof
+from tests.lab.running import Running
 from tests.lab.test_rebuild import fingerprint
 
 LONG_REASON = "eight hosts, streams of a minute and of five; tests/lab/test_gateway_drain.py has the drain's parts"
@@ -38,6 +39,7 @@ SLOW, STREAM, LONG = 50, 550, 2800
 WAVES = ("--max-unavailable", "50%", "--wave", "50%", "--bake", "2", "--gate", "basic")
 RESTARTING = "watch: {act: restart}\n"
 STATE, LOOK = "/var/lib/rackwright", "/run/rackwright/watch/llm"
+NOTES = "/run/rackwright-word/gateway-*@llm"
 
 
 @dataclass
@@ -67,10 +69,11 @@ class Front:
         return [(event["cut"], event["gone"]) for event in events if event["kind"] == "drained"]
 
     def served_by(self, requests: Sequence[dict[str, Any]]) -> set[str]:
-        """Return the hosts that the first gateway's log names for these requests."""
-        log = self.gateways[0].run("journalctl --sync; journalctl -t rackwright-gateway -o cat").stdout.splitlines()
-        rows = [json.loads(row) for row in log if row.startswith("{")]
-        return {row["host"] for row in rows if row["id"] in {one["id"] for one in requests}}
+        """Return the hosts that the gateways' logs name for these requests."""
+        read = "journalctl --sync; journalctl -t rackwright-gateway -o cat"
+        log = [row for gateway in self.gateways for row in gateway.run(read).stdout.splitlines()]
+        ids = {one["id"] for one in requests}
+        return {row["host"] for row in (json.loads(row) for row in log if row.startswith("{")) if row["id"] in ids}
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +111,9 @@ def lab_of(hosts: int) -> Iterator[Lab]:
 
 
 @contextmanager
-def loading(front: Front, path: Path, long: int = 0) -> Iterator[list[dict[str, Any]]]:
-    """Ask through both gateways during a block; the requests are in the list after it."""
-    urls = [f"http://{gateway.address}" for gateway in front.gateways]
+def loading(front: Front, path: Path, long: int = 0, through: int = 2) -> Iterator[list[dict[str, Any]]]:
+    """Ask through the first one or two gateways during a block; the requests are in the list after it."""
+    urls = [f"http://{gateway.address}" for gateway in front.gateways[:through]]
     numbers = [str(number) for number in (STREAM, long, len(front.hosts))]
     words = [sys.executable, "-m", "tests.lab.gateway_load", str(path), *numbers, *urls]
     process = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, text=True)
@@ -165,25 +168,67 @@ def test_a_host_that_is_drained_reinstalled_and_rebuilt_cuts_nothing(front: Fron
     assert wrong(requests) == []
 
 
-@pytest.mark.hangs
-def test_a_restart_by_the_watch_cuts_and_counts_what_hangs_on_its_host(front: Front, tmp_path: Path) -> None:
-    host = front.hosts[0]
+def test_a_reload_in_the_middle_of_a_drain_cuts_nothing(front: Front, tmp_path: Path) -> None:
+    host = front.hosts[1]
+    with loading(front, tmp_path / "load", 2 * STREAM) as requests:
+        words = (str(BIN / "rackwright"), "drain", INVENTORY, "-y", "--limit", host.name, "--reason", "a test")
+        draining = Running(front.site, *words, cwd=front.folder)
+        host.run(f"until [ $(grep -l ^word=drain {NOTES} | wc -l) = 2 ]; do sleep 0.2; done", timeout=60)
+        heard = time.time()
+        for gateway in [*front.gateways, *front.gateways]:
+            gateway.run("systemctl reload rackwright-gateway")
+            time.sleep(4)
+        state = host.run("systemctl is-active rackwright-llm").stdout.strip()
+        drained = draining.end()
+        undrained = time.time()
+        back = front.rackwright("undrain", "--limit", host.name)
+    assert (drained.status, state, back.status) == (0, "active", 0), drained.output + back.output
+    assert wrong(requests) == []
+    between = [one for one in requests if heard < one["start"] < undrained]
+    assert (len(between) > 20, host.name in front.served_by(between)) == (True, False)
+
+
+def restarted(front: Front, host: Host) -> tuple[float, float]:
+    """Let a host's engine hang, and its watch restart it in its minute; return when it hung and when it was proven."""
     host.run(f"systemctl stop rackwright-watch.timer; rm -f {STATE}/watch/acts-llm")
-    with loading(front, tmp_path / "load") as requests:
-        # The first host's minute among four, as rackwright/concerns/watch/host/act_peers.sh has them.
-        slots = min(4, len(front.hosts))
-        host.run(
-            f"until [ $(($(date +%s) / 60 % {slots})) = 0 ] && [ $(($(date +%s) % 60)) -lt 40 ]; do sleep 1; done",
-            timeout=400,
-        )
-        hung = time.time()
-        host.run("kill -STOP $(docker inspect --format '{{.State.Pid}}' rackwright-llm)")
-        found = f"read -r up _ </proc/uptime; printf 'looked=%s\\nstate=hung\\nsigns=x\\n' ${{up%.*}} >{LOOK}"
-        host.run(f"{found}; systemctl start {act_unit('llm')}", timeout=400)
-        proven = time.time()
+    # The first host's minute among four, as rackwright/concerns/watch/host/act_peers.sh has them.
+    slots = min(4, len(front.hosts))
+    its_minute = f"[ $(($(date +%s) / 60 % {slots})) = 0 ] && [ $(($(date +%s) % 60)) -lt 40 ]"
+    host.run(f"until {its_minute}; do sleep 1; done", timeout=400)
+    hung = time.time()
+    host.run("kill -STOP $(docker inspect --format '{{.State.Pid}}' rackwright-llm)")
+    found = f"read -r up _ </proc/uptime; printf 'looked=%s\\nstate=hung\\nsigns=x\\n' ${{up%.*}} >{LOOK}"
+    host.run(f"{found}; systemctl start {act_unit('llm')}", timeout=400)
+    proven = time.time()
+    host.run("systemctl start rackwright-watch.timer")
+    return hung, proven
+
+
+def assert_it_cut(host: Host, requests: Sequence[dict[str, Any]], hung: float, proven: float) -> str:
+    """Assert that the watch has counted what failed, and that no other request did; return what its row says more."""
     row = host.run(f"cat {STATE}/watch/acts-llm").stdout.split(" ", 4)
     assert row[1:3] == ["restart", "proven"]
     failed = wrong(requests)
     assert int(row[3]) == len(failed) > 0, failed
     assert [one for one in failed if one["start"] > proven or one["end"] < hung] == []
-    host.run("systemctl start rackwright-watch.timer")
+    return row[4]
+
+
+@pytest.mark.hangs
+def test_a_restart_by_the_watch_cuts_and_counts_what_hangs_on_its_host(front: Front, tmp_path: Path) -> None:
+    with loading(front, tmp_path / "load") as requests:
+        times = restarted(front, front.hosts[0])
+    assert "gateway" not in assert_it_cut(front.hosts[0], requests, *times)
+
+
+@pytest.mark.hangs
+def test_a_restart_by_the_watch_goes_on_without_a_gateway_that_is_gone(front: Front, tmp_path: Path) -> None:
+    silent = front.gateways[1]
+    silent.run("systemctl stop rackwright-gateway")
+    try:
+        with loading(front, tmp_path / "load", through=1) as requests:
+            hung, proven = restarted(front, front.hosts[0])
+    finally:
+        silent.run("systemctl start rackwright-gateway")
+    message = assert_it_cut(front.hosts[0], requests, hung, proven)
+    assert f"not waited for: gateway {silent.name}, which no longer asks" in message

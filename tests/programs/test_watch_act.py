@@ -145,6 +145,12 @@ class Stage:
         texts = [dict(row.split("=", 1) for row in path.read_text().splitlines()) for path in found]
         return [f"{text['kind']} {text['state']}" for text in texts]
 
+    @property
+    def texts(self) -> list[str]:
+        """Text of each event."""
+        found = sorted((self.folder / "state/events").glob("[0-9]*"), key=lambda path: path.stat().st_mtime_ns)
+        return [row[5:] for path in found for row in path.read_text().splitlines() if row.startswith("text=")]
+
     def look(self, state: str, ago: int = 1, before: int = 30) -> None:
         """Find it so, `ago` seconds ago, and for the first time `before` that."""
         uptime = int(float(Path("/proc/uptime").read_text().split()[0]))
@@ -509,6 +515,18 @@ def test_gateways_that_ask_are_waited_for_and_one_that_is_gone_is_not(stage: Sta
     began = time.monotonic()
     assert stage.run().changed == [STOP, START]
     assert 4 < time.monotonic() - began < 20
+    assert "gateway" not in stage.rows[-1][3]
+
+
+def test_a_gateway_that_is_gone_is_named_with_what_the_restart_cut(stage: Stage) -> None:
+    up = float(Path("/proc/uptime").read_text().split()[0])
+    for name, ago in (("gw1", 100), ("gw2", 50), ("gw3@other", 70)):
+        note = stage.folder / "run-word" / f"gateway-{name}{'' if '@' in name else '@llm'}"
+        note.write_text(f"last={up - ago:.2f}\nprevious={up - ago - 2:.2f}\nword=ready up\n")
+    assert stage.run().changed == [STOP, START]
+    named = "not waited for: gateway gw1, gw2, which no longer asks"
+    assert stage.rows[-1][3].split("; ")[1] == named
+    assert stage.texts[-1].endswith(named)
 
 
 def test_only_marks_of_endpoints_are_taken_up_again(stage: Stage) -> None:

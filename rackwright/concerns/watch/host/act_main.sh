@@ -162,6 +162,7 @@ tell restart "restart-$endpoint" "endpoint $endpoint is restarted, because it $w
 wait_for_askers
 keep_evidence
 count_cut
+cut=$cut$untold
 if restart && prove; then
   unmark "$own" || quit "its mark could not be removed" 3
   uptime

@@ -51,9 +51,12 @@ keep_evidence() { # before anything is stopped
   journalctl --boot _TRANSPORT=kernel --no-pager --output short-monotonic 2>/dev/null | tail -n 500 >"$kept.kernel"
 }
 #include askers.sh
-wait_for_askers() { # until each gateway has heard it; what is open on a hung engine never ends
+wait_for_askers() { # until each gateway has heard it; what is open on a hung engine never ends; sets `untold`, the gateways that are gone
   asker_clock
   askers_await "$asker_now" out 60
+  untold=
+  for gone in $askers_gone; do untold="${untold:+$untold, }$gone"; done
+  untold=${untold:+; not waited for: gateway $untold, which no longer asks}
 }
 started() { # wait until the unit is active, which means that /health answers 200; fails with `why`
   uptime
