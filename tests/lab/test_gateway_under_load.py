@@ -163,6 +163,7 @@ def test_a_host_that_is_drained_reinstalled_and_rebuilt_cuts_nothing(front: Fron
         drained = front.rackwright("drain", "--limit", host.name, "--reason", "a new disk")
         host.reset()
         host.new_host_key()
+        host.set_engine_faults({"fault": "slow_factor", "value": SLOW})
         rebuilt = front.rackwright("rebuild", "--limit", host.name, "--fingerprint", fingerprint(host))
     assert (drained.status, rebuilt.status) == (0, 0), rebuilt.output
     assert wrong(requests) == []
