@@ -8,13 +8,15 @@ word_of_mark() { # file; sets `marked` to its word: one that cannot be read coun
   done <"$1"
 }
 word_of() { # ENDPOINT; prints its word; the worst counts
-  word=up
+  word=up admitted=no
   for mark_of in sick watch trial; do
     [ -f "$marks/$mark_of-$1" ] || continue
     word_of_mark "$marks/$mark_of-$1"
     case $marked in
       down) printf '%s\n' "down #$mark_of"; return ;;
       drain) word=drain ;;
+      # A job lets clients in before it commits.
+      up) [ "$mark_of" != trial ] || admitted=yes ;;
     esac
   done
   word_home=/var/lib/rackwright/endpoints/$1
@@ -24,7 +26,7 @@ word_of() { # ENDPOINT; prints its word; the worst counts
     activating) echo 'down #loading'; return ;;
     inactive | failed | deactivating) echo 'down #stopped'; return ;;
   esac
-  [ "$word_home/current" -ef "$word_home/proven" ] || { echo 'down #trial'; return; }
+  [ "$admitted" = yes ] || [ "$word_home/current" -ef "$word_home/proven" ] || { echo 'down #trial'; return; }
   [ ! -f /var/lib/rackwright/drained ] || word=drain
   case $word in up) echo 'ready up' ;; *) echo drain ;; esac
 }

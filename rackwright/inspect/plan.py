@@ -12,6 +12,7 @@ from rackwright.concerns.catalog import managed
 from rackwright.concerns.deploy_steps import Declared, left_behind
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, deferred_releases
+from rackwright.concerns.endpoint.peers.peer_check import peer_note
 from rackwright.concerns.endpoint.quality.quality_check import quality_note
 from rackwright.concerns.endpoint.release.concern import RELEASE, Unresolved, wanted_releases
 from rackwright.concerns.endpoint.release.files import Release
@@ -121,7 +122,11 @@ def _questions_asked(settings: HostSettings, pending: Iterable[tuple[str, Change
     """Return what is asked of the canaries among such hosts, of endpoints that switch."""
     proved = {step.endpoint for _, change in pending for step in change.steps if isinstance(step, Proved)}
     endpoints = {name: one for name, one in settings.all_endpoints.items() if name in proved}
-    notes = (quality_note(name, endpoint, settings.site) for name, endpoint in endpoints.items())
+    notes = (
+        note
+        for name, endpoint in endpoints.items()
+        for note in (quality_note(name, endpoint, settings.site), peer_note(name, endpoint))
+    )
     return [text for text in notes if text]
 
 

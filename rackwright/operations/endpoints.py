@@ -21,6 +21,7 @@ from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, takes_capacity, waits
 from rackwright.concerns.endpoint.group.members import Stage, is_join
 from rackwright.concerns.endpoint.group.port_isolation import refuse_non_members
+from rackwright.concerns.endpoint.peers.beside_peers import PeerFinders
 from rackwright.concerns.endpoint.quality.canaries import Canaries
 from rackwright.concerns.endpoint.release.concern import binding_of
 from rackwright.concerns.endpoint.switch.follow import (
@@ -78,6 +79,7 @@ from rackwright.operations.hostrun import (
     state_of,
     unreadable,
 )
+from rackwright.operations.peers import peers_of
 from rackwright.operations.steps import lacks
 from rackwright.operations.switch_queue import switch_queue_of
 from rackwright.plan.change import Change, Job, Refuse, Shell
@@ -222,6 +224,7 @@ def queue_up(
         turn = HostTurn(
             turn_changes, before, member.serving, diff, moves and is_ours(reading), others, boot, quarantined, welcomes
         )
+        turns.hosts[host.name] = host
         turns.turns.announce(node, partial(_switch_host, host, turn))
         if in_rollout():
             turns.keepers[host.name] = lambda: keep_slice(host)
@@ -271,6 +274,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         turn = _under_lease(host, turn)
         if switch_queue_of(host).turns.is_canary(host.name):
             part_of(host.state, Canaries).names.add(host.name)
+            part_of(host.state, PeerFinders).by_host[host.name] = partial(peers_of, host)
         _begin_turn(host, turn)
         refuse_unable(turn.others, turn.changes)
         restart, remaining = _restart_first(turn)

@@ -27,6 +27,9 @@ class SwitchQueue:
     bake_checks: dict[str, BakeCheck] = field(default_factory=dict)
     """How a host that has switched is watched while its wave bakes."""
 
+    hosts: dict[str, Host] = field(default_factory=dict)
+    """Hosts that take part, by name, so that one can be looked at while another one has its turn."""
+
     def add(self, member: RunHost) -> None:
         """Let a host count for the limits."""
         self.members[member.name] = member

@@ -611,6 +611,12 @@ class Container(Frozen):
     """True: nothing of the image can be written to; /scratch and /tmp remain."""
 
 
+WINDOWS = 21
+"""Windows in which a canary is looked at beside its peers: one in which both warm up, and those that count."""
+BESIDE_LEAST = 2 * WINDOWS
+"""Seconds of `gate.beside_peers` at least: a look at all peers takes most of a second."""
+
+
 class Gate(Frozen):
     """The proof that an endpoint must give after a switch."""
 
@@ -633,6 +639,12 @@ class Gate(Frozen):
     """
     questions_limit: Seconds = 120
     """Seconds for the answer to one question; it must leave 60 s of `commit_deadline`."""
+    slower_by: Annotated[float, Field(gt=0, lt=100)] | None = None
+    """Per cent by which the first host of each shape may be slower than its peers, to the first token or in tokens a
+    second of a stream, while it serves clients beside them before its commit. Default: no such look.
+    """
+    beside_peers: Annotated[int, Field(ge=BESIDE_LEAST, le=86400)] = 300
+    """Seconds for which it serves beside them; a 21st part of it must leave 60 s of `commit_deadline`."""
 
     @model_validator(mode="after")
     def _answers_in_time(self) -> Gate:
@@ -640,6 +652,11 @@ class Gate(Frozen):
             raise ValueError(
                 f"`questions_limit` must leave {HOLDING} s of `commit_deadline`, which is {self.commit_deadline} s: "
                 "the waiting host hears nothing while an answer is awaited"
+            )
+        if self.slower_by is not None and self.beside_peers // WINDOWS + HOLDING > self.commit_deadline:
+            raise ValueError(
+                f"`beside_peers` must leave {HOLDING} s of `commit_deadline`, which is {self.commit_deadline} s, after "
+                f"each {WINDOWS}st part of it: the waiting host hears nothing in between"
             )
         return self
 

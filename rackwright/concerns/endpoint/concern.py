@@ -10,6 +10,7 @@ from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.edits import edit_changes
 from rackwright.concerns.endpoint.group.members import is_elsewhere, member_changes
 from rackwright.concerns.endpoint.group.scripts import ask_members_script
+from rackwright.concerns.endpoint.peers.peer_check import longer_beside, peer_check
 from rackwright.concerns.endpoint.quality.quality_check import longer, quality_check
 from rackwright.concerns.endpoint.questions import questions_after, questions_before, questions_to_canary
 from rackwright.concerns.endpoint.release.concern import TAKES as RELEASE_TAKES
@@ -327,11 +328,13 @@ def _proved(endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint, d
     if due.restart:
         part = replace(part, prepare=_before_drain(endpoint, release, due))
     check, rows = quality_check(release, settings, endpoint.site, reading), questions_to_canary(release, settings)
+    beside = peer_check(release, settings, reading)
+    peers = (beside,) if beside else ()
     job = switch_job(endpoints_switch([part], endpoint.keep_releases, "restart" if due.restart else "prove"))
     step = Proved(
         endpoint=name,
         release=release.hash,
-        job=longer(job, [check] if check else [], rows),
+        job=longer_beside(longer(job, [check] if check else [], rows), peers),
         serving=reading.serving,
         restarts=due.restart,
         questions=questions_after(release, settings),
@@ -339,6 +342,7 @@ def _proved(endpoint: WantedEndpoint, release: Release, reading: SeenEndpoint, d
         client_port=client_port_of(settings, endpoint.only),
         quality=(check,) if check else (),
         canary_questions=rows,
+        peers=peers,
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rackwright.adapter.command_output import tail
 from rackwright.adapter.concurrency import sleep
 from rackwright.adapter.host import Host, say
+from rackwright.concerns.endpoint.peers.beside_peers import refused_beside_peers
 from rackwright.concerns.endpoint.proof.codes import code_of, row_of
 from rackwright.concerns.endpoint.proof.full import HOST_ROWS, compared, refuses
 from rackwright.concerns.endpoint.proof.proof_row import (
@@ -171,6 +172,7 @@ def _approve(
         try:
             ask_all(host, step.endpoint, step.questions, before)
             _ask_for_quality(host, step, answers)
+            _look_beside_peers(host, step)
         except RefusedError as error:
             progress.refused.update(error.rows)
             progress.taken = TAKEN in error.reasons
@@ -194,6 +196,16 @@ def _ask_for_quality(host: Host, step: Proved, answers: Baselines) -> None:
         hold()
         ask_all(host, step.endpoint, step.canary_questions)
     if refused := refused_for_quality(host, step.quality, answers, hold):
+        raise RefusedError(refused)
+
+
+def _look_beside_peers(host: Host, step: Proved) -> None:
+    """Let a canary's clients in, and look at it beside its peers. Raises RefusedError."""
+
+    def send(message: str) -> None:
+        run_simple(host, Shell(word_script(step.endpoint, message)))
+
+    if refused := refused_beside_peers(host, step.peers, send):
         raise RefusedError(refused)
 
 

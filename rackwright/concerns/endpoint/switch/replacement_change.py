@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from rackwright.concerns.endpoint.peers.peer_check import PeerCheck, longer_beside, peer_check
 from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.quality.quality_check import QualityCheck, longer, quality_check
 from rackwright.concerns.endpoint.questions import (
@@ -56,10 +57,12 @@ def replacement(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints
     leaving = [leaving_part(name, first.settings, on_host[name]) for name in group.leaving]
     releases = [(part.name, part.new.release) for part in coming if part.new]
     checks, rows = _checks(group, wanted, reading), _questions(group, wanted, questions_to_canary)
+    peers = _peers(group, wanted, reading)
+    job = switch_job(endpoints_switch([*coming, *leaving], first.keep_releases))
     step = Proved(
         endpoint=group.coming[0],
         release=releases[0][1],
-        job=longer(switch_job(endpoints_switch([*coming, *leaving], first.keep_releases)), checks, rows),
+        job=longer_beside(longer(job, checks, rows), peers),
         serving=True,
         questions=_questions(group, wanted, questions_after),
         questions_before=_before(group, first.settings, reading),
@@ -67,6 +70,7 @@ def replacement(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints
         takes_over=group.leaving,
         quality=checks,
         canary_questions=rows,
+        peers=peers,
     )
     return Change(
         _sentence(releases, group.leaving),
@@ -145,6 +149,16 @@ def _checks(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints) ->
         assert isinstance(endpoint.release, Release)
         now = reading.endpoints.get(before, SeenEndpoint())
         found.append(quality_check(endpoint.release, endpoint.settings, endpoint.site, now))
+    return tuple(check for check in found if check)
+
+
+def _peers(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints) -> tuple[PeerCheck, ...]:
+    """Return how slow each that comes may be beside its peers; what takes another one's place has none of its name."""
+    found = []
+    for name in () if group.leaving else group.coming:
+        endpoint = wanted.endpoints[name]
+        assert isinstance(endpoint.release, Release)
+        found.append(peer_check(endpoint.release, endpoint.settings, reading.endpoints.get(name, SeenEndpoint())))
     return tuple(check for check in found if check)
 
 

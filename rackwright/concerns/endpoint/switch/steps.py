@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rackwright.concerns.endpoint.peers.peer_check import PeerCheck
 from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.quality.quality_check import QualityCheck
 from rackwright.plan.change import Job, Step
@@ -39,6 +40,8 @@ class Proved(Step):
     """Questions to a canary's release, whose answers must be as good as those of the release before."""
     canary_questions: tuple[Question, ...] = ()
     """Rows of the gate that only a canary is asked, before these."""
+    peers: tuple[PeerCheck, ...] = ()
+    """How slow a canary may be while it serves beside its peers, last of all before the commit."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rackwright.concerns.endpoint.switch.balancer_hooks import drain_hook_script, not_admitted_mark, ready_script
@@ -210,6 +210,8 @@ def switch_job(switch: Switch) -> Job:
         trial=trial,
         trying=_trial_marks(switch) + (switch.step.trial if switch.step else _trial(switch)),
         marking=_marking(switch),
+        admit=mark_script(_names(switch), "up", _why(switch)) if gate == "full" else "",
+        leave=_leave(switch) if gate == "full" else "",
         unmark=unmark_script(_names(switch)),
         undone=unmark_script(_names(switch), undone=True),
         after=in_turn(_retire(part) for part in switch.leaving),
@@ -235,7 +237,7 @@ def _prepare(switch: Switch) -> str:
 
 
 def _prepare_parts(switch: Switch) -> str:
-    marks = [f": >{shlex.quote(not_admitted_mark(part.name))}" for part in switch.parts if part.settings.ready_hook]
+    marks = _not_admitted(switch)
     prepared = _each(switch, ((part, part.prepare) for part in switch.parts))
     drained = mark_script(_names(switch), "drain", _why(switch))
     drains = in_turn([drained, _each(switch, ((part, _drain(part)) for part in switch.parts))])
@@ -268,6 +270,18 @@ def _marking(switch: Switch) -> str:
     if switch.kind == "window" or (switch.kind == "prove" and _is_proven(switch)):
         return ""
     return mark_script(_names(switch), "down", _why(switch))
+
+
+def _leave(switch: Switch) -> str:
+    """Take away the clients that came before the commit, as a switch does it before a stop."""
+    drained = mark_script(_names(switch), "drain", _why(switch))
+    # The port is the new release's own by now.
+    drains = _each(switch, ((part, _drain(replace(part, port=None))) for part, _ in switch.coming))
+    return in_turn([*_not_admitted(switch), drained, drains, _marking(switch)])
+
+
+def _not_admitted(switch: Switch) -> list[str]:
+    return [f": >{shlex.quote(not_admitted_mark(part.name))}" for part in switch.parts if part.settings.ready_hook]
 
 
 def _trial_marks(switch: Switch) -> str:
@@ -445,7 +459,7 @@ def word_script(endpoint: str, message: str) -> str:
     """Send the waiting job a message.
 
     It is `commit`; `back` and why, of a release that was refused; `over` and why, of a trial that has ended; or `hold`,
-    by which the commit deadline begins again.
+    by which the commit deadline begins again. `admit` lets clients in before the commit, and is a `hold` too.
     """
     name = endpoint_job("switch", endpoint)
     return host_script("say_word", unit=job_unit(name), folder=job_folder(name), word=" ".join(message.split()))

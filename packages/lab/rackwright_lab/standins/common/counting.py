@@ -33,7 +33,7 @@ def prometheus(rows: list[tuple[str, str, str, float]]) -> str:
     """Return metrics in Prometheus' text format, from rows of name, kind, labels and value."""
     lines, typed = list[str](), set[str]()
     for name, kind, labels, value in rows:
-        named = name.removesuffix("_count") if kind == "histogram" else name
+        named = name.removesuffix("_count").removesuffix("_sum") if kind == "histogram" else name
         if named not in typed:
             lines.append(f"# TYPE {named} {kind}")
             typed.add(named)

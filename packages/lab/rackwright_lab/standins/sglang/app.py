@@ -82,6 +82,14 @@ class SglangServer(Server):
             ("sglang:realtime_tokens_total", "counter", f'{labels},mode="{mode}"', float(counts[key]))
             for mode, key in modes
         ]
+        times = self.engine.times
+        sums = (
+            ("time_to_first_token", times.first, times.requests),
+            ("inter_token_latency", times.decode, times.tokens),
+        )
+        for name, total, count in sums:
+            rows.append((f"sglang:{name}_seconds_count", "histogram", labels, float(count)))
+            rows.append((f"sglang:{name}_seconds_sum", "histogram", labels, total))
         return PlainTextResponse(prometheus(rows))
 
     async def generate(self, request: Request) -> Response:

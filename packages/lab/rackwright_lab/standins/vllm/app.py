@@ -136,6 +136,14 @@ def _rows(engine: CountingEngine) -> list[tuple[str, str, str, float]]:
         ("vllm:iteration_tokens_total_count", "histogram", labels, counts["steps"]),
         ("vllm:request_success_total", "counter", f'{labels},finished_reason="stop"', counts["requests"]),
     ]
+    times = engine.times
+    for name, total in (
+        ("time_to_first_token_seconds", times.first),
+        ("request_decode_time_seconds", times.decode),
+        ("request_generation_tokens", times.tokens),
+    ):
+        rows.append((f"vllm:{name}_count", "histogram", labels, times.requests))
+        rows.append((f"vllm:{name}_sum", "histogram", labels, total))
     if not engine.draft_length:
         return rows
     drafted = [("drafts", "drafts"), ("draft_tokens", "proposed"), ("accepted_tokens", "accepted")]

@@ -5,6 +5,7 @@
 # It tells the control machine how it goes by events; what it prints is for people.
 # trial: a file that exists from before anything moves until this is decided, with `trying`, a script that rolls back:
 # the host runs it when this is cut. after: a script that follows the commit; what it does not get done, the next run does.
+# admit and leave: scripts that let clients in before the commit, where the control machine asks for that, and take them away again.
 # marking: a script that marks the endpoints as down before anything moves; unmark and undone: scripts that remove the marks once
 # what serves is proven, and put those from before it back where nothing was begun. A job that is cut leaves its marks.
 # Ends 0 committed, 3 rolled back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
@@ -36,6 +37,24 @@ admit() {
   : >"$reason"
   run "$1" || event not-admitted "$(why)"
 }
+let_in() { # clients, on trial: the control machine looks at the release beside others that serve
+  clients=tried
+  : >"$reason"
+  if run "$admit" && run "$ready"; then
+    clients=in
+    event progress "clients are let in, on trial: without a word within $deadline s they are taken away again"
+  else
+    event progress "clients could not be let in on trial: $(why)"
+  fi
+  : >"$reason"
+  : >"$cause"
+}
+take_out() { # clients that came on trial; a hook that fails here keeps nothing from rolling back
+  [ "$clients" != out ] || return 0
+  clients=out
+  # Why the release is not kept is known already, and stays.
+  (reason=/dev/null cause=/dev/null; run "$leave") || event progress "clients could not be taken away"
+}
 approved() { # whether the control machine, which asks the rest of the gate, says in time that the release is good
   [ "$gate" = full ] || return 0
   clock
@@ -48,6 +67,7 @@ approved() { # whether the control machine, which asks the rest of the gate, say
       [ "$word" = commit ] && return 0
       # It still asks, and is alive: the time begins again.
       [ "$word" = hold ] && end=$((seconds + deadline)) && continue
+      [ "$word" = admit ] && { let_in; clock; end=$((seconds + deadline)); continue; }
       printf '%s\n' "$text" >"$reason"
       # A trial ends as it was meant to, by `over`: no check has refused it.
       [ "$word" = over ] || printf 'check\n' >"$cause"
@@ -57,7 +77,7 @@ approved() { # whether the control machine, which asks the rest of the gate, say
   done
   printf '%s\n' "no word came within $deadline s (gate.commit_deadline) from the control machine, which asks the rest of the gate"
   [ "$known" = yes ] && return 0
-  [ -z "$previous" ] && failure=$(why) && finish not-committed 6
+  [ -z "$previous" ] && failure=$(why) && take_out && finish not-committed 6
   return 1
 }
 roll_back() {
@@ -80,6 +100,7 @@ roll_back() {
 }
 
 failure=
+clients=out
 : >"$reason"
 : >"$cause"
 moment=before run "$faults"
@@ -92,14 +113,16 @@ fi
 printf %s "$trying" | durable_file "$trial" 0600 || { failure="$trial could not be written" && admit "$ready_back"; finish not-switched 5; }
 if ! { run "$forward" && run "$prove" && approved; }; then
   failure=$(why)
+  take_out
   roll_back
 fi
 if ! run "$commit"; then
   failure=$(why)
+  take_out
   blame
   finish not-committed 6
 fi
 durably_gone "$trial"
 run "$after" || event progress "$(why)"
-admit "$ready"
+[ "$clients" = in ] || admit "$ready"
 finish committed 0

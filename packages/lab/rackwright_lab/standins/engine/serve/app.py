@@ -82,6 +82,14 @@ class Server:
         totals, name = self.engine.totals, self.model_id()
         rows = [("request_success_total", totals["requests"]), ("generation_tokens_total", totals["tokens"])]
         lines = [f'# TYPE trtllm_{row} counter\ntrtllm_{row}{{model_name="{name}"}} {value}' for row, value in rows]
+        times = self.engine.times
+        for row, total in (("time_to_first_token", times.first), ("time_per_output_token", times.mean)):
+            series = f"trtllm_{row}_seconds"
+            lines.append(f"# TYPE {series} histogram")
+            lines += [
+                f'{series}_{end}{{model_name="{name}"}} {value}'
+                for end, value in (("sum", total), ("count", times.requests))
+            ]
         return PlainTextResponse("\n".join(lines) + "\n")
 
     async def chat(self, request: Request) -> Response:

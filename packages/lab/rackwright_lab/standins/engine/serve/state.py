@@ -13,6 +13,7 @@ from .. import log
 from ..dialects import Dialect
 from ..faults import Faults
 from ..speculation import LOOKUPS, DraftStats, draft_steps
+from .timing import REQUEST, RequestTimes, TimeSums
 
 ITERATION_SECONDS = 0.002
 _KEPT_ITERATIONS = 1000
@@ -34,6 +35,7 @@ class Engine:
         most = self.options.get("perf_metrics_max_requests") or 0
         self.performance: deque[dict[str, Any]] = deque(maxlen=most)
         self.totals = {"requests": 0, "tokens": 0}
+        self.times = TimeSums()
         self._slots = asyncio.Semaphore(self.options.get("max_batch_size") or 1)
         self._iteration = 0
 
@@ -53,6 +55,7 @@ class Engine:
     def count_request(self) -> None:
         """Count one request; the fault `die_after_requests` ends the process here."""
         self.requests += 1
+        REQUEST.set(RequestTimes())
         limit = self.faults.active().get("die_after_requests")
         if limit is not None and self.requests > int(limit):
             self.die("CUDA error: an illegal memory access was encountered")
@@ -96,13 +99,17 @@ class Engine:
             await asyncio.sleep(0.2)
         steps, _ = self.drafted(tokens, copied)
         slow = float(self.faults.active().get("slow_factor", 1))
+        since, times = time.monotonic(), REQUEST.get()
         await asyncio.sleep(steps * ITERATION_SECONDS * slow)
+        if times is not None and tokens:
+            times.made(since, steps)
 
     def record(self, request_id: str, prompt: int, generated: int, copied: bool = False) -> float:
         """Keep one finished request's statistics; return its decoded tokens per iteration."""
         steps, drafts = self.drafted(generated, copied)
         self.totals["requests"] += 1
         self.totals["tokens"] += generated
+        self.times.end(REQUEST.get(), generated)
         if self.options.get("enable_iter_perf_stats"):
             self.iterations.append(self._iteration_stats(steps, drafts))
         if self.options.get("return_perf_metrics") and self.performance.maxlen:
