@@ -19,7 +19,7 @@ FEWEST = fewest_values()
 
 
 @dataclass(frozen=True)
-class Pace:
+class HostPace:
     """How fast a host was in a window; None for what it did not show, or did too seldom."""
 
     first: float | None = None
@@ -32,8 +32,8 @@ class Pace:
 class PacePair:
     """A canary and its peers in one window."""
 
-    canary: Pace
-    peers: Mapping[str, Pace]
+    canary: HostPace
+    peers: Mapping[str, HostPace]
     """By host."""
 
     def ratio(self, figure: str) -> float | None:

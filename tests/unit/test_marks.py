@@ -47,6 +47,25 @@ def marked(host: Path, name: str, state: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ({"trial-e": "up"}, "ready up\n"),
+        ({"trial-e": "drain"}, "down #trial\n"),
+        ({"sick-e": "up"}, "down #trial\n"),
+        ({"trial-e": "up", "sick-e": "down"}, "down #sick\n"),
+        ({"trial-e": "up", "watch-e": "drain"}, "drain\n"),
+    ],
+)
+def test_a_release_on_trial_gets_clients_where_its_job_lets_them_in(
+    host: Path, marks: dict[str, str], expected: str
+) -> None:
+    endpoint(host, proven="b")
+    for name, state in marks.items():
+        marked(host, name, state)
+    assert answer(host) == expected
+
+
 def answer(host: Path) -> str:
     return run(host, host_text("marks.sh") + "word_of e").stdout
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.cli.main import main, parsed, parser
+from rackwright.concerns.endpoint.peers import peer_verdict
 from rackwright.concerns.endpoint.proof import chat, container_rows, full, gpu_errors, proof_row, transport
 from rackwright.concerns.endpoint.proof.codes import CODES, OTHER, code_of
 from rackwright.concerns.endpoint.quality import long_prompt, quality_verdict
@@ -222,7 +223,7 @@ def test_the_gate_s_rows_are_those_that_have_codes() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Question"
     }
-    assert {*checks, quality_verdict.ROW} == set(CODES)
+    assert {*checks, quality_verdict.ROW, peer_verdict.ROW} == set(CODES)
 
 
 def constant(node: ast.expr) -> str:

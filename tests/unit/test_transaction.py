@@ -305,6 +305,64 @@ def test_without_a_word_it_rolls_back_at_the_deadline(stage: Stage) -> None:
     assert all(event.kind != "cause" for event in ended.events), "silence is not a refused check"
 
 
+def admitted(stage: Stage, **words: str) -> subprocess.Popen[str]:
+    """Start a switch that lets clients in before the commit."""
+    scripts = {part: f"echo {part} >>{stage.job}/steps" for part in ("admit", "leave")}
+    running = stage.start(gate="full", **{"deadline": "20", **scripts, **words})
+    say(stage, "admit")
+    return running
+
+
+def test_clients_are_let_in_before_the_commit_and_stay(stage: Stage) -> None:
+    running = admitted(stage)
+    say(stage, "commit")
+    ended = stage.end(running)
+    assert (ended.status, ended.steps[3:]) == (0, ["admit", "ready", "commit"])
+    assert not ended.marked
+
+
+@pytest.mark.parametrize("message", ["back slow", ""])
+def test_clients_that_came_on_trial_are_taken_away_before_it_rolls_back(stage: Stage, message: str) -> None:
+    """Also where the control machine is lost."""
+    running = admitted(stage, deadline="20" if message else "2")
+    if message:
+        say(stage, message)
+    ended = stage.end(running)
+    assert ended.status == 3
+    assert ended.steps[3:] == ["admit", "ready", "leave", "keep_log", "back", "prove_back", "ready_back"]
+    assert ended.last["reason"].startswith("slow" if message else "no word came within 2 s")
+
+
+def test_a_hook_that_takes_no_clients_away_keeps_nothing_from_rolling_back(stage: Stage) -> None:
+    running = admitted(stage, leave='echo "the drain hook" >"$reason"; echo hook >"$cause"; exit 1')
+    say(stage, "back slow")
+    ended = stage.end(running)
+    assert (ended.status, ended.last["reason"]) == (3, "slow")
+    assert Event("cause", "check") in ended.events
+
+
+def test_a_ready_hook_that_fails_on_trial_is_run_again_after_the_commit(stage: Stage) -> None:
+    running = admitted(
+        stage, ready=f"echo ready >>{stage.job}/steps; [ -e {stage.job}/once ] || {{ : >{stage.job}/once; exit 1; }}"
+    )
+    say(stage, "commit")
+    ended = stage.end(running)
+    assert (ended.status, ended.steps[3:]) == (0, ["admit", "ready", "commit", "ready"])
+    assert all(event.kind not in ("not-admitted", "cause") for event in ended.events)
+
+
+def test_clients_of_a_release_without_another_one_are_taken_away_when_nobody_decides(stage: Stage) -> None:
+    ended = stage.end(admitted(stage, previous="", deadline="2"))
+    assert (ended.status, ended.steps[3:]) == (6, ["admit", "ready", "leave"])
+
+
+def test_a_message_is_not_replaced_before_clients_are_let_in(stage: Stage) -> None:
+    running = admitted(stage)
+    say(stage, "hold")
+    say(stage, "back slow")
+    assert "admit" in stage.end(running).steps
+
+
 def test_silence_stops_nothing_that_has_no_other_release(stage: Stage) -> None:
     ended = stage.run(gate="full", previous="")
     assert (ended.status, ended.steps) == (6, ["prepare", "forward", "prove"])

@@ -11,24 +11,24 @@ from rackwright.adapter.concurrency import side_by_side, sleep
 from rackwright.adapter.connection import Command
 from rackwright.adapter.host import Host, say
 from rackwright.adapter.run_context import part_of
-from rackwright.concerns.endpoint.peers.peer_check import MOST_PEERS, PAIRS, PeerCheck
-from rackwright.concerns.endpoint.peers.peer_look import (
-    Look,
-    OwnPace,
+from rackwright.concerns.endpoint.peers.engine_sums import (
+    AnsweredPair,
+    EngineSums,
     drafts_between,
     drafts_by_rate,
-    look_script,
     own_script,
     pace_between,
-    parse_look,
     parse_own,
+    parse_sums,
+    sums_script,
 )
+from rackwright.concerns.endpoint.peers.peer_check import MOST_PEERS, PAIRS, PeerCheck
 from rackwright.concerns.endpoint.peers.peer_verdict import NO_PEER, ROW, Watched, enough, peer_verdict
 from rackwright.concerns.endpoint.proof.proof_row import Verdict, mark_of
 from rackwright.concerns.endpoint.quality.canaries import Canaries
 from rackwright.concerns.endpoint.quality.quality_check import AskedRelease
 from rackwright.concerns.endpoint.switch.events import COLOURS
-from rackwright.quality.beside import BesidePeers, Pace, PacePair
+from rackwright.quality.beside import BesidePeers, HostPace, PacePair
 from rackwright.record.journal import note
 from rackwright.remote.commands import command_of, remote
 from rackwright.remote.errors import ConnectionLostError, StepFailedError
@@ -62,6 +62,7 @@ def refused_beside_peers(host: Host, checks: Sequence[PeerCheck], tell: Tell) ->
     for check in checks:
         peers = _peers(host, check)
         if peers and not admitted:
+            say(host, "  clients are let in, on trial: without a word from here the host drains and rolls back")
             tell("admit")
             admitted = True
         watched = _Watch(host, check, peers, tell).watched() if peers else None
@@ -116,7 +117,7 @@ class _Watch:
         return self._own(found.why_few)
 
     def _under_load(self) -> Watched:
-        """Look at all at the end of each window; the first one lets caches and queues fill, and does not count."""
+        """Ask all at the end of each window; the first one lets caches and queues fill, and does not count."""
         found, window = Watched(), self.check.window
         began = time.monotonic()
         first = before = None
@@ -136,16 +137,16 @@ class _Watch:
         found.drafts = drafts_between(self.check.now.engine, (first or {}).get(""), (before or {}).get(""))
         return found
 
-    def _look(self) -> dict[str, Look | None]:
+    def _look(self) -> dict[str, EngineSums | None]:
         """Return the sums of all hosts at one moment; the canary's have no name."""
         hosts = [(self.host, self.check.now), *((peer.host, peer.of) for peer in self._there())]
         looks = side_by_side(lambda one: self._sums(*one), hosts, len(hosts))
         names = ["", *(host.name for host, _ in hosts[1:])]
         return dict(zip(names, looks, strict=True))
 
-    def _sums(self, host: Host, of: AskedRelease) -> Look | None:
-        lines = self._printed(host, command_of(look_script(of, self.check.metrics)))
-        return parse_look(lines or [])
+    def _sums(self, host: Host, of: AskedRelease) -> EngineSums | None:
+        lines = self._printed(host, command_of(sums_script(of, self.check.metrics)))
+        return parse_sums(lines or [])
 
     def _printed(self, host: Host, command: Command) -> Sequence[str] | None:
         """Return what a command prints; None where a peer is lost, of which the canary is innocent."""
@@ -161,11 +162,11 @@ class _Watch:
     def _there(self) -> list[Peer]:
         return [peer for peer in self.peers if peer.host.name not in self.lost]
 
-    def _pair(self, before: dict[str, Look | None], after: dict[str, Look | None]) -> list[PacePair]:
+    def _pair(self, before: dict[str, EngineSums | None], after: dict[str, EngineSums | None]) -> list[PacePair]:
         engine = self.check.now.engine
         paces = {name: pace_between(engine, before.get(name), look) for name, look in after.items()}
-        pair = PacePair(paces.pop(""), {name: pace for name, pace in paces.items() if pace != Pace()})
-        return [pair] if pair.canary != Pace() and pair.peers else []
+        pair = PacePair(paces.pop(""), {name: pace for name, pace in paces.items() if pace != HostPace()})
+        return [pair] if pair.canary != HostPace() and pair.peers else []
 
     def _own(self, why: str) -> Watched:
         """Send canary and peers the same requests in turn, one at a time, so that each is alone with them."""
@@ -180,7 +181,7 @@ class _Watch:
             canary, other = paces[self.host.name], paces[peer.host.name]
             rates += [canary.rate] if canary.rate else []
             failures += [one.why for one in (canary, other) if one.why]
-            if canary.pace != Pace() and other.pace != Pace():
+            if canary.pace != HostPace() and other.pace != HostPace():
                 found.pairs.append(PacePair(canary.pace, {peer.host.name: other.pace}))
             elif number + 1 >= FRUITLESS and not found.pairs:
                 break
@@ -189,7 +190,7 @@ class _Watch:
         found.drafts = drafts_by_rate(rates) if self.check.drafting else ""
         return found
 
-    def _answered(self, host: Host, of: AskedRelease, number: int) -> OwnPace:
+    def _answered(self, host: Host, of: AskedRelease, number: int) -> AnsweredPair:
         self.tell("hold")
         lines = self._printed(host, command_of(own_script(of, number)))
-        return OwnPace(Pace(), why=f"{host.name} is lost") if lines is None else parse_own(lines)
+        return AnsweredPair(HostPace(), why=f"{host.name} is lost") if lines is None else parse_own(lines)

@@ -42,7 +42,6 @@ let_in() { # clients, on trial: the control machine looks at the release beside 
   : >"$reason"
   if run "$admit" && run "$ready"; then
     clients=in
-    event progress "clients are let in, on trial: without a word within $deadline s they are taken away again"
   else
     event progress "clients could not be let in on trial: $(why)"
   fi

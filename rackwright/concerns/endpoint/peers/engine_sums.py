@@ -14,7 +14,7 @@ from rackwright.concerns.endpoint.proof.proof_row import LOGIN, parse_answer
 from rackwright.concerns.endpoint.proof.several import TimedReply, post_each, replies, row_script
 from rackwright.concerns.endpoint.quality.quality_check import AskedRelease
 from rackwright.plan.change import Shell
-from rackwright.quality.beside import Pace
+from rackwright.quality.beside import HostPace
 from rackwright_engines.pace_counters import PACE, PaceCounters
 
 FEWEST = 3
@@ -29,13 +29,13 @@ SERIES = re.compile(r"^([\w:]+)(?:\{.*\})? ([-+\d.eE]+)$")
 
 
 @dataclass(frozen=True)
-class Look:
+class EngineSums:
     """An engine's sums at one moment, by name, over all labels."""
 
     sums: Mapping[str, float]
 
 
-def look_script(of: AskedRelease, path: str) -> Shell:
+def sums_script(of: AskedRelease, path: str) -> Shell:
     """Return the command that prints an engine's sums."""
     names = shlex.quote(f"^({'|'.join(sorted(PACE[of.engine].all))})[ {{]")
     curl = f"curl --silent --noproxy '*' --max-time {SCRAPING} {LOGIN} {shlex.quote(of.base + path)}"
@@ -47,31 +47,33 @@ def _before(of: AskedRelease) -> str:
     return asking_script(of.endpoint) if of.keyed else known_script(of.endpoint)
 
 
-def parse_look(lines: Sequence[str]) -> Look | None:
-    """Return what `look_script` printed; None without any sum."""
+def parse_sums(lines: Sequence[str]) -> EngineSums | None:
+    """Return what `sums_script` printed; None without any sum."""
     sums: dict[str, float] = {}
     for name, value in (match.groups() for row in lines if (match := SERIES.match(row))):
         try:
             sums[name] = sums.get(name, 0.0) + float(value)
         except ValueError:
             continue
-    return Look(sums) if sums else None
+    return EngineSums(sums) if sums else None
 
 
-def pace_between(engine: str, before: Look | None, after: Look | None) -> Pace:
+def pace_between(engine: str, before: EngineSums | None, after: EngineSums | None) -> HostPace:
     """Return how fast an engine was between two looks. One whose sums began again was restarted: it shows nothing."""
     if before is None or after is None or began_again(before, after):
-        return Pace()
+        return HostPace()
     names = PACE[engine]
     grown = {name: value - before.sums.get(name, 0.0) for name, value in after.sums.items()}
     requests = _first_of(grown, [f"{name}_count" for name in names.first])
     if requests is None or requests < FEWEST:
-        return Pace()
+        return HostPace()
     first = _first_of(grown, [f"{name}_sum" for name in names.first])
-    return Pace(_mean(first, requests), _mean(_first_of(grown, names.token_seconds), _first_of(grown, names.tokens)))
+    return HostPace(
+        _mean(first, requests), _mean(_first_of(grown, names.token_seconds), _first_of(grown, names.tokens))
+    )
 
 
-def began_again(before: Look, after: Look) -> bool:
+def began_again(before: EngineSums, after: EngineSums) -> bool:
     """Return True if an engine counts from 0 again."""
     return any(after.sums.get(name, 0.0) < value for name, value in before.sums.items())
 
@@ -84,7 +86,7 @@ def _mean(total: float | None, count: float | None) -> float | None:
     return total / count if total and count and total > 0 and count > 0 else None
 
 
-def drafts_between(engine: str, before: Look | None, after: Look | None) -> str:
+def drafts_between(engine: str, before: EngineSums | None, after: EngineSums | None) -> str:
     """Return how many drafted tokens were accepted, as text; empty where the engine counts none."""
     if before is None or after is None or began_again(before, after):
         return ""
@@ -125,32 +127,32 @@ def _request(model: str, number: int, tokens: int) -> Mapping[str, object]:
 
 
 @dataclass(frozen=True)
-class OwnPace:
+class AnsweredPair:
     """How fast a host answered the two requests of a pair, and tokens a step where the answer says it."""
 
-    pace: Pace
+    pace: HostPace
     rate: float | None = None
     why: str = ""
     """Why it could not be measured; empty otherwise."""
 
 
-def parse_own(lines: Sequence[str]) -> OwnPace:
+def parse_own(lines: Sequence[str]) -> AnsweredPair:
     """Return what `own_script` printed."""
     try:
         found = replies(parse_answer(lines))
     except (ValueError, IndexError):
-        return OwnPace(Pace(), why=" ".join(lines)[-100:] or "nothing came back")
+        return AnsweredPair(HostPace(), why=" ".join(lines)[-100:] or "nothing came back")
     wrong = [reply.status for reply in found if reply.status != 200]
     if wrong or len(found) != 2:
-        return OwnPace(Pace(), why=f"a request answers {wrong[0]}" if wrong else "no answer came back")
+        return AnsweredPair(HostPace(), why=f"a request answers {wrong[0]}" if wrong else "no answer came back")
     return _own(*found)
 
 
-def _own(first: TimedReply, whole: TimedReply) -> OwnPace:
+def _own(first: TimedReply, whole: TimedReply) -> AnsweredPair:
     tokens = (whole.body.get("usage") or {}).get("completion_tokens")
     if not isinstance(tokens, int) or tokens < LEAST_TOKENS or whole.seconds <= first.seconds:
-        return OwnPace(Pace(), why=f"an answer of {tokens} tokens")
+        return AnsweredPair(HostPace(), why=f"an answer of {tokens} tokens")
     choices = whole.body.get("choices") or [{}]
     rate = choices[0].get("avg_decoded_tokens_per_iter") if isinstance(choices[0], dict) else None
     each = (whole.seconds - first.seconds) / (tokens - 1)
-    return OwnPace(Pace(first.seconds, each), rate if isinstance(rate, int | float) else None)
+    return AnsweredPair(HostPace(first.seconds, each), rate if isinstance(rate, int | float) else None)
