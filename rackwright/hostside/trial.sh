@@ -17,6 +17,10 @@ case $1 in
     done
     ;;
   cut)
+    # Clients that came on trial stay away until a run has asked what serves.
+    for file in ${trial_marks:-}; do
+      [ ! -f "$file" ] || sed 's/^word=up$/word=down/' "$file" | durable_file "$file"
+    done
     restore "$2" && systemctl daemon-reload || exit 1
     # A start that waits for a host that goes down would be refused, or hold it up.
     [ "$(systemctl is-system-running)" = stopping ] || restart

@@ -29,8 +29,8 @@ from rackwright_engines.pace_counters import PACE
 VERSIONS = {"vllm": "0.33.0", "sglang": "0.5.23", "tensorrt-llm": "1.4.0rc1"}
 
 
-def release(hash_: str, engine: str = "vllm", serves: bool = True) -> AskedRelease:
-    return AskedRelease("llm", hash_, "http://127.0.0.1:8000", "m", False, engine, serves)
+def release(hash_: str, engine: str = "vllm", serves: bool = True, endpoint: str = "llm") -> AskedRelease:
+    return AskedRelease(endpoint, hash_, "http://127.0.0.1:8000", "m", False, engine, serves)
 
 
 def check(**more: Any) -> PeerCheck:

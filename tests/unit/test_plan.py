@@ -16,6 +16,7 @@ from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.release.concern import RELEASE, SeenReleases, binding_of, wanted_release
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import Running, SeenEndpoint, SeenEndpoints
+from rackwright.concerns.endpoint.switch.steps import Proved
 from rackwright.concerns.read_host import parse_reading
 from rackwright.engines.host import NOT_ASKED
 from rackwright.inspect.grouping import download, exit_code, group
@@ -88,6 +89,21 @@ def serving(reading: HostReading, settings: HostSettings) -> HostReading:
     endpoints: SeenEndpoints = replace(reading[ENDPOINT], docker=True, endpoints={"llm": now})
     releases = SeenReleases({"llm": {wanted.hash: wanted.sums}})
     return HostReading({**reading.by_concern, ENDPOINT.name: endpoints, RELEASE.name: releases})
+
+
+@pytest.mark.parametrize("level", ["basic", "full"])
+def test_a_plan_says_how_long_a_canary_serves_beside_its_peers(level: str) -> None:
+    before = settings(gate={"level": level})
+    reading = serving(recorded("converged"), before)
+    gate = {"level": level, "slower_by": 20, "beside_peers": 600}
+    wanted = settings(gate=gate, engine={**before.engine, "stream_interval": 77})
+    [note] = [note for note in plan_host("h1", wanted, reading, EVERYTHING).notes if "gate.slower_by" in note]
+    assert "10 min" in note
+    [step] = [step for one in ENDPOINT.pending(wanted, reading) for step in one.steps if isinstance(step, Proved)]
+    assert [(one.before, one.slower_by) for one in step.peers] == (
+        [(reading[ENDPOINT].endpoints["llm"].proven, 20.0)] if level == "full" else []
+    )
+    assert step.job.timeout >= (600 if level == "full" else 0)
 
 
 def test_the_text_of_an_engine_option_is_its_line_and_the_reason_of_the_restart() -> None:

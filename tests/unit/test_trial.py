@@ -179,6 +179,19 @@ def test_what_was_proven_is_started_again_unless_the_host_goes_down(
     assert not restarts or calls.index("daemon-reload") < calls.index(f"restart --no-block {UNIT}")
 
 
+@pytest.mark.parametrize(("how", "expected"), [("cut", "word=down\nwho=me\n"), ("boot", "")])
+def test_clients_that_a_trial_let_in_stay_out_of_what_is_started_again(tmp_path: Path, how: str, expected: str) -> None:
+    """What serves then was started without a proof; a boot takes the mark away, as any boot does."""
+    disk = Disk(tmp_path)
+    mark = tmp_path / "trial-llm"
+    mark.write_text("word=up\nwho=me\n")
+    disk.begin()
+    disk.trial.write_text(f"trial_marks={mark}\n{disk.trial.read_text()}")
+    disk.switch_and_commit(cut=5)
+    assert disk.end(how, "it was ended from outside") == 0
+    assert _text(mark) == expected
+
+
 def test_what_cannot_be_put_back_is_held_back(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     disk.begin()

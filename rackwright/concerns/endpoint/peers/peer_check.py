@@ -18,7 +18,7 @@ from rackwright_engines.metrics import scrape
 
 PAIRS = WINDOWS - 1
 """Windows that count, and pairs of Rackwright's own requests where clients send too few."""
-OWN_LIMIT = 30
+OWN_LIMIT = 25
 """Seconds for the answer to one of its own requests."""
 MOST_PEERS = 8
 """Peers that are looked at, the first in inventory order: more of them say little more."""
