@@ -125,7 +125,7 @@ def _questions_asked(settings: HostSettings, pending: Iterable[tuple[str, Change
     notes = (
         note
         for name, endpoint in endpoints.items()
-        for note in (quality_note(name, endpoint, settings.site), peer_note(name, endpoint))
+        for note in (quality_note(name, endpoint, settings.site), peer_note(name, endpoint, name in settings.peers))
     )
     return [text for text in notes if text]
 

@@ -31,6 +31,7 @@ def notes(settings: HostSettings, closes_ports: bool = True) -> list[str]:
     return [
         *(_open_ports(every) if closes_ports else ()),
         *of_endpoints,
+        *_without_peers(settings),
         *_gateway(settings),
         *engine_notes(settings, Level.WARN),
     ]
@@ -63,6 +64,12 @@ def _open_ports(endpoints: Mapping[str, EndpointSettings]) -> Iterator[str]:
         yield f"endpoint {names}: port {ports} is open to every network, as allow_from says any"
     elif open_:
         yield f"endpoints {names}: ports {ports} are open to every network, as allow_from says any"
+
+
+def _without_peers(settings: HostSettings) -> Iterator[str]:
+    for name, endpoint in settings.all_endpoints.items():
+        if endpoint.gate.slower_by is not None and name not in settings.peers:
+            yield f"endpoint {name}: gate.slower_by compares nothing, since no other host of this inventory serves it"
 
 
 def _endpoint(settings: HostSettings, endpoint: EndpointSettings) -> Iterator[str]:

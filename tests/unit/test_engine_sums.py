@@ -21,10 +21,13 @@ from rackwright.concerns.endpoint.peers.engine_sums import (
 from rackwright.concerns.endpoint.peers.peer_check import PeerCheck
 from rackwright.concerns.endpoint.peers.peer_verdict import Watched, peer_verdict
 from rackwright.concerns.endpoint.quality.quality_check import AskedRelease
+from rackwright.loading.notes import notes
 from rackwright.quality.beside import HostPace, PacePair
+from rackwright.settings.peer_host import PeerHost
 from rackwright.settings.sections import BESIDE_LEAST, Gate
 from rackwright_engines.metrics import series
 from rackwright_engines.pace_counters import PACE
+from tests.unit.machines import settings
 
 VERSIONS = {"vllm": "0.33.0", "sglang": "0.5.23", "tensorrt-llm": "1.4.0rc1"}
 
@@ -189,3 +192,11 @@ def test_windows_are_neither_too_short_nor_longer_than_the_host_waits() -> None:
         Gate(slower_by=20, beside_peers=6300)
     Gate(slower_by=20, beside_peers=6300, commit_deadline=360)
     Gate(beside_peers=6300)
+
+
+def test_a_limit_that_compares_nothing_is_a_warning() -> None:
+    alone = settings(gate={"slower_by": 20})
+    assert ["gate.slower_by" in note for note in notes(alone)].count(True) == 1
+    peers = (PeerHost("h1", 8010), PeerHost("h2", 8010))
+    assert not any("gate.slower_by" in note for note in notes(alone.with_peers({"llm": peers})))
+    assert not any("gate.slower_by" in note for note in notes(settings()))

@@ -27,6 +27,7 @@ from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.record.masked_changes import change_fields, mask, secrets_of
 from rackwright.settings.host_settings import HostSettings
+from rackwright.settings.peer_host import PeerHost
 from rackwright.settings.secret import Secret
 from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.machines import EVERYTHING
@@ -97,8 +98,10 @@ def test_a_plan_says_how_long_a_canary_serves_beside_its_peers(level: str) -> No
     reading = serving(recorded("converged"), before)
     gate = {"level": level, "slower_by": 20, "beside_peers": 600}
     wanted = settings(gate=gate, engine={**before.engine, "stream_interval": 77})
-    [note] = [note for note in plan_host("h1", wanted, reading, EVERYTHING).notes if "gate.slower_by" in note]
-    assert "10 min" in note
+    peers = (PeerHost("gpu01", 8010), PeerHost("gpu02", 8010))
+    for settings_of, seconds in ((wanted, False), (wanted.with_peers({"llm": peers}), True)):
+        [note] = [one for one in plan_host("gpu01", settings_of, reading, EVERYTHING).notes if "gate.slower_by" in one]
+        assert ("10 min" in note) is seconds
     [step] = [step for one in ENDPOINT.pending(wanted, reading) for step in one.steps if isinstance(step, Proved)]
     assert [(one.before, one.slower_by) for one in step.peers] == (
         [(reading[ENDPOINT].endpoints["llm"].proven, 20.0)] if level == "full" else []

@@ -95,11 +95,16 @@ def longer_beside(job: Job, checks: Sequence[PeerCheck]) -> Job:
     return replace(job, timeout=job.timeout + sum(check.longest for check in checks))
 
 
-def peer_note(name: str, settings: EndpointSettings) -> str:
-    """Return what a plan says of an endpoint's time beside its peers; empty where the settings ask for none."""
+def peer_note(name: str, settings: EndpointSettings, has_peers: bool) -> str:
+    """Return what a plan says of an endpoint's time beside its peers; empty where the settings ask for none.
+
+    has_peers: True where other hosts of the inventory serve its model.
+    """
     gate = settings.gate
     if gate.slower_by is None:
         return ""
+    if not has_peers:
+        return f"endpoint {name}: no other host of this inventory serves it, so gate.slower_by compares nothing"
     when = "in a rollout " if gate.level == "basic" else ""
     return (
         f"endpoint {name}: {when}the first host of each shape serves clients on trial for about "
