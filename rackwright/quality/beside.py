@@ -8,7 +8,7 @@ a stream, which is what a client sees; the sum over all streams would say how mu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
@@ -67,7 +67,6 @@ class BesidePeers:
     pairs: Sequence[PacePair]
     slower_by: float
     """Per cent by which it may be slower."""
-    names: frozenset[str] = field(default_factory=frozenset)
 
     @cached_property
     def first(self) -> Slowdown:
@@ -113,10 +112,10 @@ class BesidePeers:
         return max(_spread(self.pairs, figure) for figure in ("first", "token"))
 
     def figures(self) -> tuple[float | None, float | None]:
-        """Return tokens a second of a stream, the canary's and its peers', as medians of all pairs; None without."""
+        """Return seconds a token, the canary's and its peers', as medians of all pairs; None without."""
         canary = [pair.canary.token for pair in self.pairs if pair.canary.token]
         others = [pace.token for pair in self.pairs for pace in pair.peers.values() if pace.token]
-        return (1 / median(canary) if canary else None), (1 / median(others) if others else None)
+        return (median(canary) if canary else None), (median(others) if others else None)
 
 
 def _spread(pairs: Sequence[PacePair], figure: str) -> float:

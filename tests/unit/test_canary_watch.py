@@ -98,7 +98,7 @@ def test_a_slow_canary_is_refused_under_its_clients_load(monkeypatch: pytest.Mon
     fleet = played(monkeypatch, {"h1": 0.02, "h2": 0.01, "h3": 0.01})
     assert list(fleet.refused()) == [ROW]
     [row] = fleet.rows
-    assert (row["mark"], row["figure"], row["figure_before"]) == ("refused", pytest.approx(50), pytest.approx(100))
+    assert (row["mark"], row["figure"], row["figure_before"]) == ("refused", pytest.approx(0.02), pytest.approx(0.01))
     assert len(row["pairs"]) == PAIRS
     peer = pytest.approx([0.1, 0.01])
     assert row["pairs"][0] == {"": pytest.approx([0.1, 0.02]), "h2": peer, "h3": peer}

@@ -154,7 +154,7 @@ def test_text_of_a_verdict() -> None:
     drafts = "its draft never wins: none of 9 drafted tokens was accepted"
     verdict = peer_verdict(check(), Watched(pairs(1 / 0.7), "20 windows of 14 s under clients' load", drafts))
     assert not verdict.passed
-    assert verdict.figure == pytest.approx(70)
+    assert verdict.figure == pytest.approx(0.01 / 0.7)
     assert verdict.text == (
         "no difference to the first token that 20 pairs could show (0 % would be), 30 % fewer tokens a second (30 to "
         f"30 %); {drafts}; 20 windows of 14 s under clients' load"

@@ -15,7 +15,7 @@ UNITS = {
     "speed": (1000.0, " ms a token"),
     "accepted drafts": (1.0, " tokens a step"),
     "quality of answers": (100.0, " % right"),
-    "beside its peers": (1.0, " tokens a second"),
+    "beside its peers": (1000.0, " ms a token"),
 }
 """How people read the figures of a row: factor and unit."""
 MARKS = {"proved": GOOD, "refused": BAD, "warning": WARN, "not measured": WARN}
