@@ -1,4 +1,4 @@
-"""The story of a real EAGLE3 draft on a GPU: one that is proven, those that must be refused, a hang, and both GPUs."""
+"""The story of a real EAGLE3 draft on a GPU: one that is proven, those that must be refused, and both GPUs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,6 @@ REFUSED = {
     "draft of another model": ("v4", 1, "RW3008"),
 }
 """Drafts that must not serve: revision, exit status, and what is said of it."""
-ACTS = "/var/lib/rackwright/watch/acts-llm"
-STOP = """\
-sudo rm -f ACTS
-sudo sh -c 'kill -STOP $(docker top rackwright-llm -eo pid,args | awk "/EngineCore/ {print \\$1}")'; date
-curl -sS -m 5 -o /dev/null -w 'health %{http_code}\\n' http://127.0.0.1:8000/health""".replace("ACTS", ACTS)
-FOUND = """\
-until sudo grep -q 'restart' ACTS; do sleep 1; done; date; sudo cat ACTS
-until sudo grep -q 'restart proven' ACTS; do sleep 1; done; date; sudo cat ACTS; sudo cat /run/rackwright/watch/llm
-sudo journalctl --no-pager --output short-iso --since -15min --unit 'rackwright-watch*' --unit 'rackwright-act*' |
-  tail -n 60""".replace("ACTS", ACTS)
 INSIDE = "for name in NAMES; do sudo docker exec rackwright-$name nvidia-smi -L; done"
 CARRIED = "sudo journalctl --no-pager --output cat --unit rackwright-llm | grep -a 'NCCL INFO' | tail -n 120"
 
@@ -42,13 +32,12 @@ def steps(lab: str, offline: bool, number: int = 1) -> Iterator[Step]:
 def on_host(name: str, lab: str) -> Iterator[Step]:
     """Every step on a host of a lab that is up."""
     ssh = ("lab", "ssh", "--id", lab, name)
-    yield _deploy("deploy", INVENTORY, name, PROVED)
-    yield _deploy("deploy again", INVENTORY, name, "")
-    yield _chat(INVENTORY, name, "chat")
+    yield deploy("deploy", INVENTORY, name, PROVED)
+    yield deploy("deploy again", INVENTORY, name, "")
+    yield chat(INVENTORY, name, "chat")
     yield Step("drafts as vLLM counts them", rackwright(*ssh, METRICS), says="spec_decode")
     yield Step("hardware record", rackwright("report", "--hardware"), says=".hardware.md")
     yield from _refused(name)
-    yield from _hang(name, ssh)
     yield from _compare(name)
 
 
@@ -56,8 +45,8 @@ def _compare(name: str) -> Iterator[Step]:
     words = ("--compare", "baseline,eagle3", "--suite", SUITE, "--rounds", "3", "--timeout", "480")
     bench = rackwright("bench", INVENTORY, "--limit", name, "-y", *words)
     yield Step("drafting on and off", bench, seconds=560, says="against baseline")
-    yield _chat(INVENTORY, name, "chat after the comparison")
-    yield _teardown(INVENTORY, name, "teardown")
+    yield chat(INVENTORY, name, "chat after the comparison")
+    yield teardown(INVENTORY, name, "teardown")
 
 
 def both(lab: str, offline: bool, number: int = 1) -> Iterator[Step]:
@@ -65,16 +54,16 @@ def both(lab: str, offline: bool, number: int = 1) -> Iterator[Step]:
     name = f"{lab}-bare{number}"
     ssh = ("lab", "ssh", "--id", lab, name)
     yield lab_up(lab, 1, offline)
-    yield _deploy("deploy over both GPUs", BOTH, name, PROVED)
+    yield deploy("deploy over both GPUs", BOTH, name, PROVED)
     yield Step("GPUs inside", rackwright(*ssh, INSIDE.replace("NAMES", "llm")), says="GPU 1: ")
     yield Step("what NCCL said", rackwright(*ssh, CARRIED))
     yield Step("drift over both GPUs", rackwright("drift", BOTH, "--limit", name))
-    yield _deploy("deploy two endpoints", EACH, name, PROVED)
+    yield deploy("deploy two endpoints", EACH, name, PROVED)
     yield Step("GPUs inside each", rackwright(*ssh, INSIDE.replace("NAMES", "eagle plain")), says="GPU 0: ")
-    yield _deploy("deploy two endpoints again", EACH, name, "")
+    yield deploy("deploy two endpoints again", EACH, name, "")
     yield Step("status of two endpoints", rackwright("status", EACH, "--limit", name), says="plain")
     yield Step("hardware record of two endpoints", rackwright("report", "--hardware"), says=".hardware.md")
-    yield _teardown(EACH, name, "teardown of two endpoints")
+    yield teardown(EACH, name, "teardown of two endpoints")
     yield Step("lab down", rackwright("lab", "down", "--id", lab))
 
 
@@ -83,23 +72,20 @@ def _refused(name: str) -> Iterator[Step]:
         draft = data(draft={**EAGLE3_DRAFT, "revision": revision})
         words = rollout(INVENTORY, "--limit", name, *draft)
         yield Step(f"{title} is refused", words, right=(status,), seconds=300, says=says)
-    yield _chat(INVENTORY, name, "chat after the refusals")
+    yield chat(INVENTORY, name, "chat after the refusals")
 
 
-def _hang(name: str, ssh: tuple[str, ...]) -> Iterator[Step]:
-    yield Step("core is stopped", rackwright(*ssh, STOP), says="health 200")
-    yield Step("hang is found and proven again", rackwright(*ssh, FOUND), seconds=560, says="restart proven")
-    yield _chat(INVENTORY, name, "chat after the hang")
-
-
-def _deploy(title: str, inventory: str, name: str, says: str) -> Step:
+def deploy(title: str, inventory: str, name: str, says: str) -> Step:
+    """Deploy one host."""
     words = pyinfra(inventory, "deploy.py", "-y", "--limit", name)
     return Step(title, words, seconds=480, says=says)
 
 
-def _chat(inventory: str, name: str, title: str) -> Step:
+def chat(inventory: str, name: str, title: str) -> Step:
+    """Ask one host."""
     return Step(title, rackwright("chat", inventory, "--limit", name, "--", QUESTION), says="Paris")
 
 
-def _teardown(inventory: str, name: str, title: str) -> Step:
+def teardown(inventory: str, name: str, title: str) -> Step:
+    """Remove everything from one host."""
     return Step(title, rackwright("teardown", inventory, "--limit", name, "-y", "--purge"))

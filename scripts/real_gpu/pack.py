@@ -138,7 +138,10 @@ def archive(folder: Path, names: list[str], prefix: Path, leave: list[str]) -> N
 
 
 def spread(pieces: list[Path], into: Path) -> list[Path]:
-    """Lay the pieces into folders part1, part2, ... none of which is larger than PART_BYTES."""
+    """Lay the pieces into folders part1, part2, ... none of which is larger than PART_BYTES.
+
+    The first has the script that uses them, and those of stories of their own come last.
+    """
     parts: list[Path] = []
     room = 0
     for piece in pieces:
@@ -149,8 +152,8 @@ def spread(pieces: list[Path], into: Path) -> list[Path]:
             room = PART_BYTES
         piece.rename(parts[-1] / piece.name)
         room -= size
-    shutil.copy(ROOT / "scripts/real_gpu/machine", parts[-1] / "machine")
-    carry_zstd(parts[-1] / "zstd")
+    shutil.copy(ROOT / "scripts/real_gpu/machine", parts[0] / "machine")
+    carry_zstd(parts[0] / "zstd")
     return parts
 
 

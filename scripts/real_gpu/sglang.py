@@ -23,11 +23,11 @@ def steps(lab: str, offline: bool, number: int = 1) -> Iterator[Step]:
 def _on_host(name: str, lab: str) -> Iterator[Step]:
     ssh = ("lab", "ssh", "--id", lab, name)
     deploy = pyinfra(INVENTORY, "deploy.py", "-y", "--limit", name)
-    yield Step("deploy of SGLang", deploy, seconds=560, says="proved: a chat answer")
+    yield Step("deploy of SGLang", deploy, seconds=900, says="proved: a chat answer")
     yield Step("chat with SGLang", rackwright("chat", INVENTORY, "--limit", name, "--", QUESTION), says="Paris")
     yield Step("journal of SGLang", rackwright(*ssh, JOURNAL))
     drafting = rollout(INVENTORY, "--limit", name, *data(draft=EAGLE3_DRAFT, engine=EAGLE3))
-    yield Step("SGLang drafts by EAGLE3", drafting, seconds=560, says="tokens a step")
+    yield Step("SGLang drafts by EAGLE3", drafting, seconds=900, says="tokens a step")
     yield Step("drafts as SGLang counts them", rackwright(*ssh, METRICS), says="sglang:")
     yield Step("journal of SGLang that drafts", rackwright(*ssh, JOURNAL))
     yield Step("hardware record of SGLang", rackwright("report", "--hardware"), says=".hardware.md")

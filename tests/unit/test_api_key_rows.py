@@ -198,3 +198,16 @@ def test_a_host_without_such_a_group_is_not_measured(tmp_path: Path) -> None:
     verdict = counted(tmp_path, {})
     assert not verdict.measured
     assert not judge_safely(threads("x", 10), Answer(0, "", 0)).measured
+
+
+# -- how long the first answer may take
+
+
+@pytest.mark.parametrize(("kind", "seconds"), [("vllm", 110), ("sglang", 300)])
+def test_an_engine_that_compiles_at_its_first_request_is_given_the_time(kind: str, seconds: int) -> None:
+    endpoint = settings(kind, key=None)
+    made, binding = release(endpoint), Binding(("GPU-1",))
+    for rows in (questions(made, binding, endpoint), tried_of("llm", made.hash, made.facts, binding).questions):
+        (chat,) = [row for row in rows if row.name == "a chat answer"]
+        assert f"--max-time {seconds} " in chat.script
+        assert chat.timeout > seconds

@@ -104,7 +104,7 @@ def test_the_locked_sglang_has_no_torch_of_its_own() -> None:
     assert names.isdisjoint({"torch", "triton", "vllm", "nvidia-nccl-cu13"})
 
 
-def test_the_last_part_has_what_unpacks_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_part_has_what_unpacks_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack, "PART_BYTES", 10)
     monkeypatch.setattr(pack, "carry_zstd", lambda folder: folder.mkdir())
     pieces = [tmp_path / f"image.tar.zst.{number:03}" for number in range(3)]
@@ -112,8 +112,8 @@ def test_the_last_part_has_what_unpacks_all(tmp_path: Path, monkeypatch: pytest.
         piece.write_bytes(b"12345")
     parts = pack.spread(pieces, tmp_path)
     assert [sorted(path.name for path in part.iterdir()) for part in parts] == [
-        ["image.tar.zst.000", "image.tar.zst.001"],
-        ["image.tar.zst.002", "machine", "zstd"],
+        ["image.tar.zst.000", "image.tar.zst.001", "machine", "zstd"],
+        ["image.tar.zst.002"],
     ]
 
 

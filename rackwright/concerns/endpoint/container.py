@@ -33,6 +33,8 @@ from rackwright.settings.sections import Container
 
 FORMAT = 2
 """Of spec.json."""
+SGLANG_SERVER = "sglang.launch_server"
+"""The word of SGLang's argv that no other engine's has."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +286,7 @@ def _vllm(endpoint: EndpointSettings, where: list[str]) -> list[str]:
 
 def _sglang(endpoint: EndpointSettings, where: list[str]) -> list[str]:
     assert endpoint.model is not None
-    words = ["python3", "-m", "sglang.launch_server", "--model-path", endpoint.model.mount, *where]
+    words = ["python3", "-m", SGLANG_SERVER, "--model-path", endpoint.model.mount, *where]
     return [*words, "--served-model-name", served_name(endpoint), *_config(endpoint)]
 
 

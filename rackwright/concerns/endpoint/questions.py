@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rackwright.concerns.endpoint.binding import Binding
-from rackwright.concerns.endpoint.container import served_name, url_of
+from rackwright.concerns.endpoint.container import SGLANG_SERVER, served_name, url_of
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
 from rackwright.concerns.endpoint.proof.asking import confined
-from rackwright.concerns.endpoint.proof.chat import asks_for_key, chat, model_name, version
+from rackwright.concerns.endpoint.proof.chat import WAIT_FOR_COMPILER, asks_for_key, chat, model_name, version
 from rackwright.concerns.endpoint.proof.container_rows import gpus_inside, release_runs, threads
 from rackwright.concerns.endpoint.proof.full import gpu_counters
 from rackwright.concerns.endpoint.proof.gpu_errors import gpu_errors
@@ -99,8 +99,14 @@ def basic_questions(name: str, spec: Mapping[str, Any], binding: Binding) -> tup
         release_runs(container, spec["hash"], binding.hash),
         gpus_inside(container, len(binding.gpus)),
         *of_container(name, key),
-        *of_container(name, (model_name(base, model), chat(base, model)), is_keyed(spec)),
+        *of_container(name, (model_name(base, model), _chat(base, spec)), is_keyed(spec)),
     )
+
+
+def _chat(base: str, spec: Mapping[str, Any]) -> Question:
+    """SGLang compiles kernels at its first request, while its /health answers 200."""
+    model = spec["served_name"]
+    return chat(base, model, WAIT_FOR_COMPILER) if SGLANG_SERVER in spec["argv"] else chat(base, model)
 
 
 def _version(base: str, settings: EndpointSettings) -> list[Question]:

@@ -56,7 +56,7 @@ ENGINE: dict[str, Any] = {
     "enable-metrics": True,
 }
 SETTINGS: dict[str, Any] = {
-    **ENDPOINT, "engine_kind": "sglang", "image": IMAGE, "engine": ENGINE, "load_timeout": 400,
+    **ENDPOINT, "engine_kind": "sglang", "image": IMAGE, "engine": ENGINE, "load_timeout": 600,
     "gate": {"level": "full"},
 }  # fmt: skip
 """Settings of an endpoint that serves the small model on the first GPU."""

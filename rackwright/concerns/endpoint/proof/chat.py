@@ -10,6 +10,9 @@ from rackwright.concerns.endpoint.proof.final_answer import has_number, why_no_a
 from rackwright.concerns.endpoint.proof.gibberish import loops, nonsense
 from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Severity, Verdict, answered, host_rule, http
 
+WAIT, WAIT_FOR_COMPILER = 110, 300
+"""Seconds for the first answer. A real SGLang 0.5.11 compiled kernels at its first request: for 86 s on 32 cores."""
+
 
 @host_rule
 def model_name(base: str, expected: str) -> Question:
@@ -48,10 +51,10 @@ def version(base: str, expected: str) -> Question:
 
 
 @host_rule
-def chat(base: str, model: str) -> Question:
+def chat(base: str, model: str, wait: int = WAIT) -> Question:
     """Ask for a chat completion with a checkable answer; only chat notices a missing vocabulary.
 
-    512 tokens, because gpt-oss thinks first and would otherwise end with empty content (DECISIONS 28).
+    512 tokens, because gpt-oss thinks first and would otherwise end with empty content (DECISIONS 28). wait: seconds.
     """
     request: Mapping[str, Any] = {
         "model": model,
@@ -73,8 +76,8 @@ def chat(base: str, model: str) -> Question:
         why = why_no_answer(content) or spoilt_thoughts(message)
         return Verdict(not why, f"{text}: {why}" if why else text)
 
-    script = http(f"{base}/v1/chat/completions", 110, post=True)
-    return Question("a chat answer", script, answered(judge), json.dumps(request))
+    script = http(f"{base}/v1/chat/completions", wait, post=True)
+    return Question("a chat answer", script, answered(judge), json.dumps(request), timeout=wait + 10)
 
 
 def spoilt_thoughts(message: Mapping[str, Any]) -> str:
