@@ -75,9 +75,9 @@ def _refused(name: str) -> Iterator[Step]:
     yield chat(INVENTORY, name, "chat after the refusals")
 
 
-def deploy(title: str, inventory: str, name: str, says: str) -> Step:
+def deploy(title: str, inventory: str, name: str, says: str, *more: str) -> Step:
     """Deploy one host."""
-    words = pyinfra(inventory, "deploy.py", "-y", "--limit", name)
+    words = pyinfra(inventory, "deploy.py", "-y", "--limit", name, *more)
     return Step(title, words, seconds=480, says=says)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rackwright.concerns.watch.engine_check import FRESH
 from scripts.real_gpu.drafts import INVENTORY, chat, deploy, teardown
-from scripts.real_gpu.story import Step, lab_up, rackwright
+from scripts.real_gpu.story import Step, data, lab_up, rackwright
 
 ACTS = "/var/lib/rackwright/watch/acts-llm"
 LOOK = "/run/rackwright/watch/llm"
@@ -33,7 +33,9 @@ def steps(lab: str, offline: bool, number: int = 1) -> Iterator[Step]:
     name = f"{lab}-bare{number}"
     ssh = ("lab", "ssh", "--id", lab, name)
     yield lab_up(lab, 1, offline)
-    yield deploy("deploy of what will hang", INVENTORY, name, "proved: a chat answer")
+    # The lab's other hosts may serve nothing: the watch may take the last one down.
+    alone = data(rollout={"max_unavailable": "100%"})
+    yield deploy("deploy of what will hang", INVENTORY, name, "proved: a chat answer", *alone)
     passing = PASS.replace("FRESH", str(FRESH))
     yield Step("its first ten minutes pass", rackwright(*ssh, passing), seconds=FRESH + 60, says="state=")
     yield Step("core is stopped", rackwright(*ssh, STOP), says="health 200")
