@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from rackwright.concerns.endpoint.proof.chat import chat, model_name, version
 from rackwright.concerns.endpoint.proof.container_rows import gpus_inside, release_runs
+from rackwright.concerns.endpoint.proof.full import calls_a_tool
 from rackwright.concerns.endpoint.proof.gibberish import repeats_itself
 from rackwright.concerns.endpoint.proof.gpu_errors import gpu_errors
 from rackwright.concerns.endpoint.proof.proof_row import (
@@ -583,3 +584,9 @@ def test_a_measurement_that_took_long_is_not_repeated(monkeypatch: pytest.Monkey
 
 def test_speed_is_a_row_that_is_measured_once_more() -> None:
     assert speed("http://h", "m").again_after > 0
+
+
+def test_a_tool_call_is_drawn_at_the_models_own_temperature_so_one_slip_does_not_refuse() -> None:
+    row = calls_a_tool("http://h", "m")
+    assert "temperature" not in str(row.stdin)
+    assert row.again_after > 0

@@ -16,6 +16,8 @@ from rackwright.concerns.endpoint.proof.gpu_errors import GPU_ERRORS
 from rackwright.concerns.endpoint.proof.proof_row import Answer, Question, Severity, Verdict, answered, http, is_refused
 
 TOOLS, HARMONY = "tools", "harmony"
+AGAIN = 1
+"""Seconds before a sampled answer that was refused is drawn once more: at a model's own temperature one may slip."""
 CHANNEL_MARKS = re.compile(r"<\|(?:channel|start|message|end|call|return)\|>|\bassistant(?:final|analysis)")
 
 
@@ -62,7 +64,8 @@ def calls_a_tool(base: str, model: str) -> Question:
 
     text = "What is the weather in Paris now? Use the tool."
     request = _chat(base, model, text, 512, judge, tools=[{"type": "function", "function": tool}])
-    return Question("a tool call", **request, severity=Severity.NO_WORSE, needs=frozenset({TOOLS}))
+    tools_only = frozenset({TOOLS})
+    return Question("a tool call", **request, severity=Severity.NO_WORSE, needs=tools_only, again_after=AGAIN)
 
 
 def no_tools(engine_kind: str, missing: list[str]) -> Question:
