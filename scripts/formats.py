@@ -19,7 +19,7 @@ STATE = re.compile(r"^    [A-Z_]+ = \"([^\"]+)\"", re.MULTILINE)
 FIELD = re.compile(r"\"([a-z]+)=\$")
 WRITING = {"lease": "lease_acquire.sh", "last-switch": "transaction.sh"}
 """What writes files of lines `NAME=VALUE` that other versions read."""
-KEPT = ("State", "A release", "Units", "Containers", "Other places", "In memory")
+KEPT = ("State", "A release", "Units", "Containers", "Other places", "Gateway", "In memory")
 """Parts of the page of files on a host, by how they begin."""
 
 

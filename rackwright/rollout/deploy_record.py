@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,6 +32,7 @@ from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, WELL, RunState
 from rackwright.rollout.begin_event import beginning
 from rackwright.rollout.maintenance.quarantine_marks import follow_list
 from rackwright.rollout.resuming import AGAIN, checked
+from rackwright.settings.gateway_urls import gateway_urls
 from rackwright.settings.host_settings import EndpointSettings
 
 
@@ -99,8 +101,9 @@ class _Ending:
             record = self._record()
             # A run that deploy.py or a template ended has no inventory yet.
             hosts = state.inventory if status == 0 else ()
-            reached = urls(host for host in hosts if record.states.get(host.name) in WELL)
-            for message in closing_lines(record, text, reached):
+            direct = urls(host for host in hosts if record.states.get(host.name) in WELL)
+            through = through_gateways(host for host in hosts if record.states.get(host.name) in ENDED_WELL)
+            for message in closing_lines(record, text, direct, through):
                 click.echo(message)
             changed = update_quarantine(self.root, self._record())
             for text in changed:
@@ -117,30 +120,49 @@ class _Ending:
         return phases[-1] if phases else {}
 
 
-def closing_lines(record: Record, text: str, reached: Sequence[str] = ()) -> list[str]:
-    """Print the end of a plain run: how it ended, and how to ask what it has proven.
+def closing_lines(record: Record, text: str, direct: Sequence[str] = (), through: Sequence[str] = ()) -> list[str]:
+    """Return the end of a plain run: how it ended, and how to ask what it has proven.
 
-    A run that was stopped has printed that already. reached: where its endpoints are.
+    A run that was stopped has printed that already. direct: URLs of its endpoints. through: of its gateways.
     """
     status, inventory = (record.end or {}).get("status"), record.begin["inventory"]
     if status == ExitCode.INTERRUPTED:
         return []
     served = any(state in WELL for state in record.states.values())
-    if status != 0 or not served:
+    if status != 0 or not (served or through):
         return [f"rackwright: {text}"]
-    ask = f"rackwright: {text}; ask it: rackwright chat {shortest(inventory)}"
+    ask = f"rackwright: {text}; ask it: rackwright chat {shortest(inventory)}" if served else f"rackwright: {text}"
+    reached = [*(f"{url}: through the gateway, with a client's key" for url in through), *direct]
     more = [f"  and {len(reached) - NAMED} more: rackwright status {shortest(inventory)}"] if reached[NAMED:] else []
-    return [ask, *(f"  {text}" for text in reached[:NAMED]), *more]
+    key = [f"  a client's key: rackwright keys add {shortest(inventory)} NAME"] if through else []
+    return [ask, *(f"  {text}" for text in reached[:NAMED]), *more, *key]
 
 
 def urls(hosts: Iterable[Any]) -> list[str]:
-    """Return where clients reach each endpoint of these hosts, which are pyinfra's, and the model that they ask for."""
+    """Return where clients reach each endpoint of these hosts, which are pyinfra's, and the model that they ask for.
+
+    Ports that are closed to all but gateways are left out.
+    """
     return [
-        f"{url_for(endpoint, str(host.data.get('ssh_hostname') or host.name))}/v1, model {served_name(endpoint)}"
+        f"{url_for(endpoint, _address(host))}/v1, model {served_name(endpoint)}"
         for host in hosts
-        if not settings_of(host).follows
+        if not (settings_of(host).follows or settings_of(host).direct_is_closed)
         for endpoint in settings_of(host).all_endpoints.values()
     ]
+
+
+def through_gateways(hosts: Iterable[Any]) -> list[str]:
+    """Return where clients reach each model through the gateways among these hosts, which are pyinfra's."""
+    gateways = [(settings_of(host), _address(host)) for host in hosts if settings_of(host).is_gateway]
+    found = (
+        gateway_urls(settings.gateway, [one.model for one in settings.backends], address)
+        for settings, address in gateways
+    )
+    return list(dict.fromkeys(chain.from_iterable(found)))
+
+
+def _address(host: Any) -> str:
+    return str(host.data.get("ssh_hostname") or host.name)
 
 
 def url_for(endpoint: EndpointSettings, address: str) -> str:

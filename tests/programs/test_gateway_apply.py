@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.hostside import host_script
+from rackwright.concerns.gateway.key_change import KEY_PROGRAM, revoked_rows
+from rackwright.concerns.gateway.key_maps import MAPS
+from rackwright.hostside import host_script, host_text
 from rackwright.settings.gateway_keys import sha256_of
-from tests.programs.test_gateway_keys import SHELL, GatewayStandin, engine
+from tests.programs.test_gateway_keys import SHELL, GatewayStandin, added, engine
 
 __all__ = ["engine"]
 FIRST_RULE = "  http-request set-var(txn.hash)"
@@ -35,8 +37,11 @@ def gateway(tmp_path: Path, haproxy: Path, engine: int) -> Iterator[GatewayStand
     found.stop()
 
 
-def apply(gateway: GatewayStandin, keys: str) -> subprocess.CompletedProcess[str]:
-    """Let a gateway take another map of keys, by the script of a deploy; nothing else differs."""
+def apply(gateway: GatewayStandin, keys: str, last_read: str = "0") -> subprocess.CompletedProcess[str]:
+    """Let a gateway take another map of keys, by the script of a deploy; nothing else differs.
+
+    last_read: the last change of keys when the deploy has read the host.
+    """
     new = gateway.root / "etc/next"
     (new / "certificates").mkdir(parents=True)
     (new / "keys.map").write_text(keys)
@@ -51,6 +56,10 @@ def apply(gateway: GatewayStandin, keys: str) -> subprocess.CompletedProcess[str
         url=f"http://127.0.0.1:{gateway.port}/healthz",
         revision="r1",
         admin=f"{gateway.root}/run/admin.sock",
+        maps=" ".join(MAPS),
+        program=host_text(KEY_PROGRAM),
+        journal=f"{gateway.root}/run/key-changes",
+        seen=last_read,
     )
     path = f"{gateway.root}/bin:{os.environ['PATH']}"
     return subprocess.run([SHELL, "-c", script], env={"PATH": path}, text=True, capture_output=True, check=False)
@@ -75,3 +84,32 @@ def test_a_key_that_is_revoked_during_a_deploy_stays_revoked(gateway: GatewaySta
     assert run.returncode == 0, run.stderr
     assert gateway.ask("k1")[0] == 401
     assert gateway.ask("k2")[0] == 200
+
+
+def last_change(gateway: GatewayStandin) -> str:
+    return (gateway.root / "run/key-changes").read_text().splitlines()[-1].partition(" ")[0]
+
+
+def test_keys_that_change_during_a_deploy_hold_after_it(gateway: GatewayStandin) -> None:
+    gateway.change(added("early", "k0"))
+    before = last_change(gateway)
+    gateway.change(added("bob", "k2", requests_per_minute=7))
+    gateway.change(revoked_rows(("carol",), [sha256_of("k3")]))
+    gateway.change(added("dora", "k4"))
+    gateway.change(revoked_rows(("dora",), [sha256_of("k4")]))
+    gateway.change(added("dora", "k5"))
+    run = apply(gateway, f"{sha256_of('k1')} alice\n{sha256_of('k3')} carol\n", before)
+    assert run.returncode == 0, run.stderr
+    assert gateway.ask("k1") == (200, "alice 0")
+    assert gateway.ask("k2") == (200, "bob 7")
+    assert [gateway.ask(key)[0] for key in ("k3", "k4")] == [401, 401]
+    assert gateway.ask("k5") == (200, "dora 0")
+    assert gateway.ask("k0")[0] == 401, "the site's file no longer had it when the deploy began"
+
+
+def test_a_key_that_is_added_during_the_first_deploy_comes_with_it(gateway: GatewayStandin) -> None:
+    (gateway.root / "etc/keys.map").unlink()
+    assert gateway.change(added("bob", "k2")).stdout == "absent 0\n"
+    (gateway.root / "etc/keys.map").write_text("")
+    assert apply(gateway, f"{sha256_of('k1')} alice\n").returncode == 0
+    assert [gateway.ask(key)[0] for key in ("k1", "k2")] == [200, 200]

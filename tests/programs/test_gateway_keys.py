@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.gateway.files import LEFT
-from rackwright.concerns.gateway.key_change import ADMIN, change_script, parse_answer, put_rows, revoked_rows
+from rackwright.concerns.gateway.key_change import ADMIN, JOURNAL, change_script, parse_answer, put_rows, revoked_rows
 from rackwright.concerns.gateway.key_maps import FOLDER, key_maps
 from rackwright.settings.gateway import Gateway
 from rackwright.settings.gateway_keys import GatewayKey, GatewayKeys, sha256_of
@@ -167,7 +167,7 @@ def change_files(root: Path, rows: Sequence[str]) -> subprocess.CompletedProcess
     step = change_script(rows)
     assert isinstance(step.stdin, str)
     script = step.script.replace(FOLDER, f"{root}/etc").replace(LEFT, f"{root}/files")
-    script = script.replace(str(Path(ADMIN).parent), f"{root}/run")
+    script = script.replace(str(Path(ADMIN).parent), f"{root}/run").replace(JOURNAL, f"{root}/run/key-changes")
     path = f"{root}/bin:{os.environ['PATH']}"
     return subprocess.run(
         [SHELL, "-c", script], input=step.stdin, env={"PATH": path}, text=True, capture_output=True, check=False

@@ -38,7 +38,8 @@ from rackwright.concerns.gateway.keepalived import (
     keepalived_changes,
     keepalived_files,
 )
-from rackwright.concerns.gateway.key_maps import REVOKED, map_file
+from rackwright.concerns.gateway.key_change import JOURNAL, KEY_PROGRAM
+from rackwright.concerns.gateway.key_maps import MAPS, REVOKED, map_file
 from rackwright.concerns.gateway.package import USUAL, Version, expected_version, install_change
 from rackwright.concerns.gateway.renewal import (
     ACME_STATE,
@@ -51,7 +52,7 @@ from rackwright.concerns.gateway.renewal import (
     renewal_changes,
     renewal_files,
 )
-from rackwright.hostside import host_script
+from rackwright.hostside import durable_script, host_script, host_text
 from rackwright.loading.gateway_certificate import certificate_refusal
 from rackwright.paths import CERTIFICATE_TIMER, CERTIFICATE_UNIT, GATEWAY_UNIT, KEEPALIVED_UNIT, UNITS
 from rackwright.plan.answers import Answers
@@ -105,6 +106,8 @@ class SeenGateway:
     """Name of the operator's firewall that lets no client in."""
     health: str = ""
     """HTTP status of /healthz, where the gateway runs."""
+    keys_changed: str = ""
+    """Number of the last change of keys since the host's boot."""
 
     @property
     def edited(self) -> list[str]:
@@ -144,7 +147,7 @@ def read(settings: HostSettings) -> str:
     renewal = {"renewal_folder": RENEWAL_FOLDER, "renewal_left": RENEWAL_LEFT}
     renewal |= {"renewal_units": f"{UNITS}/{CERTIFICATE_UNIT} {UNITS}/{CERTIFICATE_TIMER}"}
     renewal |= {"served": served_certificate(settings), "account": account_folder(settings)}
-    renewal |= {"dns_name": next(iter(settings.gateway.names), "")}
+    renewal |= {"dns_name": next(iter(settings.gateway.names), ""), "journal": JOURNAL}
     return others + host_script("gateway_read", **files, **address, **renewal)
 
 
@@ -175,6 +178,7 @@ def parse(output: str) -> SeenGateway:
         next((_certificate(row) for row in rows if row[0] == "certificate" and len(row) == 5), None),
         _word(rows, "closed"),
         _word(rows, "health"),
+        _word(rows, "keys_changed"),
     )
 
 
@@ -297,7 +301,7 @@ def _files(wanted: WantedGateway, reading: SeenGateway) -> list[Change]:
         Change(
             "let the gateway take its new configuration, and confirm over a new connection",
             _why(differing, surplus),
-            tuple(_steps(wanted, differing, surplus)),
+            tuple(_steps(wanted, differing, surplus, reading.keys_changed)),
             owns=(Owned("unit", GATEWAY_UNIT), *(Owned("file", path) for path in wanted.files if path != UNIT_FILE)),
             disowns=tuple(Owned("file", path) for path in surplus),
             diff=_diff(wanted, reading) if CONFIG in differing else "",
@@ -318,8 +322,11 @@ def _as_file(path: str, text: Text) -> GatewayFile:
     return GatewayFile(sha256(text), f"{int(by_name.get(path, mode(text)), 8):o}:root")
 
 
-def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> Iterator[Step]:
-    """Yield the steps: write beside the files in use, check, and only then put in place."""
+def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str], keys_changed: str) -> Iterator[Step]:
+    """Yield the steps: write beside the files in use, check, and only then put in place.
+
+    keys_changed: the last change of keys that the wanted maps have; what came later is carried out on them.
+    """
     by_acme = {"acme": ACME_STATE if wanted.renewal.directory else ""}
     by_acme["dns_name"] = next(iter(wanted.renewal.names), "")
     yield Shell(host_script("gateway_stage", folder=FOLDER, new=NEXT, home=HOME, **by_acme))
@@ -330,9 +337,13 @@ def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> I
     yield Shell(host_script("gateway_check", **names), code=CHECK_CODE, title=refused)
     if UNIT_FILE in differing:
         yield WriteFile(UNIT_FILE, wanted.files[UNIT_FILE])
+    keys = {"journal": JOURNAL, "program": host_text(KEY_PROGRAM)}
     apply = host_script(
         "gateway_apply",
         **names,
+        **keys,
+        maps=" ".join(MAPS),
+        seen=keys_changed or "0",
         unit=GATEWAY_UNIT,
         units=UNITS,
         servers=SERVERS,
@@ -344,6 +355,7 @@ def _steps(wanted: WantedGateway, differing: list[str], surplus: list[str]) -> I
     title = "the gateway did not answer with its new configuration, and has the old one again"
     yield Shell(apply, code=APPLY_CODE, title=title)
     yield WriteFile(LEFT, _list_of(wanted.files))
+    yield Shell(durable_script("gateway_note", folder=FOLDER, left=LEFT, **keys))
 
 
 def _staged(path: str) -> str:

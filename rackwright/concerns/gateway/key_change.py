@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rackwright.concerns.gateway.files import LEFT
 from rackwright.concerns.gateway.key_maps import FOLDER, MAPS, REVOKED, client_rows
 from rackwright.hostside import durable_script, host_text
+from rackwright.paths import RUN
 from rackwright.plan.change import Shell
 from rackwright.settings.gateway import Gateway
 from rackwright.settings.gateway_keys import GatewayKey
@@ -17,6 +18,9 @@ UNIT = "rackwright-gateway.service"
 ADMIN = "/run/rackwright-gateway/admin.sock"
 MASTER = "/run/rackwright-gateway/master.sock"
 """Socket of HAProxy's master, by which the processes from before a reload are reached."""
+JOURNAL = f"{RUN}/key-changes"
+"""Changes of keys since the host's boot, for deploys that run at the same time: `NUMBER ROW`."""
+KEY_PROGRAM = "keys_change.awk"
 Rows = Sequence[str]
 _ANSWER = re.compile(r"(took|stopped|absent) (\d{1,6})")
 SENTENCES = {
@@ -67,7 +71,8 @@ def change_script(rows: Rows) -> Shell:
         admin=ADMIN,
         master=MASTER,
         unit=UNIT,
-        program=host_text("keys_change.awk"),
+        program=host_text(KEY_PROGRAM),
+        journal=JOURNAL,
     )
     return Shell(script, stdin="".join(f"{row}\n" for row in rows), timeout=120)
 

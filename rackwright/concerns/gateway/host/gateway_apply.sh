@@ -1,12 +1,23 @@
 # Put the checked files in place, let HAProxy take them over, and put the old ones back where it does not answer with them.
-# Parameters: folder new surplus unit units servers url revision admin (socket) look (the unit that looks at the certificate).
+# Parameters: folder new surplus unit units servers url revision admin (socket) look (the unit that looks at the certificate)
+# maps (names) program (keys_change.awk) journal (changes of keys) seen (the last one when this deploy has read the host).
 #include take_maps.sh
+#include key_rows.sh
 trap '' HUP PIPE
 old=$folder/previous
 rm -rf "$old" && mkdir -m 0700 "$old" "$old/certificates" || exit 1
-names() { (cd "$1" && find . -maxdepth 2 -type f ! -path './next/*' ! -path './previous/*' ! -name revoked ! -name keys.lock); }
-# A key that is revoked while this deploy runs stays revoked: its copy of the site's file may be older.
-exec 8>>"$folder/keys.lock" && flock -w 30 8 || { echo "a change of keys does not end here" >&2; exit 1; }
+names() { (cd "$1" && find . -maxdepth 2 -type f ! -path './next/*' ! -path './previous/*' ! -name revoked); }
+one_at_a_time
+later() { awk -v seen="$seen" '$1 + 0 > seen + 0' "$journal" 2>/dev/null; }
+# What was added, rotated or revoked while this deploy ran holds: its copy of the site's file is older.
+for number in $(later | awk '!known[$1]++ { print $1 }'); do
+  for map in $maps; do
+    [ -f "$new/$map.map" ] || continue
+    later | sed -n "s/^$number //p" | in_map "$map" "$new/$map.map" | LC_ALL=C sort >"$new/$map.new" &&
+      chmod 0600 "$new/$map.new" && mv -f "$new/$map.new" "$new/$map.map" || exit 1
+  done
+done
+# What was revoked here stays revoked, also for an older copy of that file on another machine.
 if [ -s "$folder/revoked" ] && [ -f "$new/keys.map" ]; then
   awk 'NR == FNR { revoked[$1]; next } !($1 in revoked)' "$folder/revoked" "$new/keys.map" >"$new/keys.new" &&
     chmod 0600 "$new/keys.new" && mv -f "$new/keys.new" "$new/keys.map" || exit 1

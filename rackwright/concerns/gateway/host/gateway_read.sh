@@ -1,6 +1,6 @@
 # Packages, SHA-256, mode, owner and path of each file of the gateway, and the list that the last deploy left.
 # Parameters: folder left unit config revoked address_folder address_left address_unit (keepalived) renewal_folder renewal_left renewal_units
-# (of the certificate's timer) served (its PEM) account (folder of ACME) dns_name.
+# (of the certificate's timer) served (its PEM) account (folder of ACME) dns_name journal (changes of keys).
 show "$left"
 show "$address_left"
 show "$renewal_left"
@@ -42,5 +42,6 @@ if [ -n "$served" ] && [ -s "$served" ]; then
   seen=$(certificate "$served")
   [ -z "$seen" ] || printf '%s\n' "certificate $by $seen"
 fi
+tail -n 1 "$journal" 2>/dev/null | sed -n 's/^\([0-9][0-9]*\) .*/keys_changed \1/p'
 ip -o -4 addr show scope global 2>/dev/null | awk '$3 == "inet" { print "place " $2 " " $4 }'
 exit 0

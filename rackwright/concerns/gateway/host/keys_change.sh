@@ -1,13 +1,17 @@
 # Changes the keys of clients on a gateway: first its files, each whole and on the disk, then its process. Parameters: folder
-# maps (names) revoked (file) left (SHA-256 of the files as the last deploy wrote them) admin master (sockets) unit program (keys_change.awk). Standard input: rows for the program.
+# maps (names) revoked (file) left (SHA-256 of the files as the last deploy wrote them) admin master (sockets) unit program (keys_change.awk)
+# journal. Standard input: rows for the program.
 # Prints `absent`, `stopped` or `took`, and how many keys the gateway had of those that are revoked.
 #include take_maps.sh
+#include key_rows.sh
 umask 077
 rows=$(cat)
+one_at_a_time
+# A deploy that has read the host before, and writes its maps later, carries these rows out on them.
+number=$(tail -n 1 "$journal" 2>/dev/null | awk -v now="$(date +%s%3N)" '{ last = $1 } END { printf "%.0f", (now > last ? now : last + 1) }')
+{ tail -n 10000 "$journal" 2>/dev/null; printf '%s\n' "$rows" | sed "s/^/$number /"; } >"$journal.new" && mv -f "$journal.new" "$journal" || exit 1
 [ -f "$folder/keys.map" ] || { echo "absent 0"; exit 0; }
-exec 8>>"$folder/keys.lock" || exit 1
-flock -w 30 8 || { echo "another change of keys does not end here" >&2; exit 1; }
-changed() { printf '%s\n' "$rows" | LC_ALL=C awk -v map="$1" "$program" - "$2"; }
+changed() { printf '%s\n' "$rows" | in_map "$@"; }
 gone=$(changed revoked "$folder/keys.map") || exit 1
 had=$(changed had "$folder/keys.map" | wc -l)
 if [ -n "$gone" ]; then
