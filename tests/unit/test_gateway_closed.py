@@ -17,7 +17,7 @@ STANDINS = """
 have() { [ "$firewalld" = yes ]; }
 systemctl() { case $* in *firewalld.service) [ "$firewalld" = yes ] ;; *) [ -n "$health" ] ;; esac; }
 timeout() { shift; "$@"; }
-firewall-cmd() { cat "$rules"; }
+firewall-cmd() { case $1 in --get-default-zone) echo public ;; *) cat "$rules" ;; esac; }
 iptables-save() { cat "$rules"; }
 curl() { printf %s "$health"; }
 """
@@ -41,6 +41,9 @@ SSH = "*filter\n:INPUT DROP [0:0]\n-A ufw-user-input -p tcp -m tcp --dport 22 -j
 ZONES = (
     "block\n  target: DROP\n  ports: 443/tcp\n\npublic (active)\n  target: default\n  services: ssh{}\n  ports: {}\n"
 )
+UNBOUND = "block\n  target: DROP\n  ports: 443/tcp\n\npublic\n  target: default\n  interfaces: \n  ports: {}\n"
+"""The default zone where no interface is given to any: it applies, and is not called active."""
+INTERNAL = "\ninternal (active)\n  target: default\n  interfaces: eth0\n  ports: {}\n"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,10 @@ ZONES = (
         ("firewalld", ZONES.format("", "443/udp 44/tcp"), True),
         ("firewalld", ZONES.format("", "400-500/tcp"), False),
         ("firewalld", ZONES.format("", "").replace("default", "ACCEPT"), False),
+        ("firewalld", UNBOUND.format("80/tcp"), True),
+        ("firewalld", UNBOUND.format("443/tcp"), False),
+        ("firewalld", UNBOUND.format("443/tcp") + INTERNAL.format("22/tcp"), True),
+        ("firewalld", UNBOUND.format("22/tcp") + INTERNAL.format("443/tcp"), False),
     ],
 )
 def test_a_firewall_that_lets_no_client_in_is_found(tmp_path: Path, firewall: str, rules: str, closed: bool) -> None:

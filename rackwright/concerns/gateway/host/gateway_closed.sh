@@ -16,20 +16,26 @@ ufw_opens() { # a rule that accepts TCP at this port, or at all
     END { exit !opens }'
 }
 firewalld_opens() { # a zone in use with the port, its service, or an open target; a rule of more words counts by its port
-  timeout 5 firewall-cmd --list-all-zones 2>/dev/null | awk -v port="$port" '
+  # The default zone has the interfaces that no zone names, and is not called active then.
+  default=$(timeout 5 firewall-cmd --get-default-zone 2>/dev/null)
+  timeout 5 firewall-cmd --list-all-zones 2>/dev/null | awk -v port="$port" -v usual="$default" '
     BEGIN { service = port == 443 ? " https " : port == 80 ? " http " : "-" }
-    /^[^ ]/ { used = /\(active\)|\(.*active.*\)/ }
-    used && /^  target: ACCEPT/ { opens = 1 }
-    used && /^  services:/ && index($0 " ", service) { opens = 1 }
-    used && /^  ports:/ {
+    /^[^ ]/ { zone = $1; active[zone] = /\(.*active.*\)/ }
+    /^  interfaces: *[^ ]/ && active[zone] { bound = 1 }
+    /^  target: ACCEPT/ { opens[zone] = 1 }
+    /^  services:/ && index($0 " ", service) { opens[zone] = 1 }
+    /^  ports:/ {
       for (n = 2; n <= NF; n++) {
         if (split($n, words, "/") != 2 || words[2] != "tcp") continue
         last = split(words[1], range, "-")
-        if (port + 0 >= range[1] + 0 && port + 0 <= range[last] + 0) opens = 1
+        if (port + 0 >= range[1] + 0 && port + 0 <= range[last] + 0) opens[zone] = 1
       }
     }
-    used && index($0, "port=\"" port "\"") && /accept/ { opens = 1 }
-    END { exit !opens }'
+    index($0, "port=\"" port "\"") && /accept/ { opens[zone] = 1 }
+    END {
+      for (zone in opens) if (active[zone] || (zone == usual && !bound)) exit 0
+      exit 1
+    }'
 }
 if grep -qs '^ENABLED=yes' "$ufw"; then ufw_opens || echo "closed ufw"
 elif have firewall-cmd && systemctl is-active --quiet firewalld.service; then firewalld_opens || echo "closed firewalld"
