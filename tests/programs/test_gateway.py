@@ -265,6 +265,34 @@ def test_http2_and_no_tls_before_1_2(site: Site) -> None:
         assert (run.returncode == 0) == works
 
 
+@pytest.mark.parametrize(
+    ("key", "path", "sized", "seconds", "wanted"),
+    [
+        ("rk-x", f"/{GPT}{CHAT}", True, 0.3, "401"),
+        ("rk-x", f"/{GPT}{CHAT}", False, 0.3, "401"),
+        (ALICE, f"/none{CHAT}", True, 0.3, "404"),
+        (ALICE, f"/none{CHAT}", False, 0.3, "404"),
+        (ALICE, f"/{GPT}{CHAT}", True, 6, "200"),
+        (ALICE, f"/{GPT}{CHAT}", False, 6, "200"),
+    ],
+)
+def test_http2_shows_the_answer_of_a_body_that_comes_later(
+    site: Site, tmp_path: Path, key: str, path: str, sized: bool, seconds: float, wanted: str
+) -> None:
+    """A stream that ends before its body is reset, and curl then prints that alone."""
+    pem, config = site.gateway.folder / "certificates/gateway.pem", tmp_path / "curl"
+    length = 'header = "Content-Length: 2"\n' if sized else ""
+    config.write_text(f'header = "Authorization: Bearer {key}"\n{length}url = "{site.gateway.url}{path}"\n')
+    curl = ["curl", "--silent", "--show-error", "--http2", "--request", "POST", "--upload-file", "-"]
+    curl += ["--cacert", str(pem), "--output", str(tmp_path / "answer"), "--write-out", "%{http_code}"]
+    with subprocess.Popen(
+        [*curl, "--config", str(config)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        time.sleep(seconds)
+        output, errors = process.communicate(b"{}", timeout=20)
+    assert (output.decode(), errors.decode()) == (wanted, "")
+
+
 def test_no_http2_where_the_body_names_the_model(haproxy: Path, tmp_path: Path) -> None:
     """One connection would hold a hundred bodies, and clients refuse frames of more than 16 MiB (RFC 9113, 6.5.2)."""
     curl = ["curl", "--silent", "--show-error", "--insecure", "--write-out", "%{http_version} %{http_code}"]
