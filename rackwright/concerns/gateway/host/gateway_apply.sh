@@ -30,8 +30,10 @@ place() { # all files of a folder take the place of those in use
   names "$1" | while read -r name; do mv -f "$1/$name" "$folder/$name" || exit 1; done
 }
 take_over() {
-  systemctl daemon-reload
-  systemctl enable --quiet --no-reload "$unit"
+  # A reload of systemd may detach the GPUs of an endpoint on this host, so a new configuration alone needs none.
+  if ! systemctl is-enabled --quiet "$unit" || [ "$(systemctl show --property=NeedDaemonReload --value "$unit")" = yes ]; then
+    systemctl enable --quiet --no-reload "$unit" && systemctl daemon-reload
+  fi
   if systemctl is-active --quiet "$unit"; then systemctl reload "$unit"
   else systemctl reset-failed "$unit" 2>/dev/null; systemctl start "$unit"; fi
 }

@@ -4,7 +4,7 @@ if [ -f "$new" ]; then
   keepalived --config-test --use-file="$new" >&2 || exit 1
   mv -f "$new" "$config" || exit 1
 fi
-systemctl daemon-reload && systemctl enable --quiet --no-reload "$unit" || exit 1
+systemctl enable --quiet --no-reload "$unit" && systemctl daemon-reload || exit 1
 if systemctl is-active --quiet "$unit"; then systemctl reload "$unit"; else systemctl restart "$unit"; fi
 # It ends at once where it cannot use the interface.
 sleep 2
