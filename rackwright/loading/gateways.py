@@ -179,7 +179,8 @@ def _unlike(model: str, served: Sequence[Served]) -> Iterator[Problem]:
         both = f"{first[0].name} and {host.name} both serve {model}"
         if endpoint.engine_kind != first[2].engine_kind:
             text = f"{both}, by {first[2].engine_kind} and {endpoint.engine_kind}, and a gateway takes one for a model"
-            text += ": take one engine for all its hosts, or give those of one another `model.mount`, which is another model to clients"
+            text += ": take one engine for all its hosts, or give those of one another `model.mount`"
+            text += ", which is another model to clients"
             yield _problem(host, _path(host, name, "engine_kind"), text)
         elif endpoint.api_key != first[2].api_key:
             text = f"{both}, and a gateway has one key for a model's engines: write the same api_key for all of them"
