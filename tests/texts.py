@@ -36,6 +36,7 @@ ASK_IT = "rackwright: {text}; ask it: rackwright chat {inventory}"
 DRAFTING_SPOILS = "drafting ({method}) spoils all but greedy answers"
 DRAFT_TOKENS = " of {proposed} draft tokens"
 TEXT_COMES_BACK = "{share} of the text comes back"
+QUESTIONS_PAUSED = "paused while other requests wait"
 
 # Endpoints of several hosts.
 NOT_ORTED = "it is not orted with plain options"

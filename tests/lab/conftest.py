@@ -212,7 +212,7 @@ def _settled(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_false_alarm(request: pytest.FixtureRequest) -> Iterator[None]:
+def no_false_alarm(request: pytest.FixtureRequest) -> Iterator[None]:
     """No host's watch may find a hung engine, whatever a test does to hosts and engines; unless its mark says so."""
     lab = request.getfixturevalue("worker_lab") if "worker_lab" in request.fixturenames else None
     if lab is None or request.node.get_closest_marker("hangs") is not None:

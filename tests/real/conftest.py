@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from rackwright_lab.lab import Lab
-from tests.lab.conftest import end_labs_of_killed_runs, pytest_runtest_makereport, site
+from tests.lab.conftest import end_labs_of_killed_runs, no_false_alarm, pytest_runtest_makereport, site
 from tests.real.chosen import BUILD
 
-__all__ = ["pytest_runtest_makereport", "site"]
+__all__ = ["no_false_alarm", "pytest_runtest_makereport", "site"]
 
 collect_ignore_glob = [] if os.environ.get("RACKWRIGHT_REAL") else ["test_*.py"]
 

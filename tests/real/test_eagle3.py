@@ -17,7 +17,7 @@ from tests.lab.fleets import proven, running
 from tests.real.test_vllm import ask, on_builds_that_draft, started
 from tests.refused import refusal, row_of
 
-pytestmark = [pytest.mark.lab, on_builds_that_draft]
+pytestmark = [pytest.mark.lab, pytest.mark.nightly, on_builds_that_draft]
 
 INVENTORY = "inventory/lab_eagle3.py"
 WEAK, RANDOM, OF_ANOTHER_MODEL, TORN = "v2", "v3", "v4", "v5"
@@ -34,7 +34,6 @@ def rollout(site: Site, host: Host, draft: str) -> Run:
     return site.rackwright("rollout", INVENTORY, *words, "--data", f"draft={settings}")
 
 
-@pytest.mark.nightly
 def test_a_trained_draft_is_proven_with_its_rate_and_each_position(site: Site, host: Host) -> None:
     run = site.command(BIN / "pyinfra", INVENTORY, "deploy.py", "-y", "--limit", host.name)
     assert run.status == 0, run.output
@@ -46,7 +45,6 @@ def test_a_trained_draft_is_proven_with_its_rate_and_each_position(site: Site, h
     assert ask(host) == "42"
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("draft", [WEAK, RANDOM], ids=["weak", "random"])
 def test_a_draft_that_gains_less_than_the_one_before_rolls_back(site: Site, host: Host, draft: str) -> None:
     before = proven([host])
