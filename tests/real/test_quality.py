@@ -7,6 +7,7 @@ difference in any answer counts against the others.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from rackwright_lab.hosts.host import Host
 from tests import texts
+from tests.lab.calm import needs_preparing
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import proven, running
 from tests.real.chosen import BUILD
@@ -24,7 +26,7 @@ from tests.refused import refusal, row_of
 
 pytestmark = pytest.mark.lab
 
-RELEASES = 20
+RELEASES = int(os.environ.get("RACKWRIGHT_REAL_RELEASES", "20"))
 TOKENS = 32
 LESSONS = (
     "What is 17 + 25? Answer with the number only.",
@@ -46,9 +48,9 @@ LOAD = """
 for client in 1 2 3 4 5 6; do
   while [ -e /run/load ]; do curl -sS -o /dev/null -H 'Content-Type: application/json' -d @/run/load {url}; done &
 done
-sleep {seconds}
+until ls /run/rackwright/questions.*/waits >/dev/null 2>&1; do sleep 0.1; done
+sleep 5
 rm /run/load
-wait
 """
 STOP = """
 until ls -d /run/rackwright/questions.* >/dev/null 2>&1; do sleep 0.1; done
@@ -62,13 +64,23 @@ CHAT = "http://127.0.0.1:8000/v1/chat/completions"
 
 
 @pytest.fixture
-def host(site: Site) -> Host:
-    return site.lab.hosts[-1]
+def host(site: Site, request: pytest.FixtureRequest) -> Host:
+    """Return a host that serves, two requests at once; what it answers is what the others are judged by."""
+    host = site.lab.hosts[-1]
+    if needs_preparing(request):
+        run = release(site, host, {"level": "full"}, **{"max-num-seqs": 2})
+        assert run.status == 0, run.output
+        write_questions(questions_of(site), host)
+    return host
 
 
 @pytest.fixture
-def file(site: Site) -> Path:
-    """Return the file of questions, which the first test writes."""
+def file(site: Site, host: Host) -> Path:
+    """Return the file of questions, for which the host is ready."""
+    return questions_of(site)
+
+
+def questions_of(site: Site) -> Path:
     return site.lab.paths.root / "questions.jsonl"
 
 
@@ -80,15 +92,15 @@ def requests() -> Iterator[dict[str, Any]]:
         yield {"messages": [{"role": "user", "content": content}], "max_tokens": TOKENS}
 
 
-def write_questions(file: Path, host: Host) -> int:
-    """Write a file of questions whose right answers are what the host answers now; return their number."""
+def write_questions(file: Path, host: Host) -> None:
+    """Write a file of questions whose right answers are what the host answers now."""
     rows = [
         {"id": f"q-{number:02}", **request, "judge": {"kind": "exact", "answer": answer}}
         for number, request in enumerate(requests())
         if (answer := content_of(host, request).strip())
     ]
+    assert len(rows) > 40
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return len(rows)
 
 
 def content_of(host: Host, request: dict[str, Any]) -> str:
@@ -119,28 +131,11 @@ def evaluated(site: Site, host: Host, file: Path) -> tuple[dict[str, Any], str]:
     return found, run.output
 
 
-@pytest.mark.timeout(4 * 3600)
-def test_twenty_equal_releases_are_all_kept(site: Site, host: Host, file: Path) -> None:
-    assert release(site, host, {"level": "full"}, **{"max-num-seqs": RELEASES + 2}).status == 0
-    number = write_questions(file, host)
-    assert number > 40
-    releases = proven([host])
-    for seats in range(RELEASES + 1, 1, -1):
-        run = release(site, host, {"level": "full", "questions": str(file)}, **{"max-num-seqs": seats})
-        assert run.status == 0, run.output
-        row = row_of(run.output, "proved", ROW, f"release {releases[-1]}")
-        print(row, flush=True)
-        right = int(row.partition(f"{ROW}: ")[2].split()[0])
-        assert right > 0.9 * number, row
-        releases += proven([host])
-    assert len(set(releases)) == RELEASES + 1
-
-
 def test_questions_wait_while_others_do_and_then_find_the_same(site: Site, host: Host, file: Path) -> None:
     before, _ = evaluated(site, host, file)
     request = {"model": "tiny-chat", "prompt": "The sea", "max_tokens": 400, "ignore_eos": True}
     host.run("cat >/run/load", stdin=json.dumps(request))
-    begin(host, LOAD.format(url=CHAT.replace("chat/", ""), seconds=40))
+    begin(host, LOAD.format(url=CHAT.replace("chat/", "")))
     found, output = evaluated(site, host, file)
     assert texts.QUESTIONS_PAUSED in output
     assert found["right"] == before["right"]
@@ -163,3 +158,17 @@ def test_a_context_that_was_cut_short_is_refused(site: Site, host: Host, file: P
     assert "worse by" in row_of(run.output, "refused", ROW, f"release {before[0]}")
     assert texts.ROLLED_BACK.format(endpoint="llm") in run.output
     assert proven([host]) == running([host]) == before
+
+
+@pytest.mark.timeout(4 * 3600)
+def test_twenty_equal_releases_are_retained(site: Site, host: Host, file: Path) -> None:
+    number, releases = len(file.read_text().splitlines()), proven([host])
+    for seats in range(3, 3 + RELEASES):
+        run = release(site, host, {"level": "full", "questions": str(file)}, **{"max-num-seqs": seats})
+        assert run.status == 0, run.output
+        row = row_of(run.output, "proved", ROW, f"release {releases[-1]}")
+        print(row, flush=True)
+        right = int(row.partition(f"{ROW}: ")[2].split()[0])
+        assert right > 0.9 * number, row
+        releases += proven([host])
+    assert len(set(releases)) == RELEASES + 1
