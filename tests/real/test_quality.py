@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackwright.quality.pairs import compare
 from rackwright_lab.hosts.host import Host
 from tests import texts
 from tests.lab.calm import needs_preparing
@@ -27,6 +29,8 @@ from tests.refused import refusal, row_of
 pytestmark = pytest.mark.lab
 
 RELEASES = int(os.environ.get("RACKWRIGHT_REAL_RELEASES", "20"))
+"""Each takes a check inside the image and a start: a minute on two quiet cores, four on crowded ones."""
+EVALUATIONS = 20
 TOKENS = 32
 LESSONS = (
     "What is 17 + 25? Answer with the number only.",
@@ -131,6 +135,11 @@ def evaluated(site: Site, host: Host, file: Path) -> tuple[dict[str, Any], str]:
     return found, run.output
 
 
+def verdicts(file: Path, found: dict[str, Any]) -> dict[str, bool]:
+    """Return right or wrong by the question's id."""
+    return {row["id"]: row["id"] not in found["wrong"] for row in map(json.loads, file.read_text().splitlines())}
+
+
 def test_questions_wait_while_others_do_and_then_find_the_same(site: Site, host: Host, file: Path) -> None:
     before, _ = evaluated(site, host, file)
     request = {"model": "tiny-chat", "prompt": "The sea", "max_tokens": 400, "ignore_eos": True}
@@ -147,6 +156,13 @@ def test_an_engine_that_pauses_loses_no_answer(site: Site, host: Host, file: Pat
     found, _ = evaluated(site, host, file)
     assert host.run("cat /run/paused").stdout == "continued\n"
     assert found["right"] == before["right"]
+
+
+def test_twenty_evaluations_of_a_release_find_none_worse(site: Site, host: Host, file: Path) -> None:
+    found = [verdicts(file, evaluated(site, host, file)[0]) for _ in range(EVALUATIONS)]
+    comparisons = [compare(before, now, worse_by=2) for before, now in permutations(found, 2)]
+    assert [one.sentence for one in comparisons if one.worse] == []
+    print(Counter(one.sentence for one in comparisons), flush=True)
 
 
 def test_a_context_that_was_cut_short_is_refused(site: Site, host: Host, file: Path) -> None:
