@@ -18,7 +18,8 @@ import pytest
 
 from rackwright.concerns.watch.engine_check import engine_check_script
 
-SAMPLE = Path(__file__).parents[1] / "fixtures" / "watch_signs.jsonl"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+SAMPLE, HANG = FIXTURES / "watch_signs.jsonl", FIXTURES / "watch_hang.jsonl"
 FIRST = 'for file in "$watched"/*; do\n  [ -f "$file" ] || continue\n  look_at'
 ENDED = "its unit has failed"
 """Signs of an engine that has truly ended: what tests do to engines, and no alarm is false then."""
@@ -97,9 +98,9 @@ def _quoted(value: str) -> str:
     return "'" + value.replace("'", "") + "'"
 
 
-def recordings() -> list[list[Look]]:
-    """Return the sample, by test and endpoint."""
-    rows = [defaultdict(str, json.loads(row)) for row in SAMPLE.read_text().splitlines()]
+def recordings(file: Path = SAMPLE) -> list[list[Look]]:
+    """Return the looks of a file, by test and endpoint."""
+    rows = [defaultdict(str, json.loads(row)) for row in file.read_text().splitlines()]
     key = lambda row: (row["test"], row["endpoint"])  # noqa: E731
     return [list(group) for _, group in groupby(sorted(rows, key=key), key=key)]
 
@@ -123,3 +124,9 @@ def test_an_engine_that_stands_still_in_a_recording_is_an_alarm(tmp_path: Path, 
     silent = [{**still, "looked": str(start + at), "unanswered_since": "1"} for at in range(30, seconds, 30)]
     looks = [defaultdict(str, look) for look in [still, *silent]]
     assert replayed(looks, tmp_path)[-2:] == ["stalled", "hung"]
+
+
+def test_the_recorded_hang_of_a_real_vllm_is_an_alarm(tmp_path: Path) -> None:
+    [looks] = recordings(HANG)
+    # The first look of a recording has no earlier one to compare its steps with.
+    assert replayed(looks, tmp_path)[1:] == [look["state"] for look in looks[1:]] == ["stalled"] * 4 + ["hung"]
