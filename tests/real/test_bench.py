@@ -15,6 +15,7 @@ from rackwright_bench.suites.loading import load_suite
 from rackwright_bench.suites.prompts import WORDS
 from rackwright_bench.suites.suite import cells
 from tests.lab.conftest import BIN, ROOT, Site
+from tests.real.test_vllm import PATIENCE
 
 pytestmark = pytest.mark.lab
 
@@ -65,7 +66,8 @@ def short_suite(folder: Path) -> Path:
 
 def test_the_seeds_whole_suite_is_measured_but_for_one_cell_at_most(site: Site, tmp_path: Path) -> None:
     host = site.lab.hosts[-1].name
-    deployed = site.command(BIN / "pyinfra", INVENTORY, "deploy.py", "-y", "--limit", host)
+    words = (INVENTORY, "deploy.py", "-y", "--limit", host)
+    deployed = site.command(BIN / "pyinfra", *words, timeout=PATIENCE)
     assert deployed.status == 0, deployed.output
     suite = short_suite(tmp_path)
     lock = ROOT / "rackwright.bench.lock.yml"

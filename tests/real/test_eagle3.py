@@ -14,7 +14,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.real.builds import EAGLE3_DRAFT
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import proven, running
-from tests.real.test_vllm import ask, on_builds_that_draft, started
+from tests.real.test_vllm import PATIENCE, ask, on_builds_that_draft, started
 from tests.refused import refusal, row_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.nightly, on_builds_that_draft]
@@ -31,11 +31,12 @@ def host(site: Site) -> Host:
 def rollout(site: Site, host: Host, draft: str) -> Run:
     words = ("-y", "--bake", "1", "--limit", host.name)
     settings = json.dumps({**EAGLE3_DRAFT, "revision": draft})
-    return site.rackwright("rollout", INVENTORY, *words, "--data", f"draft={settings}")
+    return site.rackwright("rollout", INVENTORY, *words, "--data", f"draft={settings}", timeout=PATIENCE)
 
 
 def test_a_trained_draft_is_proven_with_its_rate_and_each_position(site: Site, host: Host) -> None:
-    run = site.command(BIN / "pyinfra", INVENTORY, "deploy.py", "-y", "--limit", host.name)
+    words = (INVENTORY, "deploy.py", "-y", "--limit", host.name)
+    run = site.command(BIN / "pyinfra", *words, timeout=PATIENCE)
     assert run.status == 0, run.output
     row = row_of(run.output, "proved", "accepted drafts", "eagle3")
     rate = re.search(r"([\d.]+) tokens a step; by position (\d+), (\d+), (\d+) of (\d+)", row)

@@ -14,7 +14,7 @@ import pytest
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.fleets import proven, running
 from tests.lab.group.serving import boot, cut_off, kill, state, wait_for
-from tests.real.test_vllm import SECONDS, ask, revision, started
+from tests.real.test_vllm import PATIENCE, SECONDS, ask, revision, started
 
 pytestmark = pytest.mark.lab
 
@@ -24,7 +24,7 @@ AT_ONCE = 8
 
 
 def command(site: Site, *words: object, **settings: Any) -> Run:
-    return site.command("env", f"GROUP_SETTINGS={json.dumps(settings)}", *map(str, words))
+    return site.command("env", f"GROUP_SETTINGS={json.dumps(settings)}", *map(str, words), timeout=PATIENCE)
 
 
 def rollout(site: Site, **settings: Any) -> Run:

@@ -23,7 +23,7 @@ from tests.lab.calm import needs_preparing
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import proven, running
 from tests.real.chosen import BUILD
-from tests.real.test_vllm import INVENTORY
+from tests.real.test_vllm import INVENTORY, PATIENCE
 from tests.refused import refusal, row_of
 
 pytestmark = pytest.mark.lab
@@ -119,7 +119,8 @@ def release(site: Site, host: Host, gate: dict[str, Any], **engine: Any) -> Run:
     """Deploy another release on the host."""
     settings = {"engine": {**BUILD.settings["engine"], **engine}, "gate": gate}
     words = [part for key, value in settings.items() for part in ("--data", f"{key}={json.dumps(value)}")]
-    return site.command(BIN / "pyinfra", INVENTORY, "deploy.py", "-y", "--limit", host.name, *words)
+    fixed = (INVENTORY, "deploy.py", "-y", "--limit", host.name)
+    return site.command(BIN / "pyinfra", *fixed, *words, timeout=PATIENCE)
 
 
 def begin(host: Host, script: str) -> None:
