@@ -203,7 +203,7 @@ def vllm(drafts: int, proposed: int, *by_place: int, method: str = "eagle3", tok
 
 WEAK, TRAINED, PERFECT = vllm(58, 174, 6, 0, 0), vllm(24, 72, 18, 13, 9), vllm(16, 48, 16, 16, 16)
 """A real vLLM 0.20.2 on an H200: a draft of two training steps, a trained one, and one that is always right."""
-CPU_TRAINED, CPU_WEAK = vllm(16, 48, 16, 16, 16), vllm(48, 144, 16, 0, 0)
+CPU_TRAINED, CPU_WEAK, CPU_RANDOM = vllm(16, 48, 16, 16, 16), vllm(48, 144, 16, 0, 0), vllm(64, 192, 0, 0, 0)
 """A real vLLM 0.32.0 without a GPU, with the lab's drafts (tests/real/test_eagle3.py)."""
 
 
@@ -243,6 +243,7 @@ def test_a_weak_draft_after_a_good_one_is_refused(before: Verdict) -> None:
         (TRAINED, PERFECT, False),
         (PERFECT, TRAINED, True),
         (CPU_TRAINED, CPU_WEAK, True),
+        (CPU_TRAINED, CPU_RANDOM, True),
         (TRAINED, vllm(48, 144, 30, 10, 2), True),
         (WEAK, WEAK, False),
         (WEAK, TRAINED, False),
@@ -256,7 +257,8 @@ def test_a_weak_draft_after_a_good_one_is_refused(before: Verdict) -> None:
         "noise",
         "better",
         "clearly worse",
-        "without a GPU",
+        "weak, without a GPU",
+        "random, without a GPU",
         "half",
         "weak as before",
         "mended",
