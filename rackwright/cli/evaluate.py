@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     print(json.dumps([_values(row) for row in found], indent=1) if args.json else "\n".join(map(_sentence, found)))
     if args.wrong:
         _write(args.wrong, found)
+        _tell(f"the wrong answers: {args.wrong}")
     return done_if(len(hosts) == len(entries) and all(row.is_whole for row in found))
 
 
@@ -94,7 +95,7 @@ def _evaluated(one: Connected, name: str, reading: SeenEndpoint, questions: str 
         found = QuestionRun(one.host, check, of, lambda text: _tell(f"{host} {name}: {text}")).ask()
     except StepFailedError as error:
         return Evaluation(host, name, why=error.text)
-    if not found.why_not_all:
+    if found.are_the_release_s:
         store_baseline(folder_of(settings.site), check, of, found.answers)
     return Evaluation(host, name, check, found)
 
@@ -136,6 +137,8 @@ def _sentence(row: Evaluation) -> str:
         f"{begins} release {row.check.now.release}: {row.found.score} of {len(row.found.right)} right",
         *([f"  {', '.join(parts)}"] if parts else []),
         *([f"  wrong: {', '.join(wrong[:NAMED])}{more}"] if wrong else []),
+        *([f"  ended at max_tokens: {row.found.cut} of them"] if row.found.cut else []),
+        *([f"  without an answer: {row.found.unserved} of them"] if row.found.unserved else []),
         *([f"  not all were asked: {row.found.why_not_all}"] if row.found.why_not_all else []),
     ]
     return paragraph("\n".join(lines))
@@ -156,6 +159,8 @@ def _values(row: Evaluation) -> dict[str, Any]:
         "right": row.found.score,
         "subjects": subjects,
         "wrong": _wrong(row.found),
+        "cut": row.found.cut,
+        "unserved": row.found.unserved,
         "error": printable(row.found.why_not_all) or None,
     }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.exit_codes import ExitCode
+from rackwright.messages import counted
 from rackwright.quality.convert import converted
 from rackwright.quality.judges import Command
 from rackwright.quality.pairs import figure, points, smallest_refused
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 def _summary(file: str, questions: Sequence[QualityQuestion]) -> Iterator[str]:
     subjects = Counter(question.subject or "without a subject" for question in questions)
     parts = ", ".join(f"{subject} {number}" for subject, number in subjects.most_common())
-    yield f"{file}: {len(questions)} questions: {parts}"
+    yield f"{file}: {counted(len(questions), 'question')}: {parts}"
     commands = {tuple(question.judge.argv) for question in questions if isinstance(question.judge, Command)}
     if commands:
         yield "commands that judge on this machine: " + ", ".join(sorted(" ".join(argv) for argv in commands))

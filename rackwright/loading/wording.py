@@ -69,6 +69,8 @@ KINDS = {
     "model_attributes_type": "a mapping of `key: value` lines",
 }
 """What pydantic's kinds of error ask for."""
+SIZE = re.compile(r"^(?:List|Tuple|Set|Dictionary|String) should ")
+"""How pydantic begins what it says of a length or a pattern."""
 MAPPING_KINDS = ("dict_type", "model_type", "model_attributes_type")
 PATTERNS = {
     ABSOLUTE: "an absolute path of letters, digits and ._@+-",
@@ -174,6 +176,7 @@ def _requirement(detail: ErrorDetails) -> str:
     if kind == "string_pattern_mismatch" and limits["pattern"] in PATTERNS:
         return f"must be {PATTERNS[limits['pattern']]}"
     text = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    text = SIZE.sub("must ", text).replace(" after validation", "")
     if kind == "literal_error":
         text += nearest(str(detail["input"]), re.findall(r"'([^']*)'", str(limits["expected"])))
     return text if text.startswith("must") or kind == "value_error" else f"must be {text}"

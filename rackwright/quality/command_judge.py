@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,6 +27,27 @@ def judge(question: QualityQuestion, answer: ChatAnswer, folder: Path | None = N
     if isinstance(question.judge, Command):
         return not answer.error and _ends_well(question.id, question.judge, answer.text, folder)
     return judged_right(question.judge, answer)
+
+
+def refuse_missing(questions: Iterable[QualityQuestion], folder: Path) -> None:
+    """Raise RackwrightError for a command that is not there: it is known before a question is asked."""
+    for question in questions:
+        command = question.judge
+        if isinstance(command, Command) and not _is_there(command.argv[0], folder):
+            raise _not_started(question.id, command, "there is no such program")
+
+
+def _is_there(program: str, folder: Path) -> bool:
+    path = folder / program
+    return path.is_file() and os.access(path, os.X_OK) if "/" in program else shutil.which(program) is not None
+
+
+def _not_started(question: str, command: Command, why: object) -> RackwrightError:
+    return RackwrightError(
+        f"the judge of question {question} cannot be started: {command.argv[0]}: {why}; next: its argv in the file of "
+        "questions, from the folder of that file",
+        code=MISSING,
+    )
 
 
 def _ends_well(question: str, command: Command, text: str, folder: Path | None) -> bool:
@@ -51,12 +74,7 @@ def _started(question: str, command: Command, folder: Path | None) -> subprocess
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise RackwrightError(
-            f"the judge of question {question} cannot be started: {command.argv[0]}: {why}; next: its argv in the file "
-            "of questions, from the folder of that file",
-            code=MISSING,
-        ) from None
+        raise _not_started(question, command, getattr(error, "strerror", None) or error) from None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -21,12 +21,16 @@ from rackwright.quality.chat_answer import ChatAnswer, ToolCall, parsed
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
-NUMBER = re.compile(r"(?:(?<![\w)])[-−+])?(?:\d+(?:[,\u00a0\u202f]\d{3})*(?:\.\d+)?|\.\d+)")
-"""A number as English text has it: commas, or the spaces that do not break, between thousands. 10-12 has no minus."""
+THOUSANDS = r"(?:[,\u00a0\u2009\u202f]|\{,\}|\\[,!])"
+"""Between thousands: a comma, a space that does not break or is thin, and what TeX has for these."""
+NUMBER = re.compile(rf"(?:(?<![\w)])[-−+])?(?:\d+(?:{THOUSANDS}\d{{3}})*(?:\.\d+)?|\.\d+)")
+"""A number as English text has it. 10-12 has no minus."""
 FENCE = re.compile(r"\A```[a-zA-Z]*\n(.*)\n```\Z", re.DOTALL)
 LONGEST = 1_000_000
 """Characters of an answer that a judge reads."""
 Text = Annotated[str, Field(min_length=1)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+"""JSON as Python reads it also has NaN, which equals no answer, and Infinity."""
 
 
 class Strict(BaseModel):
@@ -47,8 +51,8 @@ class Number(Strict):
     """The last number of the answer is this one."""
 
     kind: Literal["number"]
-    answer: float
-    within: Annotated[float, Field(ge=0)] = 0
+    answer: Finite
+    within: Annotated[Finite, Field(ge=0)] = 0
     """Difference that is still right."""
 
 
@@ -158,7 +162,7 @@ def last_number(text: str) -> Decimal | None:
     digits = "".join(str(unicodedata.decimal(letter)) if letter.isdecimal() else letter for letter in text[-LONGEST:])
     found = NUMBER.findall(digits)
     try:
-        return Decimal(re.sub("[,\u00a0\u202f]", "", found[-1]).replace("−", "-")) if found else None
+        return Decimal(re.sub(THOUSANDS, "", found[-1]).replace("−", "-")) if found else None
     except InvalidOperation:
         return None
 

@@ -42,6 +42,9 @@ def text_of(path: Path | str) -> str:
 
 def _read(path: Path) -> str:
     try:
+        if not path.exists():
+            begin = f"next: rackwright questions {SHIPPED} --print > {path}"
+            raise SettingsError(f"{path} is missing; {begin}", code=CODE)
         if not path.is_file():
             raise SettingsError(f"{path} is not a file of questions; next: ls -l {path}", code=CODE)
         if path.stat().st_size > LARGEST:
@@ -55,8 +58,13 @@ def _read(path: Path) -> str:
 def parse_questions(text: str, file: str) -> tuple[QualityQuestion, ...]:
     """Return the questions that a text has. file: its name for messages. Raises SettingsError."""
     numbered = [(number, row) for number, row in enumerate(text.split("\n"), 1) if row.strip()]
-    if not 0 < len(numbered) <= MOST:
-        raise SettingsError(f"{file} has {len(numbered)} questions, and 1 to {MOST} can be asked", code=CODE)
+    if numbered and numbered[0][1].lstrip().startswith("["):
+        raise SettingsError(f"{file} is one JSON list; next: jq -c '.[]' {file}: one question a line", code=CODE)
+    if not numbered:
+        raise SettingsError(f"{file} has no questions; next: rackwright questions {SHIPPED} --print", code=CODE)
+    if len(numbered) > MOST:
+        fewer = f"next: shuf -n {MOST} {file}, as another file"
+        raise SettingsError(f"{file} has {len(numbered)} questions, and {MOST} at most are asked; {fewer}", code=CODE)
     problems: list[str] = []
     questions: dict[str, tuple[int, QualityQuestion]] = {}
     for number, row in numbered:
@@ -76,12 +84,16 @@ def parse_questions(text: str, file: str) -> tuple[QualityQuestion, ...]:
 def _question(row: str) -> QualityQuestion:
     """Return the question of one line. Raises ValueError."""
     try:
-        value = json.loads(row)
+        value = json.loads(row, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(value, Mapping):
         raise ValueError("it must be a JSON object")
     return QualityQuestion.model_validate(value)
+
+
+def _no_number(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _reasons(error: ValueError) -> Iterator[str]:

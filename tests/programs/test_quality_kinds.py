@@ -23,6 +23,7 @@ TABLE = answer_table(QUESTIONS)
 KINDS: dict[str, tuple[Mapping[str, Any], str]] = {
     "one question in ten wrong": ({"answers": {**TABLE, **dict.fromkeys([*TABLE][::10], "It is 7.")}}, "10 points"),
     "a broken chat template": ({"answers": TABLE, "runs_on": True}, "points"),
+    "a chat template that loses turns": ({"answers": TABLE, "drop_turns": True}, "18 points"),
     "a context cut short": ({"answers": TABLE, "cut_context": 500}, "10 points"),
     "lost tool calls": ({"answers": TABLE, "drop_tool_calls": True}, "20 points"),
 }

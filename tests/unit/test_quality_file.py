@@ -49,7 +49,10 @@ def test_empty_lines_and_the_order_of_keys_do_not_matter() -> None:
     ("wrong", "key"),
     [
         ("{", ""),
-        ("[1]", ""),
+        ("1", ""),
+        ('{"id": NaN}', ""),
+        (row(judge={"kind": "number", "answer": float("nan")}), ""),
+        (text_of(row()).replace("42", "1e999"), "judge.answer: "),
         ("[" * 100_000, ""),
         (row(id="a b"), "id: "),
         (row(judge={"kind": "sum", "answer": 1}), "judge.kind: "),

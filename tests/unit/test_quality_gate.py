@@ -8,26 +8,30 @@ import gzip
 import json
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from rackwright.cli.evaluate import Evaluation, _sentence
 from rackwright.concerns.endpoint.proof.proof_row import Verdict, judge_safely, parse_answer
-from rackwright.concerns.endpoint.quality.batch import NotAskedError, parse_batch
+from rackwright.concerns.endpoint.quality.batch import BatchAnswers, NotListeningError, RawAnswer, parse_batch
 from rackwright.concerns.endpoint.quality.long_prompt import long_prompt
-from rackwright.concerns.endpoint.quality.quality_check import AskedRelease, QualityCheck
+from rackwright.concerns.endpoint.quality.quality_check import AskedRelease, QualityCheck, refuse_bad_questions
 from rackwright.concerns.endpoint.quality.quality_verdict import Baseline, quality_verdict
+from rackwright.concerns.endpoint.quality.question_run import QuestionRun
 from rackwright.concerns.endpoint.quality.side_by_side import side_by_side
 from rackwright.hostside import host_script
-from rackwright.messages import ReadingError
+from rackwright.messages import RackwrightError, ReadingError
 from rackwright.quality.chat_answer import ChatAnswer
 from rackwright.quality.question import QualityQuestion
 from rackwright.record.answer_files import KEPT, answers_file, store_answers, stored_answers
 from rackwright.rollout.turn_queue import Outcome, Turn, TurnQueue
 from rackwright.rollout.waves import Node
+from rackwright.settings.host_settings import SITE, HostSettings
 from rackwright.settings.sections import Gate
 
 
@@ -38,6 +42,7 @@ class Engine(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.waiting = 0
         self.longest, self.status, self.forgets = 100_000, 500, False
+        self.says: int | None = None
         self.now = self.most = 0
         self.lock = threading.Lock()
         self.bodies: list[str] = []
@@ -50,6 +55,10 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_GET(self) -> None:
+        if self.path == "/long/v1/models":
+            more = {} if self.server.says is None else {"max_model_len": self.server.says}
+            self._send(200, json.dumps({"object": "list", "data": [{"id": "m", **more, "created": 7}]}))
+            return
         rows = f'lab:waiting{{model="a b"}} {float(self.server.waiting)}\nlab:waiting_more 9\n'
         # One request less waits after each look.
         self.server.waiting = max(0, self.server.waiting - 1)
@@ -58,7 +67,9 @@ class Handler(BaseHTTPRequestHandler):
     def _answer_long(self, request: dict[str, Any]) -> None:
         words = request["messages"][0]["content"].split()
         if len(words) > self.server.longest - request["max_tokens"]:
-            self._send(self.server.status, json.dumps({"error": "too long"}))
+            if self.server.status:
+                self._send(self.server.status, json.dumps({"error": "too long"}))
+            self.close_connection = True
             return
         content = words[3].strip(".") if words[0] == "The" and not self.server.forgets else "?"
         message = {"choices": [{"message": {"content": content}}], "usage": {"prompt_tokens": len(words)}}
@@ -153,14 +164,27 @@ def test_one_prompt_fills_nine_tenths_of_the_longest_sequence(engine: Engine) ->
     engine.longest = 10_000
     cut = long_row(engine, 20_000)
     assert (cut.passed, cut.measured, cut.warns) == (False, True, False)
+    engine.status = 0
+    died = long_row(engine, 20_000)
+    assert (died.passed, died.measured) == (False, True)
     engine.longest = 100
     assert not long_row(engine, 20_000).measured
+
+
+def test_a_sequence_that_the_settings_do_not_name_is_asked_of_the_server(engine: Engine) -> None:
+    assert not long_row(engine, 0).measured
+    engine.says = 20_000
+    tokens = int(long_row(engine, 0).text.split()[0])
+    assert 0.88 * 20_000 <= tokens <= 0.91 * 20_000
+    engine.says = 2048
+    assert not long_row(engine, 0).measured
+    assert "2048" in long_row(engine, 0).text
 
 
 def test_output_that_is_no_answer_is_refused() -> None:
     packed = base64.b64encode(gzip.compress(b"x")).decode()
     assert parse_batch([f"7 200 0.5 {packed}"]).answers[7].body == "x"
-    with pytest.raises(NotAskedError):
+    with pytest.raises(NotListeningError):
         parse_batch(["not asked: its container does not run", "", "0 0"])
     for odd in ("7 200 0.5", f"x 200 1 {packed}", "7 200 1 %%%", f"7 200 1 {packed[:-8]}"):
         with pytest.raises(ReadingError):
@@ -181,6 +205,78 @@ def check(number: int) -> QualityCheck:
     return QualityCheck(ASKED, None, tuple(map(question, range(number))), "hash", 2, 120)
 
 
+def commanded(at: int, timeout: float, program: str = "true") -> QualityQuestion:
+    """Return a question that a command judges."""
+    return QualityQuestion.model_validate(
+        {
+            "id": f"c{at}",
+            "messages": [{"role": "user", "content": "?"}],
+            "judge": {"kind": "command", "argv": [program], "timeout": timeout},
+        }
+    )
+
+
+class Answering(QuestionRun):
+    """Has every answer at once: the last one with a status of its own, and cut short."""
+
+    status = 200
+
+    def _sent(self, bodies: Mapping[int, str]) -> BatchAnswers:
+        def raw(number: int) -> RawAnswer:
+            is_last = number == len(self.check.questions) - 1
+            answer = {"finish_reason": "length" if is_last else "stop", "message": {"content": "b" if is_last else "a"}}
+            return RawAnswer(self.status if is_last else 200, 0.1, json.dumps({"choices": [answer]}))
+
+        return BatchAnswers({number: raw(number) for number in bodies})
+
+
+@pytest.mark.parametrize(("status", "is_kept"), [(200, True), (400, True), (0, False), (429, False), (503, False)])
+def test_only_answers_of_the_model_are_kept_for_the_next_comparison(status: int, is_kept: bool) -> None:
+    run = Answering(cast("Any", None), check(3), ASKED, lambda _: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Answering, "status", status)
+        found = run.ask()
+    assert found.score == 2
+    assert found.are_the_release_s == is_kept
+    assert found.cut == (status == 200)
+    told = _sentence(Evaluation("h1", "llm", check(3), found))
+    assert ("max_tokens" in told) == (status == 200)
+    assert ("without an answer" in told) != is_kept
+
+
+def test_the_waiting_host_hears_between_two_commands_that_judge() -> None:
+    questions = (*(commanded(at, 10) for at in range(25)), question(0))
+    held: list[int] = []
+    asked = replace(check(0), questions=questions)
+    run = Answering(cast("Any", None), asked, ASKED, lambda _: None, lambda: held.append(1))
+    assert run.ask().score == 25
+    assert len(held) == 2 + 25
+    assert asked.seconds >= check(26).seconds + 250
+
+
+def settings_with(tmp_path: Path, **gate: Any) -> HostSettings:
+    """Return a host's settings with a file of one question that a command judges."""
+    row = commanded(1, 200, "./judge").model_dump_json(by_alias=True, exclude_defaults=True)
+    (tmp_path / "q.jsonl").write_text(row)
+    model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
+    values = {"model": model, "allow_from": ["10.0.0.0/8"], "gate": {"questions": "q.jsonl", **gate}}
+    return HostSettings.model_validate(values, context={SITE: tmp_path})
+
+
+def test_a_judge_that_is_missing_or_too_slow_is_refused_before_any_question(tmp_path: Path) -> None:
+    with pytest.raises(RackwrightError) as missing:
+        refuse_bad_questions(settings_with(tmp_path))
+    assert missing.value.code == "RW3719"
+    (tmp_path / "judge").write_text("#!/bin/sh\n")
+    with pytest.raises(RackwrightError):
+        refuse_bad_questions(settings_with(tmp_path))
+    (tmp_path / "judge").chmod(0o755)
+    refuse_bad_questions(settings_with(tmp_path))
+    with pytest.raises(RackwrightError) as slow:
+        refuse_bad_questions(settings_with(tmp_path, commit_deadline=250))
+    assert slow.value.code == "RW3708"
+
+
 def answered(number: int, wrong: int = 0) -> dict[str, bool]:
     return {f"q{at}": at >= wrong for at in range(number)}
 
@@ -199,6 +295,15 @@ def test_without_a_baseline_nothing_is_refused_and_it_is_said_text() -> None:
     assert "no baseline: no release served here" in found.text
     unasked = quality_verdict(check(10), Baseline(answered(10), "x"), {}, "its container does not run")
     assert not unasked.measured
+
+
+def test_a_server_that_ends_under_the_questions_is_refused_whatever_it_answered() -> None:
+    why, before = "its container does not run", Baseline(answered(10), "x")
+    for right in ({}, answered(3)):
+        for baseline in (before, Baseline({}, "none")):
+            gone = quality_verdict(check(10), baseline, right, why, is_gone=True)
+            assert (gone.passed, gone.measured) == (False, True)
+    assert quality_verdict(check(10), before, answered(3), "40 s are over").passed
 
 
 def test_what_was_right_before_stands_first_and_secrets_are_masked() -> None:

@@ -15,7 +15,7 @@ from rackwright.concerns.endpoint.proof.full import gpu_counters
 from rackwright.concerns.endpoint.proof.gpu_errors import gpu_errors
 from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.proof.transport import transport
-from rackwright.concerns.endpoint.quality.long_prompt import LEAST, long_prompt
+from rackwright.concerns.endpoint.quality.long_prompt import UNKNOWN, long_prompt
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.proving import Tried
@@ -72,8 +72,8 @@ def questions_after(release: Release, settings: EndpointSettings) -> tuple[Quest
 
 def questions_to_canary(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
     """Return the rows that a canary is asked beside the questions of the settings' file; none without such a file."""
-    gate, longest = settings.gate, plan_of(settings).number("sequence", 0)
-    if gate.level == "basic" or not gate.questions or longest < LEAST:
+    gate, longest = settings.gate, plan_of(settings).number("sequence", UNKNOWN)
+    if gate.level == "basic" or not gate.questions:
         return ()
     row = long_prompt(release.spec.health_url, served_name(settings), longest, gate.questions_limit)
     return of_container(release.spec.name, (row,), is_keyed(release.facts))

@@ -27,6 +27,10 @@ NO_ANSWER = 0
 
 
 class NotAskedError(Exception):
+    """Nothing was sent."""
+
+
+class NotListeningError(NotAskedError):
     """Nothing was sent, since the endpoint's own container does not listen."""
 
 
@@ -66,9 +70,9 @@ def batch_script(check: QualityCheck, of: AskedRelease, bodies: Mapping[int, str
 
 
 def parse_batch(lines: Sequence[str]) -> BatchAnswers:
-    """Return what a command of `batch_script` printed. Raises NotAskedError, ReadingError."""
+    """Return what a command of `batch_script` printed. Raises NotListeningError, ReadingError."""
     if lines and lines[0].startswith(UNASKED):
-        raise NotAskedError(lines[0].partition(": ")[2])
+        raise NotListeningError(lines[0].partition(": ")[2])
     rows = [row for row in lines if row and row != "waits"]
     return BatchAnswers(dict(map(_answer, rows)), "waits" in lines)
 

@@ -17,29 +17,42 @@ TOKENS = 512
 """Tokens of the answer, and of a short sequence a twentieth."""
 REQUESTS = 3
 """Two short ones, by which the long one is measured."""
+UNKNOWN = 0
+"""Longest sequence of settings that do not name it: the server is asked."""
 
 
 def long_prompt(base: str, model: str, longest: int, limit: int) -> Question:
     """Refuse a server that does not answer a prompt of nine tenths of its longest sequence.
 
-    longest: that sequence, in tokens. limit: seconds for an answer.
+    longest: that sequence, in tokens, or UNKNOWN. limit: seconds for an answer.
     """
 
     def judge(answer: Answer) -> Verdict:
-        found = replies(answer)
+        first, *found = replies(answer)
+        tokens = int(first.body.get("longest", UNKNOWN))
+        if tokens < LEAST:
+            return Verdict(False, f"not measurable: {_why_short(tokens)}", measured=False)
         if len(found) < REQUESTS:
             return Verdict(False, f"not measurable: {_why(found)}", measured=False)
-        return _judged(found[-1], longest, limit)
+        return _judged(found[-1], tokens, limit)
 
     script = host_script(
         "ask_long",
         url=f"{base}/v1/chat/completions",
+        models=f"{base}/v1/models",
         model=model,
         longest=longest,
-        tokens=min(TOKENS, longest // 20),
+        least=LEAST,
+        tokens=TOKENS,
         limit=limit,
     )
-    return Question(ROW, script, judge, timeout=3 * limit + 20)
+    return Question(ROW, script, judge, timeout=3 * limit + 40)
+
+
+def _why_short(tokens: int) -> str:
+    if tokens == UNKNOWN:
+        return "neither the settings nor the server say how long a sequence may be"
+    return f"the longest sequence has {tokens} tokens only"
 
 
 def _why(found: list[TimedReply]) -> str:
@@ -48,6 +61,8 @@ def _why(found: list[TimedReply]) -> str:
 
 
 def _judged(reply: TimedReply, longest: int, limit: int) -> Verdict:
+    if reply.status == 0 and reply.seconds < limit - 1:
+        return Verdict(False, f"nine tenths of {longest} tokens end the connection after {reply.seconds:.1f} s")
     if reply.status == 0:
         return Verdict(False, f"no answer within {limit} s to nine tenths of {longest} tokens", measured=False)
     if reply.status != 200:

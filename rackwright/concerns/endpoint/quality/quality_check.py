@@ -12,13 +12,16 @@ from rackwright.concerns.endpoint.container import served_name, url_of
 from rackwright.concerns.endpoint.proof.proof_row import Question
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.messages import counted
+from rackwright.messages import SettingsError, counted
 from rackwright.plan.change import Job
+from rackwright.quality.command_judge import refuse_missing
+from rackwright.quality.judges import Command
 from rackwright.quality.pairs import points, smallest_refused
 from rackwright.quality.question import QualityQuestion
 from rackwright.quality.question_file import SHIPPED, questions_hash, read_questions
 from rackwright.quality.requests import sampling
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
+from rackwright.settings.sections import HOLDING, Gate
 from rackwright_engines.load_counters import ABSENT, COUNTERS, LoadCounters
 from rackwright_engines.metrics import scrape
 
@@ -70,7 +73,8 @@ class QualityCheck:
     @property
     def seconds(self) -> int:
         """The most that asking one release may take."""
-        return min(LONGEST, 60 + len(self.questions) * self.limit // 2)
+        judging = sum(question.judge.timeout for question in self.questions if isinstance(question.judge, Command))
+        return min(LONGEST, 60 + len(self.questions) * self.limit // 2 + round(judging))
 
 
 def quality_check(
@@ -110,7 +114,23 @@ def refuse_bad_questions(settings: HostSettings) -> None:
     """Raise SettingsError for a file of questions that cannot be asked."""
     for endpoint in settings.all_endpoints.values():
         if endpoint.gate.questions:
-            _questions(str(question_path(endpoint.gate.questions, settings.site)))
+            path = question_path(endpoint.gate.questions, settings.site)
+            questions = _questions(str(path))
+            refuse_missing(questions, path.parent)
+            _refuse_slow(questions, endpoint.gate)
+
+
+def _refuse_slow(questions: Sequence[QualityQuestion], gate: Gate) -> None:
+    """Raise SettingsError for a judge that takes longer than the waiting host waits."""
+    most = gate.commit_deadline - HOLDING
+    for question in questions:
+        if isinstance(question.judge, Command) and question.judge.timeout > most:
+            raise SettingsError(
+                f"question {question.id}: its judge's timeout of {question.judge.timeout:g} s is over {most} s, which "
+                f"gate.commit_deadline ({gate.commit_deadline} s) leaves it; next: a shorter timeout, or a longer "
+                "commit_deadline",
+                code="RW3708",
+            )
 
 
 def quality_note(name: str, settings: EndpointSettings, site: Path) -> str:

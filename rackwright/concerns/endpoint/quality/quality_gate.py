@@ -61,7 +61,7 @@ def _asked(host: Host, check: QualityCheck, of: AskedRelease, hold: Callable[[],
     """Ask a release, and keep its answers where they are whole."""
     found = QuestionRun(host, check, of, lambda text: say(host, f"  {text}"), hold).ask()
     records = _records()
-    if records and not found.why_not_all:
+    if records and found.are_the_release_s:
         store_baseline(records, check, of, found.answers)
     return found
 
@@ -77,7 +77,9 @@ def refused_for_quality(
     for check in checks if checks and is_asked(host) else ():
         baseline = before.get(check.now.endpoint, BaselineAnswers())
         found = _asked(host, check, check.now, hold)
-        verdict = quality_verdict(check, Baseline(baseline.right, baseline.source), found.right, found.why_not_all)
+        verdict = quality_verdict(
+            check, Baseline(baseline.right, baseline.source), found.right, found.why_not_all, found.is_gone
+        )
         _show(host, check, baseline, verdict)
         _keep_side_by_side(host, check, baseline, found)
         if _refuses(verdict):

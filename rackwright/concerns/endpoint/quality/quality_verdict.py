@@ -22,10 +22,13 @@ class Baseline:
     """Where they come from, or the reason for their absence."""
 
 
-def quality_verdict(check: QualityCheck, before: Baseline, right: Mapping[str, bool], why_not_all: str) -> Verdict:
+def quality_verdict(
+    check: QualityCheck, before: Baseline, right: Mapping[str, bool], why_not_all: str, is_gone: bool = False
+) -> Verdict:
     """Return the verdict on the answers to a check's questions.
 
-    why_not_all: why some were not asked; empty when all were.
+    why_not_all: why some were not asked; empty when all were. is_gone: True where the server ended under the questions,
+    which refuses it whatever it had answered.
     """
     score, number = sum(right.values()), len(right)
     text = f"{score} of {number} right"
@@ -33,9 +36,9 @@ def quality_verdict(check: QualityCheck, before: Baseline, right: Mapping[str, b
         text += f", {len(check.questions) - number} not asked ({why_not_all})"
     both = {one for one in right if one in before.right}
     if not number:
-        return Verdict(False, text, measured=False)
+        return Verdict(False, text, measured=is_gone)
     if not both:
-        return Verdict(True, f"{text}, no baseline: {before.source}", score / number)
+        return Verdict(not is_gone, f"{text}, no baseline: {before.source}", score / number)
     found = compare({one: before.right[one] for one in both}, {one: right[one] for one in both}, check.worse_by)
     text += f"; before: {sum(before.right[one] for one in both)} of {len(both)} ({before.source}); {found.sentence}"
-    return Verdict(not found.worse, text, score / number)
+    return Verdict(not found.worse and not is_gone, text, score / number)

@@ -10,15 +10,26 @@ from itertools import islice
 
 from rackwright.adapter.command_output import tail
 from rackwright.adapter.host import Host
-from rackwright.concerns.endpoint.quality.batch import BatchAnswers, NotAskedError, batch_script, parse_batch
+from rackwright.concerns.endpoint.quality.batch import (
+    NO_ANSWER,
+    BatchAnswers,
+    NotAskedError,
+    NotListeningError,
+    batch_script,
+    parse_batch,
+)
 from rackwright.concerns.endpoint.quality.quality_check import AskedRelease, QualityCheck
 from rackwright.messages import RackwrightError
 from rackwright.quality.chat_answer import ChatAnswer, answer_of
 from rackwright.quality.command_judge import judge
+from rackwright.quality.judges import Command
 from rackwright.quality.requests import request_body
 from rackwright.remote.commands import command_of, remote
 from rackwright.remote.errors import StepFailedError
 
+UNSERVED = (NO_ANSWER, 429)
+BROKEN = 500
+"""Status from which on a server says that it could not answer."""
 BATCH = 20
 """Questions that travel in one command."""
 
@@ -33,6 +44,20 @@ class JudgedAnswers:
     """Why not every question was asked; empty when all were."""
     waited: bool = False
     """True where other clients' requests held it up."""
+    is_gone: bool = False
+    """True where the endpoint's container did not run any more."""
+    unserved: int = 0
+    """Questions that the server was too busy or too broken for: they say nothing of its model."""
+
+    @property
+    def cut(self) -> int:
+        """Wrong answers that ended at `max_tokens`."""
+        return sum(not self.right[name] and answer.finish_reason == "length" for name, answer in self.answers.items())
+
+    @property
+    def are_the_release_s(self) -> bool:
+        """True if every question has an answer of the model, so that they can be kept for a comparison."""
+        return not self.why_not_all and not self.unserved
 
     @property
     def score(self) -> int:
@@ -54,7 +79,7 @@ class QuestionRun:
     tell: Callable[[str], None]
     """Shows a line of progress."""
     hold: Callable[[], None] = _nothing
-    """Called before each command: lets a waiting host wait for another commit deadline."""
+    """Called before each command, and before a judge that takes time: a host waits for another commit deadline."""
 
     def ask(self) -> JudgedAnswers:
         """Ask every question, and judge each answer. Raises StepFailedError where the host is lost."""
@@ -78,10 +103,11 @@ class QuestionRun:
             batch = self._sent(dict(islice(bodies.items(), BATCH)))
             for number, raw in batch.answers.items():
                 self._judge(found, number, answer_of(raw.body, raw.status))
+                found.unserved += raw.status in UNSERVED or raw.status >= BROKEN
                 del bodies[number]
             found.waited = found.waited or batch.waited
         except NotAskedError as error:
-            found.why_not_all = str(error)
+            found.why_not_all, found.is_gone = str(error), isinstance(error, NotListeningError)
         except StepFailedError:
             raise
         except RackwrightError as error:
@@ -95,6 +121,8 @@ class QuestionRun:
 
     def _judge(self, found: JudgedAnswers, number: int, answer: ChatAnswer) -> None:
         question = self.check.questions[number]
+        if isinstance(question.judge, Command):
+            self.hold()
         found.right[question.id] = judge(question, answer, self.check.folder)
         found.answers[question.id] = answer
 

@@ -37,11 +37,20 @@ def _rows(
 ) -> Iterator[str]:
     was = {None: "not asked before", True: "right before", False: "wrong before"}[was_right]
     yield f"=== {question.id}: wrong now, {was}"
-    last = question.messages[-1].content
-    yield f"--- question\n{_end(last if isinstance(last, str) else json.dumps(last))}"
+    yield f"--- question\n{_end(_conversation(question))}"
     yield f"--- judged by\n{question.judge.model_dump_json(by_alias=True)}"
     yield f"--- before\n{_shown(before)}"
     yield f"--- now\n{_shown(now)}"
+
+
+def _conversation(question: QualityQuestion) -> str:
+    texts = [
+        message.content if isinstance(message.content, str) else json.dumps(message.content or "")
+        for message in question.messages
+    ]
+    if len(texts) == 1:
+        return texts[0]
+    return "\n".join(f"{message.role}: {text}" for message, text in zip(question.messages, texts, strict=True))
 
 
 def _shown(answer: ChatAnswer | None) -> str:
