@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 from rackwright.messages import RackwrightError
 from rackwright.quality.chat_answer import ChatAnswer
@@ -51,22 +53,25 @@ def _not_started(question: str, command: Command, why: object) -> RackwrightErro
 
 
 def _ends_well(question: str, command: Command, text: str, folder: Path | None) -> bool:
-    process = _started(question, command, folder)
-    try:
-        process.communicate(text.encode(errors="replace"), timeout=command.timeout)
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        _end(process)
-    return process.returncode == 0
+    # A file and no pipe: gevent's `communicate` waits without a limit once all is written.
+    with TemporaryFile() as answer:
+        answer.write(text.encode(errors="replace"))
+        answer.seek(0)
+        process = _started(question, command, folder, answer)
+        try:
+            return process.wait(timeout=command.timeout) == 0
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            _end(process)
 
 
-def _started(question: str, command: Command, folder: Path | None) -> subprocess.Popen[bytes]:
+def _started(question: str, command: Command, folder: Path | None, answer: IO[bytes]) -> subprocess.Popen[bytes]:
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     try:
         return subprocess.Popen(
             command.argv,
-            stdin=subprocess.PIPE,
+            stdin=answer,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=environment,

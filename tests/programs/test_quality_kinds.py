@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,3 +53,20 @@ def test_a_planted_regression_is_found_text(faults: Mapping[str, Any], lost: str
     assert "worse by " in found.text
     assert f"{lost} (" in found.text
     assert quality_verdict(check, Baseline(before, "release abc"), before, "").passed
+
+
+UNDER_GEVENT = """
+from gevent import monkey
+monkey.patch_all()
+from rackwright.quality.chat_answer import ChatAnswer
+from rackwright.quality.command_judge import judge
+from rackwright.quality.question import QualityQuestion
+judged = {"kind": "command", "argv": ["sleep", "60"], "timeout": 0.3}
+question = QualityQuestion.model_validate({"id": "q", "messages": [{"role": "user", "content": "?"}], "judge": judged})
+assert not judge(question, ChatAnswer("x"))
+"""
+
+
+def test_a_judge_that_hangs_is_ended_as_a_run_has_it() -> None:
+    # gevent's `communicate` waits without a limit for a command that has read all its input.
+    subprocess.run([sys.executable, "-c", UNDER_GEVENT], timeout=40, check=True)
