@@ -36,7 +36,7 @@ def refuse_missing(questions: Iterable[QualityQuestion], folder: Path) -> None:
     for question in questions:
         command = question.judge
         if isinstance(command, Command) and not _is_there(command.argv[0], folder):
-            raise _not_started(question.id, command, "there is no such program")
+            raise _not_started(question.id, command, "it is missing, or is not executable")
 
 
 def _is_there(program: str, folder: Path) -> bool:

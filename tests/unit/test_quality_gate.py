@@ -239,19 +239,19 @@ def test_only_answers_of_the_model_are_kept_for_the_next_comparison(status: int,
     assert found.score == 2
     assert found.are_the_release_s == is_kept
     assert found.cut == (status == 200)
-    told = _sentence(Evaluation("h1", "llm", check(3), found))
-    assert ("max_tokens" in told) == (status == 200)
-    assert ("without an answer" in told) != is_kept
+    shown = _sentence(Evaluation("h1", "llm", check(3), found))
+    assert ("max_tokens" in shown) == (status == 200)
+    assert ("without an answer" in shown) != is_kept
 
 
 def test_the_waiting_host_hears_between_two_commands_that_judge() -> None:
     questions = (*(commanded(at, 10) for at in range(25)), question(0))
     held: list[int] = []
-    asked = replace(check(0), questions=questions)
-    run = Answering(cast("Any", None), asked, ASKED, lambda _: None, lambda: held.append(1))
+    many = replace(check(0), questions=questions)
+    run = Answering(cast("Any", None), many, ASKED, lambda _: None, lambda: held.append(1))
     assert run.ask().score == 25
     assert len(held) == 2 + 25
-    assert asked.seconds >= check(26).seconds + 250
+    assert many.seconds >= check(26).seconds + 250
 
 
 def settings_with(tmp_path: Path, **gate: Any) -> HostSettings:

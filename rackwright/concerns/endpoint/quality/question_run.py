@@ -45,7 +45,7 @@ class JudgedAnswers:
     waited: bool = False
     """True where other clients' requests held it up."""
     is_gone: bool = False
-    """True where the endpoint's container did not run any more."""
+    """True where the endpoint's container no longer ran."""
     unserved: int = 0
     """Questions that the server was too busy or too broken for: they say nothing of its model."""
 
