@@ -43,7 +43,7 @@ class JudgedAnswers:
     why_not_all: str = ""
     """Why not every question was asked; empty when all were."""
     waited: bool = False
-    """True where other clients' requests held it up."""
+    """True where other clients' requests held the last questions up."""
     is_gone: bool = False
     """True where the endpoint's container no longer ran."""
     unserved: int = 0
@@ -105,7 +105,7 @@ class QuestionRun:
                 self._judge(found, number, answer_of(raw.body, raw.status))
                 found.unserved += raw.status in UNSERVED or raw.status >= BROKEN
                 del bodies[number]
-            found.waited = found.waited or batch.waited
+            found.waited = batch.waited
         except NotAskedError as error:
             found.why_not_all, found.is_gone = str(error), isinstance(error, NotListeningError)
         except StepFailedError:
