@@ -35,6 +35,7 @@ from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof, with_proof
 from tests.lab.running import Running
 from tests.lab.test_profiles import INVENTORY
+from tests.lab.test_quality import sums, wrong
 
 pytestmark = pytest.mark.lab
 
@@ -298,6 +299,19 @@ def test_rounds_say_which_variant_wins(desk: Desk) -> None:
     assert re.search(rf"eagle3 {wins}.*over 2 rounds\)", run.output), run.output
     assert {len(found.rounds) for found in desk.measured().cells.values()} == {2}
     assert list((desk.site.lab.paths.root / "runs").glob("*.eagle3-of-baseline-output-rate.png"))
+    put_back(desk.host, good)
+
+
+@in_proof("two loads more for what tests/unit/test_quality_pairs.py computes")
+def test_a_draft_that_changes_the_answers_is_named(desk: Desk) -> None:
+    good, file = served(desk.host), sums(desk.folder, 40)
+    gate = f"gate={json.dumps({'commit_deadline': 90, 'questions': str(file), 'questions_limit': 20})}"
+    with desk.faults({"fault": "answers", "value": wrong(file, 4), "when": {"drafting": True}}):
+        words = ("--compare", "baseline,eagle3", "--rounds", "1", "--data", gate)
+        run = desk.bench("--suite", desk.suite(TINY), *words)
+    assert run.status == 0, run.output
+    assert "answers 40 of 40" in run.output
+    assert "worse by 25 points" in run.output
     put_back(desk.host, good)
 
 

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from rackwright.quality.question_file import SHIPPED, read_questions
 from rackwright_lab.lab import Lab
 from tests import texts
+from tests.answer_table import answer_table
 from tests.lab.conftest import Run, Site
+from tests.lab.products import in_proof
 from tests.lab.scene import Scene, interval, serving
 from tests.refused import refusal, row_of
 
@@ -74,3 +77,38 @@ def test_a_release_that_answers_worse_is_rolled_back_and_one_that_answers_alike_
     assert again.status == 0, again.output
     assert "answers of" in row_of(again.output, "proved", ROW, "40 of 40 right", f"release {good}")
     assert scene.proven() == scene.runs() != good
+
+
+RIGHT = answer_table(read_questions(SHIPPED))
+AS_TEXT = {asks: json.dumps(answer) if isinstance(answer, dict) else answer for asks, answer in RIGHT.items()}
+KINDS: dict[str, tuple[dict[str, Any], str]] = {
+    "a tenth": ({"fault": "answers", "value": {**RIGHT, **dict.fromkeys([*RIGHT][::10], "It is 7.")}}, "10 points"),
+    "turns": ({"fault": "drop_turns"}, "18 points"),
+    "context": ({"fault": "cut_context", "value": 500}, "10 points"),
+    "tool calls": ({"fault": "answers", "value": AS_TEXT}, "20 points"),
+}
+
+
+@in_proof("a switch and a way back for each kind; tests/programs/test_quality_kinds.py asks the stand-in the same")
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_regression_rolls_back(scene: Scene, kind: str) -> None:
+    fault, lost = KINDS[kind]
+    always, number = {"fault": "answers", "value": RIGHT}, 83
+    with scene.faults(always, {**fault, "when": {"option.stream_interval": number}}):
+        assert deploy(scene, Path(SHIPPED), 84).status == 0
+        good = scene.proven()
+        run = deploy(scene, Path(SHIPPED), number)
+    assert f"worse by {lost}" in row_of(run.output, "refused", ROW)
+    refusal(run.output, "RW0418", ROW)
+    assert scene.proven() == scene.runs() == good
+
+
+@in_proof("a switch more; tests/unit/test_quality_gate.py has the verdict")
+def test_an_engine_that_dies_under_the_questions_rolls_back(scene: Scene, tmp_path: Path) -> None:
+    assert scene.deploy(engine=interval(85)).status == 0
+    good, file = scene.proven(), sums(tmp_path, 40)
+    # The basic proof and the full gate ask some twenty.
+    with scene.faults({"fault": "die_after_requests", "value": 45, "when": {"option.stream_interval": 86}}):
+        run = deploy(scene, file, 86)
+    row_of(run.output, "refused", ROW, "not asked")
+    assert scene.proven() == scene.runs() == good
