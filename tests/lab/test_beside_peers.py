@@ -129,7 +129,7 @@ def test_a_draft_that_wins_in_the_gate_and_never_under_load_is_named(pair: Pair)
         pair.fault("never_accepts", 33)
         run = running.end()
     assert run.status == 3, run.output
-    row_of(run.output, "refused", ROW, "its draft", "tokens accepted")
+    row_of(run.output, "refused", ROW, "its draft never wins")
     assert pair.proven() == good
 
 
