@@ -106,7 +106,7 @@ def basic_questions(name: str, spec: Mapping[str, Any], binding: Binding) -> tup
 def _chat(base: str, spec: Mapping[str, Any]) -> Question:
     """SGLang compiles kernels at its first request, while its /health answers 200."""
     model = spec["served_name"]
-    return chat(base, model, WAIT_FOR_COMPILER) if SGLANG_SERVER in spec["argv"] else chat(base, model)
+    return chat(base, model, WAIT_FOR_COMPILER) if SGLANG_SERVER in spec.get("argv", ()) else chat(base, model)
 
 
 def _version(base: str, settings: EndpointSettings) -> list[Question]:
