@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
@@ -19,6 +17,7 @@ from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.message_formats import filled
 from rackwright.settings.notify import Notify
 from rackwright.settings.secret import Secret, without_secrets
+from rackwright.site_command import run_site_command
 from rackwright.sources.http import Client
 from rackwright.sources.opener import host_of, within
 
@@ -75,29 +74,13 @@ def _posted(notify: Notify, url: Secret, settings: HostSettings, body: str, seco
 
 def _commanded(notify: Notify, settings: HostSettings, values: dict[str, str], body: str, seconds: float) -> Delivery:
     """Run the command in the site's folder, as hooks are; its whole group is ended when the time is over."""
-    words = [str(settings.site / notify.command[0]) if "/" in notify.command[0] else notify.command[0]]
     names = ("kind", "key", "state", "hosts", "title", "text")
     environment = {**os.environ, **{f"RACKWRIGHT_{name.upper()}": values[name] for name in names}}
-    try:
-        process = subprocess.Popen(
-            [*words, *notify.command[1:]],
-            cwd=settings.site,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return Delivery(notify.command[0], False, f"cannot be run: {error.strerror}")
-    try:
-        output, _ = process.communicate(body.encode(), timeout=seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return Delivery(notify.command[0], False, f"was ended after {seconds:.0f} s")
-    text = f"exit status {process.returncode}: {output[:SHOWN].decode(errors='replace')}"
-    return Delivery(notify.command[0], process.returncode == 0, _shown(text))
+    ended = run_site_command(notify.command, body, seconds, settings.site, environment)
+    if isinstance(ended.status, str):
+        return Delivery(notify.command[0], False, ended.status)
+    text = f"exit status {ended.status}: {ended.output[:SHOWN]}"
+    return Delivery(notify.command[0], ended.status == 0, _shown(text))
 
 
 def _shown(text: str) -> str:

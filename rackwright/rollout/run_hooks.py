@@ -7,9 +7,6 @@ long is shown, and changes nothing, unless it has a veto.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from rackwright.record.journal import Event, append, read_record
 from rackwright.record.record import record_of
 from rackwright.settings.secret import without_secrets
 from rackwright.settings.sections import Hook, Hooks
+from rackwright.site_command import run_site_command
 
 PLAN, WAVE, SWITCH, FINISH, FAILURE = "plan", "wave", "switch", "finish", "failure"
 Say = Callable[[str], None]
@@ -60,8 +58,8 @@ def payload_of(event: str, run: str, events: Iterable[Event], path: str, more: M
 def _run(hook: Hook, event: str, payload: str, record: Path, root: Path, say: Say) -> str:
     """Run one hook; returns what went wrong with it."""
     name = f"{event} hook {hook.command[0]}"
-    status, output = _ended(hook, payload, root)
-    output = without_secrets(output)
+    ended = run_site_command(hook.command, payload, hook.timeout, root)
+    status, output = ended.status, without_secrets(ended.output)
     for text in output.splitlines():
         say(printable(f"{name}: {text}", "\t"))
     wrong = "" if status == 0 else f"{name} {status if isinstance(status, str) else f'ended with {status}'}"
@@ -69,29 +67,3 @@ def _run(hook: Hook, event: str, payload: str, record: Path, root: Path, say: Sa
         say(wrong)
     append(record, "hook", hook=event, command=hook.command[0], wrong=wrong or None)
     return f"{wrong}: {output.strip().splitlines()[-1]}" if wrong and output.strip() else wrong
-
-
-def _ended(hook: Hook, payload: str, root: Path) -> tuple[int | str, str]:
-    """Exit status, or what happened instead of one, and the output."""
-    program = str(root / hook.command[0]) if "/" in hook.command[0] else hook.command[0]
-    try:
-        process = subprocess.Popen(
-            [program, *hook.command[1:]],
-            cwd=root,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except OSError as error:
-        return f"cannot be run: {error.strerror}", ""
-    try:
-        output, _ = process.communicate(payload, timeout=hook.timeout)
-    except subprocess.TimeoutExpired:
-        # Its whole group: what it has started would keep the pipe open.
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        return f"was ended after {hook.timeout} s", output
-    return process.returncode, output
