@@ -27,7 +27,7 @@ def run_site_command(
 ) -> CommandEnd:
     """Run a command in a folder, with text on its standard input; its whole group is ended when the time is over.
 
-    seconds: for the command; what it leaves behind may go on.
+    seconds: for the command; what it leaves behind keeps running.
     """
     program = str(folder / argv[0]) if "/" in argv[0] else argv[0]
     # Files and no pipes: gevent's `communicate` waits without a limit once all is written, and a process that the
