@@ -41,8 +41,8 @@ from tests.unit.test_resuming import HOSTS, begin, event, failed, host, run, swi
 
 ROOT = Path(__file__).parents[2]
 STEP = re.compile(r"\b(?:next|then)\b[^:]{0,40}:?|\bor\b|\binstead\b")
-COMMAND = re.compile(r"rackwright [a-z][a-z-]*(?: (?!(?:to|when|which|or|then|and|compares|on|with)\b)[^\s;,)`']+)*")
-"""A command ends where the sentence continues: at a comma, or one of these words."""
+COMMAND = re.compile(r"rackwright [a-z][a-z-]*(?: (?!(?:to|when|which|or|then|and|compares|on|with)\b)[^\s;,)`'>]+)*")
+"""A command ends at a comma, at `>`, or at one of these words, where the sentence continues."""
 
 
 def text_of(node: ast.AST) -> str:
