@@ -285,7 +285,7 @@ def test_own_keys_are_patterns_and_not_too_many(site: Path) -> None:
     (site / "group_vars/rack.yml").write_text("own_keys: [ntp_*, 'x?', plain]\nntp: 1\n")
     assert "ntp: unknown key" in refusal(site)
     (site / "group_vars/rack.yml").write_text(f"own_keys: [{', '.join(['a*'] * 201)}]\n")
-    assert "group_vars/rack.yml:1: own_keys: must have at most 200" in refusal(site)
+    coded_refusal(refusal(site), "RW0212", "group_vars/rack.yml:1: own_keys: ", "200")
 
 
 @pytest.mark.parametrize("name", HEAVY)
