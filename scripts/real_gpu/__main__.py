@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rackwright.messages import RackwrightError
 from rackwright_lab.machine.paths import cache_root
-from scripts.real_gpu import drafts, hang, pack, pair, record, sglang, story
+from scripts.real_gpu import drafts, gpt_oss, hang, pack, pair, record, sglang, story
 from scripts.real_gpu.story import Step
 
 Story = Callable[..., Iterator[Step]]
@@ -21,6 +21,7 @@ STORIES: dict[str, Story] = {
     "hang": hang.steps,
     "two-gpus": drafts.both,
     "sglang": sglang.steps,
+    "gpt-oss": gpt_oss.steps,
     "pair": pair.steps,
 }
 """By their names; the first is run by default. `pair` needs two hosts, `two-gpus` a host with two GPUs."""

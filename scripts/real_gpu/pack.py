@@ -21,7 +21,7 @@ from rackwright_bench.aiperf.environment import LOCK
 from rackwright_lab.hosts import base
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
-from rackwright_lab.real import builds, gpu, sglang, vllm
+from rackwright_lab.real import builds, gpt_oss, gpu, sglang, vllm
 from rackwright_lab.standins.encodings import ensure_encodings
 from scripts.real_gpu.story import WHEELS
 
@@ -71,8 +71,9 @@ def pack(into: Path, cache: Path, say: Callable[[str], None], what: What = What(
         archive(work, [WHEELS], work / f"{WHEELS}.tar.zst.", [])
     report("compressing the images")
     lay_models(cache, image)
-    names = [name for name in ("root", "models") if (image / name).exists()]
-    archive(image.parent, [f"{image.name}/{name}" for name in names], work / "image.tar.zst.", [])
+    travelling = (image / "root", image / "models", gpt_oss.models(cache))
+    names = [str(path.relative_to(image.parent)) for path in travelling if path.exists()]
+    archive(image.parent, names, work / "image.tar.zst.", [])
     if over is not None:
         archive(over.parent, [f"{over.name}/root"], work / "sglang.tar.zst.", [])
     report("compressing the machine's root")

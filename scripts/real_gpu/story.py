@@ -72,12 +72,11 @@ def rollout(inventory: str, *words: str) -> tuple[str, ...]:
     return rackwright("rollout", inventory, "-y", "--plain", "--bake", "1", *words)
 
 
-def lab_up(lab: str, hosts: int, offline: bool, engine: str = "vllm") -> Step:
-    """So many bare hosts that share this machine's GPUs."""
+def lab_up(lab: str, hosts: int, offline: bool, engine: str = "vllm", models: str = "") -> Step:
+    """So many bare hosts that share this machine's GPUs. models: a folder of more models that the hub serves."""
     words = ("--hosts", str(hosts), "--bare", str(hosts), "--gpus", "host", "--engine", engine)
-    return Step(
-        "lab up", rackwright("lab", "up", "--id", lab, *words, *(["--offline"] if offline else [])), seconds=480
-    )
+    more = (*(["--models", models] if models else []), *(["--offline"] if offline else []))
+    return Step("lab up", rackwright("lab", "up", "--id", lab, *words, *more), seconds=480)
 
 
 def data(**settings: object) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pytest
 
 from rackwright.cli.main import parsed, parser
 from rackwright.messages import RackwrightError
-from rackwright_lab.real import gpu, gpu_settings, sglang
+from rackwright_lab.real import gpt_oss, gpu, gpu_settings, sglang
 from rackwright_lab.real.builds import EAGLE3_DRAFT
 from scripts.real_gpu import __main__ as command
 from scripts.real_gpu import drafts, pack, pair
@@ -25,7 +25,7 @@ STORIES = pytest.mark.parametrize("steps", command.STORIES.values(), ids=command
 def test_steps_are_chosen_by_names_of_their_own(steps: Story) -> None:
     names = [step.name for step in steps("gpu", True)]
     assert len(names) == len(set(names))
-    assert (names[0], names[-1]) == ("lab up", "lab down")
+    assert (names[0], names[-1]) in (("lab up", "lab down"), ("small gpt-oss taught", "lab down"))
 
 
 @STORIES
@@ -61,7 +61,7 @@ def test_a_story_on_a_host_of_a_lab_that_is_up_leaves_the_lab_up() -> None:
     assert "gpu-bare2" in deploy.words
 
 
-@pytest.mark.parametrize("story", ["pair", "n-grams"])
+@pytest.mark.parametrize("story", ["pair", "n-grams", "gpt-oss"])
 def test_a_story_of_all_hosts_is_refused_on_one(story: str) -> None:
     with pytest.raises(RackwrightError):
         chosen("--story", story, "--host", "2")
@@ -76,6 +76,26 @@ def test_each_draft_that_must_not_serve_is_rolled_out_and_its_end_is_another() -
                 assert draft.keys() == EAGLE3_DRAFT.keys()
                 given[draft["revision"]] = step.right
     assert given == {"v2": (3,), "v3": (3,), "v5": (3,), "v4": (1,)}
+
+
+def test_the_small_gpt_oss_is_taught_for_the_lab_that_serves_it_and_its_random_draft_is_refused() -> None:
+    steps = {step.name: step for step in command.STORIES["gpt-oss"]("gpu", True)}
+    assert list(steps)[:2] == ["small gpt-oss taught", "lab up"]
+    models = Path(steps["lab up"].words[steps["lab up"].words.index("--models") + 1])
+    assert steps["small gpt-oss taught"].says == models.name
+    refused = steps["random draft is refused"]
+    (draft,) = [json.loads(word.partition("=")[2]) for word in refused.words if word.startswith("draft=")]
+    assert gpt_oss.REVISIONS[draft["repository"]][draft["revision"]] == "random"
+    assert refused.right == (3,)
+
+
+def test_the_small_gpt_oss_has_revisions_that_are_taught_and_drafts_by_its_own() -> None:
+    settings = gpu_settings.GPT_OSS_EAGLE3
+    for kind, wanted in (("model", "base"), ("draft", "trained")):
+        assert gpt_oss.REVISIONS[settings[kind]["repository"]][settings[kind]["revision"]] == wanted
+    assert json.loads(settings["engine"]["speculative-config"])["model"] == settings["draft"]["mount"]
+    eagle3 = gpu_settings.EAGLE3
+    assert json.loads(eagle3["engine"]["speculative-config"])["model"] == EAGLE3_DRAFT["mount"]
 
 
 def test_two_endpoints_of_a_host_have_a_gpu_and_a_port_each_and_one_drafts() -> None:

@@ -11,6 +11,8 @@ from rackwright_lab.machine.shell import LabError
 
 HERE = Path(__file__).parent
 MODEL, DRAFT = "rackwright-lab/tiny-chat", "rackwright-lab/tiny-eagle3"
+GPT_OSS, GPT_OSS_DRAFT = "rackwright-lab/tiny-gpt-oss", "rackwright-lab/tiny-gpt-oss-eagle3"
+"""Not in the lab's hub but where `rackwright lab up --models` brings them (gpt_oss.py beside this)."""
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "PYTHONUNBUFFERED": "1",

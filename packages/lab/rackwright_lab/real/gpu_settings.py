@@ -1,21 +1,42 @@
-"""Settings of endpoints on this machine's own GPUs that draft by a real EAGLE3 head: one GPU, two, two hosts."""
+"""Settings of endpoints on this machine's GPUs that draft by a real EAGLE3 head: one GPU, two, two hosts, gpt-oss."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rackwright_lab.real.builds import EAGLE3_DRAFT
+from rackwright_lab.real import harmony
+from rackwright_lab.real.builds import EAGLE3_DRAFT, GPT_OSS, GPT_OSS_DRAFT
 from rackwright_lab.real.gpu import SETTINGS, WITHOUT_MULTICAST
 
-DRAFTING = f'{{"method": "eagle3", "model": "{EAGLE3_DRAFT["mount"]}", "num_speculative_tokens": 3}}'
+
+def _drafting(draft: dict[str, str]) -> str:
+    return f'{{"method": "eagle3", "model": "{draft["mount"]}", "num_speculative_tokens": 3}}'
+
+
 EAGLE3: dict[str, Any] = {
     **SETTINGS,
     "draft": EAGLE3_DRAFT,
-    "engine": {**SETTINGS["engine"], "speculative-config": DRAFTING, "gpu-memory-utilization": 0.08},
+    "engine": {**SETTINGS["engine"], "speculative-config": _drafting(EAGLE3_DRAFT), "gpu-memory-utilization": 0.08},
     "gate": {"level": "full"},
     "watch": {"act": "restart"},
 }
 """An endpoint on the first GPU that drafts by EAGLE3, and is restarted where it hangs."""
+OWN_DRAFT = {"repository": GPT_OSS_DRAFT, "revision": "v1", "mount": "/config/models/tiny-gpt-oss-eagle3"}
+"""The draft of the small gpt-oss."""
+GPT_OSS_EAGLE3: dict[str, Any] = {
+    **EAGLE3,
+    "harmony": True,
+    "model": {"repository": GPT_OSS, "revision": "v1", "mount": "/config/models/tiny-gpt-oss"},
+    "draft": OWN_DRAFT,
+    "engine": {
+        **EAGLE3["engine"],
+        "speculative-config": _drafting(OWN_DRAFT),
+        "tool-call-parser": "openai",
+        "gpu-memory-utilization": 0.1,
+    },
+    "environment": {**EAGLE3["environment"], "VLLM_SYSTEM_START_DATE": harmony.DATE},
+}
+"""The same with a small gpt-oss as its model (gpt_oss.py beside this, `lab up --models`)."""
 
 
 def both_gpus() -> dict[str, Any]:

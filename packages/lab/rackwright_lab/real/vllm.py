@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from rackwright_lab.machine import locks
@@ -27,6 +28,8 @@ REVISIONS = {
 }
 """The hub's repositories: what each revision is, by the names of KINDS and of the drafts in teach_draft.py."""
 LESSONS = ("teach.py", "teach_draft.py")
+TAUGHT = "/tmp/taught"
+"""Where the lessons lie in the image's root, and leave their models."""
 PACKAGES = ("python3", "libnuma1", "libgomp1", "libstdc++6", "libxcb1")
 GLIBC = 36
 """Debian 12's is 2.36."""
@@ -44,7 +47,7 @@ SCRIPTS = {"usr/local/bin/vllm": VLLM_SCRIPT, "usr/local/bin/hf": rootfs.COMMON_
 FORMAT = 2
 INSIDE = (
     'mount --bind /dev "$1/dev" && root=$1 && shift && '
-    'exec chroot "$root" env PYTHONPATH=/tmp/taught /usr/bin/python3 -m "$@"'
+    f'exec chroot "$root" env PYTHONPATH={TAUGHT} /usr/bin/python3 -m "$@"'
 )
 """In a mount namespace of its own, so that nothing stays mounted: torch wants /dev/urandom."""
 
@@ -118,20 +121,27 @@ def teach(root: Path, models: Path) -> None:
 
     Raises LabError when one did not learn what it was taught.
     """
-    inside = root / "tmp/taught"
-    package = inside / "rackwright_lab/real"
-    package.mkdir(parents=True)
-    for name in LESSONS:
-        shutil.copyfile(HERE / name, package / name)
     for kind in KINDS:
-        _run_inside(root, "rackwright_lab.real.teach", f"/tmp/taught/models/{kind}", kind)
-    _run_inside(root, "rackwright_lab.real.teach_draft", "/tmp/taught/models/good", "/tmp/taught/models")
+        run_inside(root, LESSONS, "teach", f"{TAUGHT}/models/{kind}", kind)
+    run_inside(root, LESSONS, "teach_draft", f"{TAUGHT}/models/good", f"{TAUGHT}/models")
+    take_out(root, models)
+
+
+def run_inside(root: Path, lessons: Iterable[str], module: str, *words: str) -> None:
+    """Run one of these lessons, files of this folder, in the image's root. Raises LabError with its own words."""
+    package = root / TAUGHT.lstrip("/") / "rackwright_lab/real"
+    package.mkdir(parents=True, exist_ok=True)
+    for name in lessons:
+        shutil.copyfile(HERE / name, package / name)
+    module = f"rackwright_lab.real.{module}"
+    run("unshare", "--mount", "sh", "-c", INSIDE, "teach", root, module, *words, timeout=1800)
+
+
+def take_out(root: Path, models: Path) -> None:
+    """Move what was taught to `models`, and leave the root as it was."""
+    inside = root / TAUGHT.lstrip("/")
     shutil.move(inside / "models", models)
     shutil.rmtree(inside)
-
-
-def _run_inside(root: Path, module: str, *words: str) -> None:
-    run("unshare", "--mount", "sh", "-c", INSIDE, "teach", root, module, *words, timeout=1800)
 
 
 def put_models(made: Path, folder: Path) -> None:

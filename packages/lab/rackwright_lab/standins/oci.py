@@ -139,3 +139,9 @@ def tags(folder: Path) -> dict[str, str]:
     """Return tag to digest of a finished layout."""
     index = json.loads((folder / "index.json").read_text())
     return {entry["annotations"]["org.opencontainers.image.ref.name"]: entry["digest"] for entry in index["manifests"]}
+
+
+def layers(folder: Path, tag: str) -> list[Path]:
+    """Return the files of a tagged image's layers in a finished layout, the lowest first."""
+    manifest = _read(folder, tags(folder)[tag])
+    return [folder / "blobs" / "sha256" / one["digest"].removeprefix("sha256:") for one in manifest["layers"]]
