@@ -10,7 +10,7 @@ import pytest
 
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError
-from rackwright_lab.real import gpt_oss, gpu, harmony, vllm
+from rackwright_lab.real import builds, gpt_oss, gpu, harmony, vllm
 from rackwright_lab.standins import oci
 from rackwright_lab.standins.own_models import own_models
 
@@ -45,7 +45,7 @@ def test_each_revision_is_laid_as_a_lab_wants_its_own_models(tmp_path: Path) -> 
         (tmp_path / "taught" / kind / "config.json").write_text(kind)
     gpt_oss.lay(tmp_path / "taught", tmp_path / "models")
     assert own_models(tmp_path / "models") == sorted(gpt_oss.REVISIONS)
-    assert (tmp_path / "models" / gpt_oss.GPT_OSS_DRAFT / "v3/config.json").read_text() == "random"
+    assert (tmp_path / "models" / builds.GPT_OSS_DRAFT / "v3/config.json").read_text() == "random"
 
 
 def test_other_lessons_are_other_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_the_image_whose_torch_teaches_is_unpacked(
     monkeypatch.setattr(gpu, "build", lambda cache, progress: made("gpu", gpu.IMAGE))
     monkeypatch.setattr(gpt_oss, "teach", teach)
     folder = gpt_oss.ensure(tmp_path / "cache", without_gpu, Progress())
-    assert (folder / gpt_oss.GPT_OSS / "v1/config.json").read_text() == offered
+    assert (folder / builds.GPT_OSS / "v1/config.json").read_text() == offered
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
