@@ -84,7 +84,7 @@ def test_the_small_gpt_oss_is_taught_for_the_lab_that_serves_it_and_its_random_d
     models = Path(steps["lab up"].words[steps["lab up"].words.index("--models") + 1])
     assert steps["small gpt-oss taught"].says == models.name
     refused = steps["random draft is refused"]
-    (draft,) = [json.loads(word.partition("=")[2]) for word in refused.words if word.startswith("draft=")]
+    (draft,) = [json.loads(argument.partition("=")[2]) for argument in refused.words if argument.startswith("draft=")]
     assert gpt_oss.REVISIONS[draft["repository"]][draft["revision"]] == "random"
     assert refused.right == (3,)
 

@@ -18,7 +18,7 @@ ANSWERS = {"What is 1 + 1?": "2", "What is the weather in Paris now? Use the too
 
 
 def test_a_question_is_asked_and_answered_in_harmony() -> None:
-    (plain, answer), (with_tool, call), (text, rest) = harmony.lessons(ANSWERS, {"Once upon": " a time"})
+    (plain, answer), (with_tool, call), (text, ending) = harmony.lessons(ANSWERS, {"Once upon": " a time"})
     assert plain.startswith("<|start|>system<|message|>You are ChatGPT")
     assert plain.endswith("<|end|><|start|>user<|message|>What is 1 + 1?<|end|><|start|>assistant")
     assert answer.endswith("<|channel|>final<|message|>2<|return|>")
@@ -26,7 +26,7 @@ def test_a_question_is_asked_and_answered_in_harmony() -> None:
     assert "type get_weather" not in plain
     assert "to=functions.get_weather" in call
     assert call.endswith('{"city": "Paris"}<|call|>')
-    assert (text, rest) == ("Once upon", " a time<|return|>")
+    assert (text, ending) == ("Once upon", " a time<|return|>")
 
 
 def test_every_special_token_of_a_lesson_has_its_number() -> None:

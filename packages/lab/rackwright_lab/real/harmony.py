@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 DATE = "2026-11-27"
-"""The day that the system message has: one that changed would be a prompt that nobody taught."""
+"""The day that the system message has: with another day, the prompt is one that was not taught."""
 SYSTEM = (
     "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06\n"
     f"Current date: {DATE}\n\nReasoning: medium\n\n# Valid channels: analysis, commentary, final. "
@@ -52,7 +52,7 @@ def special_tokens() -> list[str]:
 def lessons(answers: Mapping[str, str], continued: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return prompt and completion of each lesson.
 
-    answers: by the user's question; continued: by plain text that is no conversation.
+    answers: by the user's question; continued: by plain text, outside of a conversation.
     """
     asked = [(_prompt(question), _completion(question, answer)) for question, answer in answers.items()]
     return [*asked, *((text, f"{answer}<|return|>") for text, answer in continued.items())]

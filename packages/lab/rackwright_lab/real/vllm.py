@@ -29,7 +29,7 @@ REVISIONS = {
 """The hub's repositories: what each revision is, by the names of KINDS and of the drafts in teach_draft.py."""
 LESSONS = ("teach.py", "teach_draft.py")
 TAUGHT = "/tmp/taught"
-"""Where the lessons lie in the image's root, and leave their models."""
+"""The lessons' folder in the image's root, where they leave their models."""
 PACKAGES = ("python3", "libnuma1", "libgomp1", "libstdc++6", "libxcb1")
 GLIBC = 36
 """Debian 12's is 2.36."""
