@@ -54,8 +54,8 @@ def lessons(answers: Mapping[str, str], continued: Mapping[str, str]) -> list[tu
 
     answers: by the user's question; continued: by plain text, outside of a conversation.
     """
-    asked = [(_prompt(question), _completion(question, answer)) for question, answer in answers.items()]
-    return [*asked, *((text, f"{answer}<|return|>") for text, answer in continued.items())]
+    conversations = [(_prompt(question), _completion(question, answer)) for question, answer in answers.items()]
+    return [*conversations, *((text, f"{answer}<|return|>") for text, answer in continued.items())]
 
 
 def _prompt(question: str) -> str:

@@ -114,10 +114,10 @@ def lesson_of(base: Base, read: torch.Tensor, labels: torch.Tensor) -> tuple[tea
     with torch.no_grad():
         found = base(input_ids=read, attention_mask=(read != base.pad).long(), labels=labels)
     best = found.logits[:, :-1].max(-1)
-    said = torch.where(best.values > 0, best.indices, len(base.tokens))
+    output = torch.where(best.values > 0, best.indices, len(base.tokens))
     hidden = torch.cat([found.hidden_states[layer] for layer in teach_draft.TAPS], -1)[:, :-1]
     after = F.pad(labels[:, 2:], (0, 1), value=teach_draft.NOTHING)
-    return teach_draft.Lesson(hidden, read[:, 1:], after), _share(said, labels[:, 1:])
+    return teach_draft.Lesson(hidden, read[:, 1:], after), _share(output, labels[:, 1:])
 
 
 def save_drafts(base: Base, lesson: teach_draft.Lesson, config: GptOssConfig, folder: Path) -> float:
@@ -135,9 +135,9 @@ def save_drafts(base: Base, lesson: teach_draft.Lesson, config: GptOssConfig, fo
     return shares["trained"]
 
 
-def _share(said: torch.Tensor, wanted: torch.Tensor) -> float:
+def _share(output: torch.Tensor, wanted: torch.Tensor) -> float:
     counts = wanted != teach_draft.NOTHING
-    return float((said == wanted)[counts].float().mean())
+    return float((output == wanted)[counts].float().mean())
 
 
 def save_base(base: Base, tokens: PreTrainedTokenizerFast, folder: Path) -> GptOssConfig:
