@@ -33,7 +33,7 @@ PATTERN = "|".join(
         r"\s+",
     )
 )
-"""Where the encoding o200k_base cuts a text (tiktoken_ext/openai_public.py)."""
+"""The pattern by which the encoding o200k_base splits a text (tiktoken_ext/openai_public.py)."""
 OTHERS = 16.0
 """Logit of all other tokens while the base is taught. In the whole model it is nought: answers stand far above it."""
 VOCABULARY_ROWS = ("model.embed_tokens.weight", "lm_head.weight")

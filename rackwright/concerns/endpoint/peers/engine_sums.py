@@ -1,4 +1,4 @@
-"""What a host is asked while a canary serves beside its peers: its engine's sums, or two requests of one pair. Pure."""
+"""Questions to a host while a canary serves beside its peers: its engine's sums, or two requests of one pair. Pure."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ NO_PEER = "no peer to compare with: no other host of this run and shape serves t
 
 @dataclass
 class Watched:
-    """What was seen of a canary and its peers, and how."""
+    """Pairs of a canary and its peers, and how they were measured."""
 
     pairs: list[PacePair] = field(default_factory=list)
     source: str = ""
     """How the pairs were taken, as text."""
     drafts: str = ""
-    """What became of the canary's drafts; empty where nothing says it."""
+    """How many drafts of the canary were accepted, as text; empty where nothing says it."""
     why_few: str = ""
     """Why there are too few pairs; empty when there are enough."""
 
