@@ -1,0 +1,1 @@
+"""The shipped profiles: which there are, what they say, and which fit a machine."""
