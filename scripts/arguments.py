@@ -22,7 +22,8 @@ HEAD = '''\
 
 Made by `python scripts/arguments.py` from the types of the settings; do not edit it. Type checkers and editors read
 it where a `deploy.py` calls an operation. Meanings, units and defaults are in docs/reference/operations.md. A secret
-comes out of a vault or an environment variable, never out of a file in clear.
+comes out of a vault, a command (`{"command": ["pass", "show", "ngc"]}`) or an environment variable, never out of a
+file in clear.
 """
 
 from __future__ import annotations
@@ -74,8 +75,10 @@ def _types(hint: Any) -> Iterator[str]:
         yield f"Mapping[{', '.join(map(_joined, inner))}]"
     elif isinstance(hint, type) and issubclass(hint, BaseModel):
         yield "Mapping[str, Any]"
+    elif hint is Secret:
+        yield from ("str", "Mapping[str, Sequence[str]]")
     else:
-        yield "str" if hint is Secret else hint.__name__
+        yield hint.__name__
 
 
 def _joined(hint: Any) -> str:

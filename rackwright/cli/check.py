@@ -21,11 +21,11 @@ from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.loading.password import open_password_file
-from rackwright.loading.validate import leaves, masked
+from rackwright.loading.validate import leaves
 from rackwright.messages import RackwrightError, counted, printable, printable_values
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import some
-from rackwright.settings.secret import shown_value
+from rackwright.settings.secret import Secret, shown_value
 from rackwright.tables import Column, aligned, shown_width
 from rackwright_engines.datasets import SHIPPED, unused, used
 from rackwright_engines.finding import Level
@@ -114,11 +114,14 @@ def _values_of(host: InventoryHost, with_origins: bool) -> dict[str, Any]:
         }
         for name, endpoint in host.settings.all_endpoints.items()
     }
-    values = {
-        dotted(path): {"value": _shown(path, value), "from": _origin(host, path)} for path, value in _values(host)
-    }
+    values = {dotted(path): _value(host, path, value) for path, value in _values(host)}
     found = {"host": host.name, "groups": list(host.groups), "endpoints": endpoints}
     return {**found, "values": values} if with_origins else found
+
+
+def _value(host: InventoryHost, path: tuple[str | int, ...], value: Any) -> dict[str, str]:
+    found = {"value": _shown(path, value), "from": _place(host, path)}
+    return {**found, "source": value.source} if isinstance(value, Secret) and value.source else found
 
 
 def _refused(judged: Judged) -> int:
@@ -150,14 +153,14 @@ def _summary(host: InventoryHost) -> str:
 
 
 def _origins(host: InventoryHost) -> list[str]:
-    rows = [(printable(dotted(path)), _shown(path, value), _origin(host, path)) for path, value in _values(host)]
+    rows = [(printable(dotted(path)), _shown(path, value), _origin(host, path, value)) for path, value in _values(host)]
     width = shown_width()
     return [host.name, *(f"  {text}" for text in aligned(COLUMNS, rows, width and width - 2))]
 
 
 def _values(host: InventoryHost) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     for key, value in host.data.items():
-        found = list(leaves(masked(value), (key,)))
+        found = list(leaves(value, (key,)))
         yield from found or [((key,), value)]
 
 
@@ -168,8 +171,14 @@ def _shown(path: Sequence[str | int], value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _origin(host: InventoryHost, path: tuple[str | int, ...]) -> str:
+def _place(host: InventoryHost, path: tuple[str | int, ...]) -> str:
     return str(origin_of(host.origins, path) or DERIVED)
+
+
+def _origin(host: InventoryHost, path: tuple[str | int, ...], value: Any) -> str:
+    """Return where a value stands; of a secret, how it is kept there too."""
+    source = value.source if isinstance(value, Secret) else ""
+    return f"{_place(host, path)}{f', {source}' if source else ''}"
 
 
 def _engines_data() -> Iterator[str]:

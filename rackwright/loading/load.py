@@ -19,8 +19,9 @@ from rackwright.loading.group import Unjudged, grouped, kept_in_group
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.peers import with_peers
+from rackwright.loading.secret_sources import with_printed
 from rackwright.loading.validate import Known, leaves, validate
-from rackwright.loading.vault import NEXT, Plaintext, UndecryptableError, decrypt, opened
+from rackwright.loading.vault import NEXT, VAULT, Plaintext, UndecryptableError, decrypt, opened
 from rackwright.loading.wording import is_secret
 from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 from rackwright.messages import SettingsError, coded
@@ -34,6 +35,8 @@ from rackwright.settings.ssh.known_hosts import not_followed
 from rackwright_engines.key_path import KeyPath
 
 DATA_OPTION = "--data"
+CLEAR = "in clear"
+"""Where a secret comes from that a file or an inventory has as plain text."""
 SIZE = 1 << 20
 """Bytes of a settings file at most: a hundred hosts' settings have a tenth of it."""
 TOO_LARGE = "is larger than 1 MiB, and no file of settings is: is it another program's?"
@@ -112,13 +115,12 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: C
             [name for name in merged if is_gateway(listing.groups.of(name))],
         )
     names = [name for name in listing.hosts if name not in reader.foreign.skipped]
+    printed = with_printed({name: merged[name] for name in names}, site.root)
+    merged = {name: layer for name, (layer, _) in printed.items()}
     _look_up({name: {**merged[name].values, **overrides_by_section} for name in names})
-    refused: dict[str, list[Problem]] = {}
+    refused = {name: problems for name, (_, problems) in printed.items()}
     common = [*reader.common, *_command_line(overrides_by_section)]
-    judged = [
-        _host(name, merged[name], reader, overrides_by_section, refused.setdefault(name, []), bool(common))
-        for name in names
-    ]
+    judged = [_host(name, merged[name], reader, overrides_by_section, refused[name], bool(common)) for name in names]
     groups = listing.groups
     unjudged = [Unjudged(name, tuple(groups.of(name)), merged[name].values) for name in names if refused[name]]
     grouping = grouped([host for host in judged if host], unjudged, refused)
@@ -238,10 +240,11 @@ def overlaid(
         return host
     layer = Layer(arguments, {path[:depth]: origin for path, _ in leaves(arguments, ()) for depth in (1, 2)})
     files, typed = host.layers
-    final = merge([files, layer, typed])
+    whole = merge([files, layer, typed])
+    final, unread = with_printed({host.name: whole}, host.root)[host.name]
     settings, problems = validate(host.name, _hidden(final.values), dict(final.origins), checked or Known(host.root))
-    if settings is None:
-        raise InvalidSettingsError(problems, "the same command again")
+    if settings is None or unread:
+        raise InvalidSettingsError([*unread, *problems], "the same command again")
     settings = kept_in_group(host, settings, "the same command again").placed_as(host.settings)
     return replace(host, settings=settings, origins=dict(final.origins))
 
@@ -282,12 +285,15 @@ def nested(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _command_line(overrides: Mapping[str, Any]) -> list[Problem]:
-    text = "a secret on the command line shows in the process list: put it into an ansible-vault value"
+    text = (
+        "a secret on the command line shows in the process list: put it into an ansible-vault value, or the command "
+        "that prints it into a file of settings"
+    )
     return [
         Problem(Origin(DATA_OPTION), path, text, code="RW0221")
         for key, value in overrides.items()
         for path, leaf in leaves(value, (key,))
-        if is_secret(path) and leaf
+        if any(is_secret(path[: depth + 1]) for depth in range(len(path))) and leaf
     ]
 
 
@@ -493,7 +499,7 @@ def _all_secret(value: Any) -> Any:
         return {key: _all_secret(below) for key, below in value.items()}
     if isinstance(value, list):
         return [_all_secret(below) for below in value]
-    return value if value is None or isinstance(value, bool | Ciphertext) else Secret(str(value))
+    return value if value is None or isinstance(value, bool | Ciphertext) else Secret(str(value), VAULT)
 
 
 def _hidden(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -504,4 +510,4 @@ def _hidden(values: Mapping[str, Any]) -> dict[str, Any]:
 def _hide(path: KeyPath, value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _hide((*path, key), below) for key, below in value.items()}
-    return Secret(value) if is_secret(path) and isinstance(value, str) else value
+    return Secret(value, CLEAR) if is_secret(path) and isinstance(value, str) else value

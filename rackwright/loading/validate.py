@@ -16,7 +16,6 @@ from rackwright.engines.problems import engine_problems
 from rackwright.loading.ansible.templates import templates
 from rackwright.loading.wording import SECRET_PLACES, explain, is_secret, misplaced, path_of
 from rackwright.loading.yaml_file import OddNumber
-from rackwright.masks import MASK
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.host_settings import NOWHERE, SITE, EndpointSettings, HostSettings, overlay
@@ -290,12 +289,3 @@ def leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
             yield from leaves(below, (*path, index))
     else:
         yield path, value
-
-
-def masked(value: Any) -> Any:
-    """Return the same value with every secret shown as a mask."""
-    if isinstance(value, Mapping):
-        return {key: masked(below) for key, below in value.items()}
-    if isinstance(value, list | tuple):
-        return [masked(below) for below in value]
-    return MASK if isinstance(value, Secret) else value

@@ -25,6 +25,8 @@ from rackwright.loading.yaml_file import Ciphertext
 from rackwright.messages import SettingsError
 from rackwright.settings.secret import Secret
 
+VAULT = "ansible-vault"
+"""Where these secrets come from, as users know it."""
 PATIENCE = 300
 """Seconds for each value where no terminal asks: the program that prints the password may itself ask a user."""
 PRINTED = 4 << 20
@@ -90,7 +92,7 @@ def opened(value: Any, plain_of: Callable[[Any], Plaintext | None]) -> Any:
     """
     plain = plain_of(value)
     if plain is not None:
-        return _MISSING if isinstance(plain, UndecryptableError) else Secret(plain)
+        return _MISSING if isinstance(plain, UndecryptableError) else Secret(plain, VAULT)
     if isinstance(value, dict):
         below = {key: opened(one, plain_of) for key, one in value.items()}
         return {key: one for key, one in below.items() if one is not _MISSING}

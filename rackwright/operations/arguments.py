@@ -2,7 +2,8 @@
 
 Made by `python scripts/arguments.py` from the types of the settings; do not edit it. Type checkers and editors read
 it where a `deploy.py` calls an operation. Meanings, units and defaults are in docs/reference/operations.md. A secret
-comes out of a vault or an environment variable, never out of a file in clear.
+comes out of a vault, a command (`{"command": ["pass", "show", "ngc"]}`) or an environment variable, never out of a
+file in clear.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class RegistryArguments(TypedDict, total=False):
 
     host: str
     user: str
-    key: str
+    key: str | Mapping[str, Sequence[str]]
     keep: bool
     check_key: bool
 
@@ -65,7 +66,7 @@ class ModelsArguments(TypedDict, total=False):
     """The section `models`."""
 
     folder: str
-    hub_token: str
+    hub_token: str | Mapping[str, Sequence[str]]
     hub_caches: Sequence[str]
     verify_deep: bool
 
@@ -93,7 +94,7 @@ class EndpointArguments(TypedDict, total=False):
     engine_file: str
     environment: Mapping[str, str]
     arguments: Sequence[str]
-    api_key: str
+    api_key: str | Mapping[str, Sequence[str]]
     sizes_on_command_line: bool
     port: int
     network: Literal["bridge", "host"]

@@ -106,8 +106,9 @@ does within a section (`docker`, `rollout`, ...), whose other keys stay. `engine
 command line a section's key is `SECTION.KEY`: `--data docker.users=["ops"]`.
 `rackwright check INVENTORY --show-origin` says where each value comes from.
 
-Secrets are [ansible-vault](https://docs.ansible.com/ansible/latest/vault_guide/) values, or keys of a wholly encrypted
-file, all of whose values count as secrets. They are taken only where the type below is *secret*.
+Secrets are [ansible-vault](https://docs.ansible.com/ansible/latest/vault_guide/) values, keys of a wholly encrypted
+file, all of whose values count as secrets, or commands that print them, `{command: [pass, show, NAME]}`
+([secrets](../how-to/secrets.md)). They are taken only where the type below is *secret*.
 """
 
 SECTIONS = (
@@ -157,14 +158,14 @@ def _types(field: Mapping[str, Any]) -> Iterator[str]:
     if "$ref" in field:
         name = field["$ref"].removeprefix(REFERENCES)
         yield f"[{name}](#{name.lower()})"
+    elif field.get("writeOnly"):
+        yield "secret"
     elif branches := field.get("anyOf", field.get("oneOf")):
         for branch in branches:
             if branch.get("type") != "null":
                 yield from _types(branch)
     elif "enum" in field or "const" in field:
         yield ", ".join(f"`{value}`" for value in field.get("enum", [field.get("const")]))
-    elif field.get("writeOnly"):
-        yield "secret"
     elif field.get("type") == "array":
         yield f"list of {type_of(field.get('items', {}))}"
     else:

@@ -69,8 +69,10 @@ class Secret(HiddenValue):
     `unmask()` gives the text; `str()`, `repr()`, JSON and pydantic dumps give the mask.
     """
 
-    def __init__(self, content: str = "") -> None:
+    def __init__(self, content: str = "", source: str = "") -> None:
+        """source: where it comes from, as users know it: ansible-vault, or a command."""
         super().__init__(content, MASK)  # type: ignore[no-untyped-call]
+        self.source = source
 
     def to_json(self) -> str:
         """`debug-inventory` calls this; without it pyinfra ends with "Cannot serialize"."""
@@ -90,7 +92,7 @@ class Secret(HiddenValue):
         """Return the secret, without the line break that `echo KEY >file` and a block of YAML leave at its end."""
         text = value.unmask() if isinstance(value, HiddenValue) else value
         if not isinstance(text, str):
-            raise ValueError("must be text (put it into ansible-vault)")
+            raise ValueError("must be text (put it into ansible-vault), or {command: [PROGRAM, ...]}, which prints it")
         text = text.rstrip("\r\n")
         keep_hidden(text)
         return cls(text)
@@ -103,7 +105,13 @@ class Secret(HiddenValue):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"type": "string", "writeOnly": True, "description": "a secret: use an ansible-vault value"}
+        words = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        command = {"type": "object", "properties": {"command": words}, "required": ["command"]}
+        return {
+            "anyOf": [{"type": "string"}, {**command, "additionalProperties": False}],
+            "writeOnly": True,
+            "description": "a secret: use an ansible-vault value, or {command: [PROGRAM, ...]}, which prints it",
+        }
 
 
 def without_secrets(text: str) -> str:

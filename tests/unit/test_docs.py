@@ -17,7 +17,9 @@ import pyinfra
 import pytest
 
 from rackwright.cli.main import Parser, parsed, parser
+from rackwright.loading import secret_sources
 from rackwright.loading.merge import Layer, merge
+from rackwright.loading.secret_sources import with_printed
 from rackwright.loading.validate import validate
 from rackwright.loading.yaml_file import Ciphertext, Document, parse
 from rackwright.settings.secret import Secret
@@ -160,7 +162,8 @@ def test_every_verb_in_the_text_is_one(page: Path) -> None:
 
 
 @pytest.mark.parametrize("text", blocks("yaml"))
-def test_every_example_of_settings_validates(text: str, tmp_path: Path) -> None:
+def test_every_example_of_settings_validates(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_sources, "answers_of", lambda commands: dict.fromkeys(commands, Secret("example-key")))
     file = re.match(r"^# (\S+)", text)
     assert file, "the first line of a YAML block names its file"
     document = parse(text, file[1])
@@ -171,7 +174,8 @@ def test_every_example_of_settings_validates(text: str, tmp_path: Path) -> None:
     elif file[1].startswith(("group_vars/", "host_vars/")):
         profile = "group_vars/rtx_pro_6000_vllm.yml" if "engine_kind: vllm" in text else PROFILE
         below = opened(parse((ROOT / profile).read_text(), profile))
-        merged = merge([below, opened(document)])
+        merged, wrong = with_printed({"example": merge([below, opened(document)])}, tmp_path)["example"]
+        assert not wrong
         settings, problems = validate("example", merged.values, dict(merged.origins))
         assert settings is not None, [f"{problem.where}: {problem.path}: {problem.text}" for problem in problems]
 

@@ -25,7 +25,10 @@ SITES = re.compile(
 FIELD = re.compile(r"(?<![\w\])'\"])\.[A-Z]")
 """A field of Go's, as `.Name`."""
 PLAIN = "Jinja is not evaluated here: write the value itself"
-SECRET = f"{PLAIN}, as an inline `!vault` string, or this key with its value in the encrypted file"
+SECRET = (
+    f"{PLAIN}, as an inline `!vault` string, by the command that prints it (`{{command: [pass, show, NAME]}}`), "
+    "or this key with its value in the encrypted file"
+)
 
 
 def templates(key: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
