@@ -6,7 +6,7 @@ BENCH_HOSTS := 100
 # An installed package has its bytecode beside it; with this variable, each process would compile a checkout's again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-down test pythons newest quick unit programs browser lab real real-nightly real-gpu monitoring proof soak bench lint types bytecode lock setup clean
+.PHONY: demo demo-down docs test pythons newest quick unit programs browser lab real real-nightly real-gpu monitoring proof soak bench lint types bytecode lock setup clean
 
 setup:
 	@scripts/setup
@@ -25,6 +25,10 @@ demo: setup
 ## demo-down: nothing of the demo stays
 demo-down: setup
 	@$(BIN)/rackwright lab down --id $(LAB)
+
+## docs: the documentation as a site, to open from disk: build/docs/index.html
+docs: setup
+	@$(BIN)/python scripts/docs.py
 
 ## test: every test, the lab's included; its last lines count them, and those that needed a second try
 test: setup

@@ -1,6 +1,6 @@
-"""Draws the two pictures of docs/how-it-works.md, as Mermaid between the page's markers: the floor plan and one run.
+"""Writes what two pages have from the code, between their markers: one run, and the floor plan.
 
-Run it with `python scripts/drawings.py`; tests/unit/test_drawings.py compares the page with what it would write.
+Run it with `python scripts/drawings.py`; tests/unit/test_drawings.py compares the pages with what it would write.
 The floor plan is the import contract of pyproject.toml with the imports that are really there. One run is what
 deploy.py calls, with its own comments, and the questions of the proof.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "how-it-works.md"
+PAGES = {"one run": ROOT / "docs" / "how-it-works.md", "floor plan": ROOT / "docs" / "contribute" / "floor-plan.md"}
 PRODUCT = "rackwright"
 PACKAGES = {PRODUCT: ROOT, "rackwright_engines": ROOT / "packages" / "engines"}
 """Where each package of the floor plan lies."""
@@ -24,42 +24,54 @@ CONTRACT = "Each layer imports only those below it"
 PROOF = "concerns/endpoint/proof"
 ROWS = ("chat.py", "container_rows.py", "full.py", "speed.py", "drafts.py", "sampling.py", "engine_steps.py")
 
+BEFORE = (
+    ("your machine", "settings: `group_vars/` and `host_vars/`, checked before any connection"),
+    ("your machine", "`deploy.py`, once offline: which steps are managed"),
+    ("each host", "one command reads what is there"),
+)
+"""Of one run: where, and what."""
+SWITCH = (
+    ("the host's job", "the switch: stop the old release, start the new one, wait until /health answers"),
+    ("the host's job", "the proof, as far as the endpoint can give it: {proof}"),
+    ("the host's job", "all answers right: commit. One wrong: the last proven release serves again, and is asked too"),
+)
+"""What the step `endpoint` begins; it ends on its own, even when the control machine is gone."""
+
 Edges = Mapping[int, frozenset[int]]
 """Floors that a floor imports, by its number; the top one is 0."""
 
 
 def main() -> None:
-    """Write the page."""
-    PAGE.write_text(drawn(PAGE.read_text()))
-    print(PAGE)
+    """Write the pages."""
+    for name, page in PAGES.items():
+        page.write_text(drawn(name, page.read_text()))
+        print(page)
 
 
-def drawn(text: str) -> str:
-    """Return the page with both pictures as they must be. Raises ValueError when it lacks a picture's markers."""
-    for name, lines in (("floor plan", floor_plan()), ("one run", one_run())):
-        begin, end = f"<!-- {name}: made by scripts/drawings.py -->\n", f"<!-- end of {name} -->"
-        before, found, remaining = text.partition(begin)
-        _, closed, after = remaining.partition(end)
-        if not (found and closed):
-            raise ValueError(f"{PAGE.name} has no markers for the picture {name!r}")
-        picture = "\n".join(["```mermaid", *lines, "```", ""])
-        text = f"{before}{begin}{picture}{end}{after}"
-    return text
+def drawn(name: str, text: str) -> str:
+    """Return a page with its part as it must be. Raises ValueError when it lacks the markers."""
+    begin, end = f"<!-- {name}: made by scripts/drawings.py -->\n", f"<!-- end of {name} -->"
+    before, found, remaining = text.partition(begin)
+    _, closed, after = remaining.partition(end)
+    if not (found and closed):
+        raise ValueError(f"the page has no markers for {name!r}")
+    lines = {"floor plan": floor_plan, "one run": one_run}[name]()
+    return f"{before}{begin}\n{chr(10).join(lines)}\n\n{end}{after}"
 
 
 # -- the floor plan
 
 
 def floor_plan() -> Iterator[str]:
-    """One box a floor, and an arrow for what it leans on; arrows that others imply are left out."""
+    """One row a floor: what is on it, and the floors that it leans on; those that others imply are left out."""
     floors = [re.split(r"\s*[|:]\s*", layer) for layer in contract()["layers"]]
     excused = exceptions(floors)
     edges = imports(floors, excused)
-    yield "flowchart TD"
-    yield from (f'  floor{number}["{_labels(floor)}"]' for number, floor in enumerate(floors))
-    for upper in edges:
-        yield from (f"  floor{upper} --> floor{lower}" for lower in sorted(direct(edges, upper)))
-    yield from (f"  floor{upper} -. exception .-> floor{lower}" for upper, lower in sorted(excused))
+    yield from ("| floor | what is on it | imports |", "|---|---|---|")
+    for number, floor in enumerate(floors):
+        below = [str(lower + 1) for lower in sorted(direct(edges, number))]
+        below += [f"{lower + 1} (exception)" for upper, lower in sorted(excused) if upper == number]
+        yield f"| {number + 1} | {_labels(floor)} | {', '.join(below)} |"
 
 
 def contract() -> dict[str, list[str]]:
@@ -111,7 +123,8 @@ def _label(room: str) -> str:
 def _labels(floor: list[str]) -> str:
     """Return the rooms of a floor as paths; a floor that is one folder's goes by its name."""
     folders = {_label(room).partition("/")[0] for room in floor}
-    return f"{folders.pop()}/" if len(floor) > 1 and len(folders) == 1 else ", ".join(map(_label, floor))
+    labels = [f"{folders.pop()}/"] if len(floor) > 1 and len(folders) == 1 else list(map(_label, floor))
+    return ", ".join(f"`{label}`" for label in labels)
 
 
 # -- one run
@@ -119,23 +132,15 @@ def _labels(floor: list[str]) -> str:
 
 def one_run() -> Iterator[str]:
     """From the command to the proof."""
-    yield "flowchart TD"
-    yield '  command(["pyinfra inventory/b200.py deploy.py"]) --> settings'
-    yield '  settings["settings: group_vars and host_vars, checked before any connection"] --> declare'
-    yield '  declare["deploy.py once offline: which steps are managed"] --> read'
-    yield '  read["one command a host: what is there"] --> ' + steps()[0][0]
-    yield '  subgraph deploy["deploy.py, on every host: compare, change what differs, read again"]'
-    for number, (name, comment) in enumerate(steps()):
-        arrow = f" --> {steps()[number + 1][0]}" if number + 1 < len(steps()) else ""
-        yield f'    {name}["{name}: {comment}"]{arrow}'
-    yield "  end"
-    yield "  endpoint -. the host's own job .-> switch"
-    yield '  subgraph job["the switch: it ends on its own, even when the control machine is gone"]'
-    yield '    switch["stop the old release, start the new one"] --> ready["ready: /health answers"]'
-    yield f'    ready --> proof["proof:<br/>{"<br/>".join(questions())}"]'
-    yield '    proof -- every answer is right --> commit["commit: the release counts as proven"]'
-    yield '    proof -- one is wrong --> back["roll back: the last proven release serves, and is asked too"]'
-    yield "  end"
+    yield from ("| | where | what |", "|---|---|---|")
+    rows = [*BEFORE, *(row for step in steps() for row in _step_rows(*step))]
+    proof = ", ".join(questions())
+    yield from (f"| {number} | {where} | {what.format(proof=proof)} |" for number, (where, what) in enumerate(rows, 1))
+
+
+def _step_rows(name: str, comment: str) -> Iterator[tuple[str, str]]:
+    yield "each host", f"**{name}**: {comment}"
+    yield from SWITCH if name == "endpoint" else ()
 
 
 def steps() -> list[tuple[str, str]]:

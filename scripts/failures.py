@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "when-a-deploy-failed.md"
 HEAD = """\
 # When a deploy failed
 
-Made from `rackwright/data/refusals/` by `python scripts/failures.py`; do not edit it.
+<!-- Made from rackwright/data/refusals/ by `python scripts/failures.py`; do not edit it. -->
 
 Nothing is lost: every change may be repeated, and the next run does what is missing. Read the red lines of the host. A
 message begins with its code: find it below, or type `rackwright explain CODE`; fix, type the same command again. `…`

@@ -69,7 +69,7 @@ OVERVIEW = """\
 ## Without a site
 
 `python -m rackwright_engines check --engine vllm --version 0.33.0 FILE` judges an engine's options alone: no site, no
-inventory, and nothing of Rackwright but [the engines' package](../../packages/engines/README.md), where its exit codes
+inventory, and nothing of Rackwright but `packages/engines/README.md`, where its exit codes
 and `--batch` are.
 
 ## Completion

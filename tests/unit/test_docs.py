@@ -118,7 +118,7 @@ def commands(text: str) -> Iterator[list[str]]:
 @pytest.mark.parametrize("text", blocks("sh"))
 def test_every_rackwright_command_parses(text: str) -> None:
     for words in commands(text):
-        if Path(words[0]).name == "rackwright":
+        if Path(words[0]).name == "rackwright" and words[1:] != ["--version"]:
             parsed(one_parser(), words[1:])  # exits, and says why, for what it does not know
 
 

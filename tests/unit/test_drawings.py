@@ -1,4 +1,4 @@
-"""The pictures of docs/how-it-works.md are those of today's contract, imports, steps and questions."""
+"""What docs/how-it-works.md and docs/contribute/floor-plan.md have from the code is today's."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ def drawings() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "scripts" / "drawings.py"))
 
 
-def test_the_page_shows_what_is_so(drawings: dict[str, Any]) -> None:
-    page = (ROOT / "docs" / "how-it-works.md").read_text()
-    assert page == drawings["drawn"](page), "next: python scripts/drawings.py"
+@pytest.mark.parametrize("name", ["one run", "floor plan"])
+def test_the_page_shows_what_is_so(drawings: dict[str, Any], name: str) -> None:
+    page = drawings["PAGES"][name].read_text()
+    assert page == drawings["drawn"](name, page), "next: python scripts/drawings.py"
 
 
 def test_a_page_without_markers_is_refused(drawings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="'floor plan'"):
-        drawings["drawn"]("# How it works\n")
+        drawings["drawn"]("floor plan", "# How it works\n")
 
 
 def test_an_arrow_that_others_imply_is_left_out(drawings: dict[str, Any]) -> None:
@@ -48,7 +49,7 @@ def folders(above: Path) -> set[str]:
 
 
 def test_the_table_lists_the_folders_that_there_are() -> None:
-    page = (ROOT / "docs" / "how-it-works.md").read_text()
+    page = (ROOT / "docs" / "contribute" / "floor-plan.md").read_text()
     listed = ROW.findall(page)
     assert sorted(listed) == sorted({*folders(PACKAGE), "concerns/endpoint"})
 

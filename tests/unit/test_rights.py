@@ -111,6 +111,13 @@ def test_what_the_settings_say_restarts_and_what_is_usual_does_not() -> None:
     assert serving(a2a, X86) == serving(a2a, ARM), "a right that is given by data waits for the next switch"
 
 
+def test_a_container_of_the_settings_is_said_in_the_words_of_before() -> None:
+    """Otherwise an upgrade of Rackwright restarts each endpoint whose settings have a `container`."""
+    spec = endpoint_spec("llm", endpoint(container={"shm_size": "1g"}), "/srv/encodings", RESOLVED)
+    before = {"add_capabilities", "capabilities", "pids_limit", "read_only", "shm_size", "user"}
+    assert set(spec.as_json()["container"]) == before, "say a new key where it is set, and nowhere else"
+
+
 def test_the_page_is_made_from_the_data() -> None:
     root = Path(__file__).parents[2]
     written = runpy.run_path(str(root / "scripts" / "rights.py"))["page"]()
