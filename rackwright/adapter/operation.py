@@ -1,6 +1,6 @@
-"""Declaring operations to pyinfra: the decorator, and the commands that an operation yields."""
+"""Declaring operations to pyinfra: the decorators, and the commands that an operation yields."""
 
-from pyinfra.api import FunctionCommand, operation
+from pyinfra.api import FunctionCommand, deploy, operation
 from pyinfra.api.command import PyinfraCommand
 
-__all__ = ["FunctionCommand", "PyinfraCommand", "operation"]
+__all__ = ["FunctionCommand", "PyinfraCommand", "deploy", "operation"]

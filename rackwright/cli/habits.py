@@ -39,8 +39,8 @@ VERBS = {
 """By verb, or by verb and the word behind it."""
 OPTIONS = {
     "-l": "--limit HOST|GROUP",
-    "-t": "pyinfra INVENTORY tasks/STEP.py runs one step alone; all of a host's: leave it out",
-    "--tags": "pyinfra INVENTORY tasks/STEP.py runs one step alone; all of a host's: leave it out",
+    "-t": "pyinfra INVENTORY tasks.STEP runs one step alone; all of a host's: leave it out",
+    "--tags": "pyinfra INVENTORY tasks.STEP runs one step alone; all of a host's: leave it out",
     "--skip-tags": "take the step out of deploy.py, for the hosts that shall not have it",
     "-C": "rackwright plan INVENTORY changes nothing, and shows what would change",
     "--check": "rackwright plan INVENTORY changes nothing, and shows what would change",

@@ -1,4 +1,4 @@
-"""Rackwright's pyinfra operations: six for any deploy, and the steps that a site's tasks/ are made of."""
+"""Rackwright's pyinfra operations: six for any deploy, and what the steps of rackwright.tasks are made of."""
 
 from rackwright.operations.concerns import (
     close_direct,
@@ -20,7 +20,7 @@ from rackwright.operations.concerns import (
 from rackwright.operations.steps import converge, hash_models, refuse_alone, remove_left_behind, tear_down, try_keys
 
 ALONE = ("builtins", "__main__")
-"""A module's `__name__` when pyinfra runs its file as a deploy: `pyinfra INVENTORY tasks/firewall.py`."""
+"""A module's `__name__` when its file is run as a deploy, as `pyinfra INVENTORY tasks.firewall` does."""
 
 __all__ = [
     "ALONE",

@@ -27,7 +27,7 @@ from rackwright_lab.inventory import hosts
 globals().update(build(__file__, {"lab": hosts()}))
 """
 DEPLOY = """\
-from tasks.firewall import firewall
+from tasks import firewall
 
 firewall()
 """

@@ -105,9 +105,9 @@ def test_what_a_step_left_goes_when_asked_and_the_endpoint_serves_on(lived: Host
     assert "left behind" not in plan.output
 
 
-def test_a_step_runs_alone_from_its_own_file(lived: Host, site: Site) -> None:
+def test_a_step_runs_alone_by_its_name(lived: Host, site: Site) -> None:
     lived.run("iptables -F DOCKER-USER")
-    words = ("inventory/lab.py", "tasks/firewall.py", "-y", "--limit", lived.name)
+    words = ("inventory/lab.py", "tasks.firewall", "-y", "--limit", lived.name)
     run = site.command(BIN / "pyinfra", *words)
     assert run.status == 0, run.output
     assert [name.partition(" | ")[0] for name in run.changed] == ["Firewall"]

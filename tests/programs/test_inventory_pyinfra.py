@@ -9,6 +9,7 @@ import pytest
 
 from rackwright.cli import init
 from rackwright.loading.ansible.command import command
+from rackwright.record.journal import records
 from tests import texts
 from tests.programs.fake_site import make_site, started
 from tests.refused import refusal
@@ -150,3 +151,26 @@ def test_a_plain_inventory_of_pyinfras_gets_an_answer(tmp_path: Path) -> None:
     status, output = started(tmp_path, "pyinfra", "plain.py", "deploy.py", "-y")
     assert status == 1
     refusal(output, "RW1317", "build()", "group_vars/", "host_vars/")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["tasks.dockerd"], "RW1107"), (["tasks.docker", "users=[]"], "RW1322"), (["tasks.release"], "RW2005")],
+)
+def test_a_step_that_cannot_run_alone_is_refused_before_any_connection(
+    words: list[str], code: str, tmp_path: Path
+) -> None:
+    init.make_site(tmp_path)
+    (tmp_path / "inventory/fake.py").write_text(INVENTORY)
+    status, output = started(tmp_path, "pyinfra", "inventory/fake.py", *words, "-y")
+    assert status == 1
+    assert "next: " in refusal(output, code)
+    assert "Connecting" not in output
+
+
+def test_a_step_runs_alone_by_its_name_and_leaves_a_record_of_its_name(tmp_path: Path) -> None:
+    init.make_site(tmp_path)
+    (tmp_path / "inventory/fake.py").write_text(INVENTORY)
+    output = started(tmp_path, "pyinfra", "inventory/fake.py", "tasks.retention", "-y")[1]
+    assert "Retention | " in output
+    assert [path.stem.rpartition("-")[2] for path in records(tmp_path)] == ["retention"]

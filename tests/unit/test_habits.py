@@ -50,7 +50,7 @@ def test_a_verb_that_there_is_not(words: list[str], message: str, capsys: pytest
     ("words", "message"),
     [
         (["status", "i.py", "-l", "gpu01"], "rackwright: instead of -l: --limit HOST|GROUP"),
-        (["rollout", "i.py", "--tags", "firewall"], "instead of --tags: pyinfra INVENTORY tasks/STEP.py"),
+        (["rollout", "i.py", "--tags", "firewall"], "instead of --tags: pyinfra INVENTORY tasks.STEP"),
         (["rollout", "i.py", "--check"], "instead of --check: rackwright plan INVENTORY"),
         (["plan", "i.py", "--extra-vars=port=1"], "instead of --extra-vars: --data KEY=V"),
         (["resume", "-l", "gpu01"], "instead of -l: resume has no --limit; what it takes: rackwright resume --help"),

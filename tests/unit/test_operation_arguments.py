@@ -22,7 +22,7 @@ from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.origin import origin_of
 
 ROOT = Path(__file__).parents[2]
-TASKS = sorted(path for path in (ROOT / "tasks").glob("*.py") if path.stem != "__init__")
+TASKS = sorted(path for path in (ROOT / "rackwright" / "tasks").glob("*.py") if path.stem != "__init__")
 TOGETHER = {
     "close_direct": "RW2005",
     "converged": "RW1107",
@@ -164,7 +164,7 @@ def test_a_step_s_own_file_does_it_alone_or_is_refused(task: Path) -> None:
 
 def test_the_page_names_what_is_nothing_alone() -> None:
     page = (ROOT / "docs/how-to/use-in-your-own-deploy.md").read_text()
-    [row] = [row for row in page.splitlines() if row.startswith("A step runs alone from its own file")]
+    [row] = [row for row in page.splitlines() if row.startswith("A step runs alone by its name")]
     assert {name for name in TOGETHER if f"`{name}()`" in row} == TOGETHER.keys()
 
 
@@ -199,7 +199,7 @@ def test_only_calls_that_say_something_make_a_deploy_file_run(tmp_path: Path) ->
 
 @pytest.mark.parametrize("step", ["docker", "firewall", "registry", "image", "encodings"])
 def test_a_step_runs_alone_from_its_own_file(step: str) -> None:
-    file = ROOT / "tasks" / f"{step}.py"
+    file = ROOT / "rackwright" / "tasks" / f"{step}.py"
     assert declare(file, [("h1", {})])["h1"].steps == (step,)
 
 

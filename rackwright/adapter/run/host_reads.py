@@ -12,7 +12,10 @@ from pyinfra.api.host import HostData
 
 FROM_PYINFRA = frozenset({"host", "logger"})
 """Names of pyinfra itself that tell nothing but what is looked for here."""
-LIBRARIES = ("pyinfra.api", "pyinfra.operations", "pyinfra.facts", "rackwright.operations")
+LIBRARIES = (
+    *("pyinfra.api", "pyinfra.operations", "pyinfra.facts"),
+    *("rackwright.adapter.operation", "rackwright.operations", "rackwright.tasks"),
+)
 """Modules whose steps are only noted while a deploy file is declared."""
 UNREADABLE = frozenset({"eval", "exec", "compile", "globals", "locals", "vars", "__import__"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from rackwright.adapter.run.current_run import Inventories, current_state
 from rackwright.adapter.run_context import part_of
 from rackwright.messages import SettingsError, name_inventory
 from rackwright_engines.nearest import nearest
+
+STEPS = ("tasks", "rackwright.tasks")
+"""Packages of the steps: a site's, which takes them from the library or has a file for each, and the library's."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,9 @@ class Options:
     connects: bool = True
     """False for `debug-inventory`, which looks at no host."""
     deploy: str | None = None
-    """The deploy file; none for `exec`, `fact` and single operations."""
+    """The deploy file, or that of the one step that runs; none for `exec`, `fact` and single operations."""
+    arguments: tuple[str, ...] = ()
+    """What stands behind a single step."""
 
     def chosen(self, hosts: Sequence[str], groups: Mapping[str, Collection[str]]) -> set[str]:
         """Return the hosts that are going to be touched.
@@ -48,6 +54,9 @@ class Options:
                 "--dry with -y is refused: pyinfra then looks at no host and reports nothing; leave -y out",
                 code="RW1310",
             )
+        if self.arguments:
+            text = f"a step that runs alone takes no arguments, and was given {' '.join(self.arguments)}; next: --data"
+            raise SettingsError(f"{text} KEY=VALUE, or a deploy file that calls it", code="RW1322")
         chosen = self._matches("--limit", self.limit, hosts, groups) if self.limit else set(hosts)
         chosen -= self._matches("--exclude", self.exclude, hosts, groups)
         if hosts and not chosen:
@@ -103,6 +112,7 @@ def current() -> Options | None:
     if context is None or "no_wait" not in context.params:
         return None
     typed = context.params
+    step = _step_file(typed["operations"][0])
     return Options(
         data=_data(typed),
         limit=tuple(typed["limit"] or ()),
@@ -111,8 +121,21 @@ def current() -> Options | None:
         yes=bool(typed["yes"]),
         no_wait=bool(typed["no_wait"]),
         connects=tuple(typed["operations"]) != ("debug-inventory",),
-        deploy=next((argument for argument in typed["operations"][:1] if argument.endswith(".py")), None),
+        deploy=step or next((argument for argument in typed["operations"][:1] if argument.endswith(".py")), None),
+        arguments=tuple(typed["operations"][1:]) if step else (),
     )
+
+
+def _step_file(name: str) -> str | None:
+    """Return the file of a step that runs alone, as `tasks.firewall`; None for other words.
+
+    pyinfra has imported it by now. A function of the site's own in tasks/__init__.py has no file of its own.
+    """
+    package, _, step = name.replace(":", ".").rpartition(".")
+    if package not in STEPS:
+        return None
+    module = getattr(getattr(sys.modules.get(package), step, None), "__module__", "")
+    return sys.modules[module].__file__ if module in {f"{one}.{step}" for one in STEPS} else None
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """The first two steps of deploy.py alone: preflight and Docker."""
 
-from tasks.docker import docker
-from tasks.preflight import preflight
+from tasks import docker, preflight
 
 preflight()
 docker()

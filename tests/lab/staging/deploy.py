@@ -1,9 +1,6 @@
 """Stage only: nothing is started."""
 
-from tasks.encodings import encodings
-from tasks.image import image
-from tasks.models import models
-from tasks.registry import registry
+from tasks import encodings, image, models, registry
 
 registry()
 image()

@@ -1,8 +1,7 @@
 """The image has the last word on its options."""
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 
 
 @deploy("Options")

@@ -1,8 +1,7 @@
 """The serving image."""
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 
 
 @deploy("Image")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 
 
 @deploy("Preflight")

@@ -1,8 +1,7 @@
 """Gateway: HAProxy in front of the endpoints, on the hosts of the group gateway."""
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 
 
 @deploy("Gateway")

@@ -1,8 +1,7 @@
 """The end of a deploy."""
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 
 
 @deploy("Converged")

@@ -1,8 +1,7 @@
 """Releases: the engine's YAML, the unit and their checks, in a folder named by content."""
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 
 
 @deploy("Release")

@@ -1,8 +1,7 @@
 """Images and models that no retained release needs."""
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 
 
 @deploy("Retention")

@@ -2,9 +2,8 @@
 
 from typing import Unpack
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 from rackwright.operations.arguments import EndpointArguments
 
 

@@ -1,8 +1,7 @@
 """Close the direct ports: with `gateway.close_direct` the endpoints' ports let in the gateways alone."""
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 
 
 @deploy("Close the direct ports")

@@ -1,8 +1,7 @@
 """dockerd under endpoints that serve."""
 
-from pyinfra.api import deploy
-
 from rackwright import operations
+from rackwright.adapter.operation import deploy
 from rackwright.operations.endpoints import restart_dockerd_in_turn
 
 
