@@ -16,6 +16,7 @@ from rackwright.adapter.run.current_run import Inventories, current_state
 from rackwright.adapter.run.inventories import load_inventory
 from rackwright.adapter.run_context import part_of
 from rackwright.cli import init
+from rackwright.init.shipped import shipped_files
 from rackwright.inventory import NAMED
 from rackwright.loading.ansible import config
 from rackwright.loading.ansible.command import command
@@ -145,7 +146,7 @@ def test_a_wrong_setting_names_file_host_and_key_by_either_inventory(
 ) -> None:
     (ini / "hosts.ini").write_text("[b200]\nh1\nh2\n")
     (ini / "inventory").mkdir()
-    (ini / "inventory" / "ansible.py").write_text(init.shipped_files()[Path("inventory") / "ansible.py"].decode())
+    (ini / "inventory" / "ansible.py").write_text(shipped_files()[Path("inventory") / "ansible.py"].decode())
     (ini / file).parent.mkdir(exist_ok=True)
     (ini / file).write_text(text)
     with pytest.raises(SettingsError) as raised:
