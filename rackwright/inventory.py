@@ -11,6 +11,7 @@ from typing import Any
 
 from rackwright.adapter.host import logger
 from rackwright.adapter.run import options as pyinfra_options
+from rackwright.adapter.run.current_run import current_state
 from rackwright.adapter.run.declaring import check_steps, overlay_all, remember
 from rackwright.adapter.run.importing import import_from
 from rackwright.adapter.run.interrupt import die_with_rollout, fail_on_interrupt
@@ -28,6 +29,7 @@ from rackwright.adapter.run.inventories import (
     tell,
 )
 from rackwright.adapter.run.options import Options
+from rackwright.adapter.short_output import shorten_output
 from rackwright.adapter.ssh.client import use_patient_client
 from rackwright.adapter.ssh.open_files import allow_open_files
 from rackwright.adapter.terminal import say_when_nobody_answers, tame_output
@@ -204,6 +206,8 @@ def _prepare_pyinfra(command: _Command, loaded: Loaded) -> None:
     die_with_rollout()
     say_when_nobody_answers()
     tame_output()
+    if not pyinfra_options.is_verbose(current_state()):
+        shorten_output()
     use_patient_client()
     allow_open_files(len(command.chosen))
     if unknown := {name: data for name, data in reached.items() if is_unknown(name, data)}:

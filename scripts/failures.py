@@ -18,7 +18,8 @@ HEAD = """\
 
 Nothing is lost: every change may be repeated, and the next run does what is missing. Read the red lines of the host. A
 message begins with its code: find it below, or type `rackwright explain CODE`; fix, type the same command again. `…`
-stands for names and numbers; where a cell is empty, the message says it all.
+stands for names and numbers; where a cell is empty, the message says it all. The last lines of a run name the cause on
+each host, and the command to type.
 
 1. Which host, which step? The line `Starting operation: STEP` above the red ones.
 2. Does anything still serve? `rackwright chat INVENTORY -- "Are you there?"`. A staging failure never

@@ -30,7 +30,7 @@ CLOSES_CACHES = "close the caches of endpoint {endpoint} to other users"
 ASKS_AGAIN = "switch endpoint {endpoint} to release {release}"
 GPUS_CHANGED = "its GPUs changed"
 ENDED = "ended with status {status}"
-ASK_IT = "rackwright: {text}; ask it: rackwright chat {inventory}"
+ASK_IT = 'rackwright chat {inventory} -- "What is the capital of France?"'
 
 # The gate.
 DRAFTING_SPOILS = "drafting ({method}) spoils all but greedy answers"

@@ -20,6 +20,8 @@ DRAIN, UNDRAIN, REBOOT = "drain", "undrain", "reboot"
 
 SILENT = frozenset({TEARDOWN, DRAIN, UNDRAIN})
 """Purposes whose runs say nothing of a host until that has ended."""
+REFUSED = "refused"
+"""Mark of a row that its proof did not accept."""
 NOTHING_BEGUN = frozenset({RunState.BUSY, RunState.REFUSED, *SKIPPED_HOSTS})
 """States of hosts on which a run that holds them has done nothing."""
 
@@ -46,6 +48,10 @@ class Record:
     """Hosts that it has begun to change."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """What was last said of a host that did not end well."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """The first thing that went wrong on a host."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """By host, the last row of a proof that was refused, and what was seen."""
     processes: tuple[Mapping[str, Any], ...] = ()
     resumed_by: str | None = None
     mistaken: frozenset[str] = frozenset()
@@ -152,6 +158,8 @@ def record_of(run_id: str, events: Iterable[Event]) -> Record:
         {**fold.begin.get("boots", {}), **fold.boots},
         frozenset(fold.touched),
         fold.texts,
+        fold.errors,
+        fold.refused,
         tuple(fold.processes),
         fold.resumed_by,
         frozenset(fold.mistaken),
@@ -173,6 +181,8 @@ class _Fold:
         self.boots: dict[str, str] = {}
         self.touched: set[str] = set()
         self.texts: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
         self.processes: list[Mapping[str, Any]] = []
         self.resumed_by: str | None = None
         self.mistaken: set[str] = set()
@@ -195,6 +205,10 @@ class _Fold:
                 self.failures.setdefault(self.phase, []).append(event)
             case "stage" if event.get("changes"):
                 self.touched.add(event["host"])
+            case "error":
+                self.errors.setdefault(event["host"], event["text"])
+            case "row" if event.get("mark") == REFUSED:
+                self.refused[event["host"]] = f"{event['row']}: {event.get('seen', '')}"
             case "job":
                 self.touched.add(event["host"])
             case "settings":

@@ -6,9 +6,8 @@ Below `rackwright rollout` and its kin the record is there already; then only wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,22 +17,19 @@ import click
 from rackwright.adapter.host import logger
 from rackwright.adapter.run.current_run import current_state, has_executed, last_words
 from rackwright.adapter.run.inventories import settings_of
-from rackwright.concerns.endpoint.container import served_name
 from rackwright.exit_codes import ExitCode
-from rackwright.messages import NAMED, RackwrightError, coded, shortest
-from rackwright.plan.reach import in_url
+from rackwright.messages import RackwrightError, coded
 from rackwright.processes import this_process
 from rackwright.record.ending import FIX
 from rackwright.record.handover import VARIABLE, received
 from rackwright.record.journal import new_record, note, read_record
 from rackwright.record.quarantine import remarks, update_quarantine
 from rackwright.record.record import Record, record_of
-from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, WELL, RunState
+from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, RunState
 from rackwright.rollout.begin_event import beginning
+from rackwright.rollout.last_lines import ServingHost, closing_lines
 from rackwright.rollout.maintenance.quarantine_marks import follow_list
 from rackwright.rollout.resuming import AGAIN, checked
-from rackwright.settings.gateway_urls import gateway_urls
-from rackwright.settings.host_settings import EndpointSettings
 
 
 def keep_record(
@@ -56,7 +52,9 @@ def keep_record(
         _tell_quarantine(root, hosts)
     else:
         note("process", process=this_process())
-    click.get_current_context().with_resource(_Ending(Path(received().record), root, ours))
+    context = click.get_current_context()
+    prints_json = bool(context.params.get("json_output"))
+    context.with_resource(_Ending(Path(received().record), root, ours, prints_json))
 
 
 def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
@@ -72,8 +70,10 @@ def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
 class _Ending:
     """Writes what became of each host when pyinfra's command ends, and, for a record of its own, how it ended."""
 
-    def __init__(self, path: Path, root: Path, ours: bool) -> None:
+    def __init__(self, path: Path, root: Path, ours: bool, prints_json: bool) -> None:
         self.path, self.root, self.ours = path, root, ours
+        self.prints_json = prints_json
+        """True where the output is one JSON value, beside which no line may stand."""
 
     def __enter__(self) -> None:
         """Nothing: the record has begun already."""
@@ -100,16 +100,14 @@ class _Ending:
             note("end", status=status, text=text, executed=executed or None)
             record = self._record()
             # A run that deploy.py or a template ended has no inventory yet.
-            hosts = state.inventory if status == 0 else ()
-            direct = urls(host for host in hosts if record.states.get(host.name) in WELL)
-            through = through_gateways(host for host in hosts if record.states.get(host.name) in ENDED_WELL)
-            for message in closing_lines(record, text, direct, through):
-                click.echo(message)
-            changed = update_quarantine(self.root, self._record())
-            for text in changed:
-                logger.warning(text)
+            hosts = [_run_host(host) for host in state.inventory if host.name in record.states] if status == 0 else ()
+            changed = update_quarantine(self.root, record)
+            for warning in changed:
+                logger.warning(warning)
             if changed:
                 follow_list(record.begin["inventory"], record.hosts)
+            for message in closing_lines(record, text, hosts):
+                click.echo(message, err=self.prints_json)
 
     def _record(self) -> Record:
         return record_of(self.path.stem, read_record(self.path))
@@ -120,55 +118,9 @@ class _Ending:
         return phases[-1] if phases else {}
 
 
-def closing_lines(record: Record, text: str, direct: Sequence[str] = (), through: Sequence[str] = ()) -> list[str]:
-    """Return the end of a plain run: how it ended, and how to ask what it has proven.
-
-    A run that was stopped has printed that already. direct: URLs of its endpoints. through: of its gateways.
-    """
-    status, inventory = (record.end or {}).get("status"), record.begin["inventory"]
-    if status == ExitCode.INTERRUPTED:
-        return []
-    served = any(state in WELL for state in record.states.values())
-    if status != 0 or not (served or through):
-        return [f"rackwright: {text}"]
-    ask = f"rackwright: {text}; ask it: rackwright chat {shortest(inventory)}" if served else f"rackwright: {text}"
-    reached = [*(f"{url}: through the gateway, with a client's key" for url in through), *direct]
-    more = [f"  and {len(reached) - NAMED} more: rackwright status {shortest(inventory)}"] if reached[NAMED:] else []
-    key = [f"  a client's key: rackwright keys add {shortest(inventory)} NAME"] if through else []
-    return [ask, *(f"  {text}" for text in reached[:NAMED]), *more, *key]
-
-
-def urls(hosts: Iterable[Any]) -> list[str]:
-    """Return where clients reach each endpoint of these hosts, which are pyinfra's, and the model that they ask for.
-
-    Ports that are closed to all but gateways are left out.
-    """
-    return [
-        f"{url_for(endpoint, _address(host))}/v1, model {served_name(endpoint)}"
-        for host in hosts
-        if not (settings_of(host).follows or settings_of(host).direct_is_closed)
-        for endpoint in settings_of(host).all_endpoints.values()
-    ]
-
-
-def through_gateways(hosts: Iterable[Any]) -> list[str]:
-    """Return where clients reach each model through the gateways among these hosts, which are pyinfra's."""
-    gateways = [(settings_of(host), _address(host)) for host in hosts if settings_of(host).is_gateway]
-    found = (
-        gateway_urls(settings.gateway, [one.model for one in settings.backends], address)
-        for settings, address in gateways
-    )
-    return list(dict.fromkeys(chain.from_iterable(found)))
-
-
-def _address(host: Any) -> str:
-    return str(host.data.get("ssh_hostname") or host.name)
-
-
-def url_for(endpoint: EndpointSettings, address: str) -> str:
-    """Return an endpoint's URL where its host has this address: that, or the one it is bound to."""
-    every = endpoint.address in ("0.0.0.0", "::")
-    return f"http://{in_url(address if every else endpoint.address)}:{endpoint.port}"
+def _run_host(host: Any) -> ServingHost:
+    """Return a host of pyinfra's as its last lines name it."""
+    return ServingHost(host.name, str(host.data.get("ssh_hostname") or host.name), settings_of(host))
 
 
 def exit_status(error: BaseException | None) -> int:

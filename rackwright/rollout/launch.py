@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from rackwright.loading.files import is_python
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import nested
-from rackwright.messages import RackwrightError, coded
+from rackwright.messages import RackwrightError, SettingsError, coded
 from rackwright.notify.message import message_of
 from rackwright.notify.targets import targets
 from rackwright.processes import ReportedInterrupt, module
@@ -30,11 +31,13 @@ from rackwright.record.quarantine import update_quarantine
 from rackwright.record.record import SILENT, TEARDOWN, record_of
 from rackwright.record.view.live_run import follow, is_terminal
 from rackwright.rollout.begin_event import beginning
+from rackwright.rollout.last_lines import ServingHost, closing_lines
 from rackwright.rollout.maintenance.quarantine_marks import follow_list
 from rackwright.rollout.resuming import checked
 from rackwright.rollout.run_hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import Hooks
+from rackwright.sources.lockfile import Locks
 
 FINISHING = "hosts finish what they have begun; next: rackwright resume"
 NOTHING_BEGUN = "nothing was begun on any host; next: the same command again"
@@ -65,6 +68,8 @@ class Run:
     """False: as a plain deploy, without waves and bakes."""
     view: bool = False
     """True: the terminal shows where each host stands, instead of what pyinfra prints."""
+    members: tuple[InventoryHost, ...] = ()
+    """Its hosts with their settings, for its last lines."""
     notified: tuple[HostSettings, ...] = ()
     """One host's settings for each command or webhook to which a bad end is sent."""
 
@@ -104,16 +109,29 @@ class Run:
         append(self.record, kind, **fields)
 
     def end(self, status: int, text: str) -> int:
-        """Write and print how the run ended; returns the exit status."""
+        """Write and print how the run ended, its next step last; returns the exit status."""
         record = record_of(self.record.stem, read_record(self.record))
         text = checked(replace(record, end={"status": status, "text": text}), text)
         self.note("end", status=status, text=text)
         self._hook(FINISH, status=status, text=text)
         quarantine = self._update_quarantine()
-        print(f"rackwright: {text}\nrackwright: the record of this run: {self.record}", flush=True)
+        print(f"rackwright: the record of this run: {self.record}", flush=True)
         self._report()
         self._notify(status, text, quarantine)
+        ended = record_of(self.record.stem, read_record(self.record))
+        serving = () if ended.begin.get("purpose") in SILENT else tuple(self._serving())
+        print("\n".join(closing_lines(ended, text, serving)), flush=True)
         return status
+
+    def _serving(self) -> Iterator[ServingHost]:
+        """Yield its hosts as its last lines name them."""
+        locks = Locks(self.root)
+        for one in self.members:
+            address = str(one.data.get("ssh_hostname") or one.name)
+            settings = one.settings
+            with suppress(SettingsError):  # the run is over: a lock file that broke in its course fails it no more
+                settings = locks.pin(settings)
+            yield ServingHost(one.name, address, settings)
 
     def vetoed(self) -> str:
         """Run the plan hooks; returns why one of them stops the run, or nothing."""
@@ -187,6 +205,7 @@ def begin(
         hooks,
         mates_of(hosts),
         view=view and is_terminal(),
+        members=tuple(hosts),
         notified=tuple(targets(host.settings for host in hosts)),
     )
     addresses = {host.name: host.address for host in hosts}

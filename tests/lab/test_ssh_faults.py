@@ -150,7 +150,7 @@ def struck(request: pytest.FixtureRequest, worker_lab: Lab, faulty: Host) -> Ite
 
 
 def reached_the_end(run: Run, host: Host) -> bool:
-    """Whether this host got through the last operation."""
+    """Whether this host got through the last operation, in a run with -v."""
     after = run.output.rpartition(f"--> Starting operation: {LAST}")[2]
     return f"[{host.name}] No changes" in after or f"[{host.name}] Success" in after
 
@@ -158,7 +158,7 @@ def reached_the_end(run: Run, host: Host) -> bool:
 def test_a_fault_before_the_run_is_named_and_stops_no_other_host(
     site: Site, well: Host, faulty: Host, struck: Fault
 ) -> None:
-    run = site.deploy("-y")
+    run = site.deploy("-y", "-v")
     assert run.status == 1, run.output
     for text in struck.messages:
         assert text in run.output
@@ -180,7 +180,7 @@ def test_a_mended_host_is_reached_again(site: Site, worker_lab: Lab, faulty: Hos
 def test_a_host_that_dies_in_a_run_does_not_hold_up_the_others(site: Site, well: Host, faulty: Host) -> None:
     faulty.reset()
     damage(well)
-    with deploying(site, f"{site.lab.paths.id}-*") as running:
+    with deploying(site, f"{site.lab.paths.id}-*", "-v") as running:
         assert running.until("installing docker") is not None, running.output
         faulty.kill_power()
         run = running.end()

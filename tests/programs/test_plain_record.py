@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from pathlib import Path
 
 import click
@@ -14,6 +17,7 @@ from rackwright.rollout.deploy_record import exit_status, sentence
 from tests import texts
 from tests.programs.fake_site import make_site, started
 from tests.refused import refusal
+from tests.warm import BIN, ROOT
 
 INVENTORY = """\
 from rackwright.inventory import build
@@ -83,9 +87,19 @@ def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
     assert record.hosts == ["@fake/a1", "@fake/a2"]
     done = "done: 1 switched, 1 done"
     assert record.outcome == f"exit 0: {done}"
-    ending, url = output.splitlines()[-2:]
-    assert ending == texts.ASK_IT.format(text=done, inventory="inventory/fleet.py")
-    assert url.split(", ") == ["  http://@fake/a2:8000/v1", "model gpt-oss-120b"]
+    ending, url, ask, left = output.splitlines()[-4:]
+    assert ending == f"rackwright: {done}"
+    assert url.split(", ") == ["  serves:  http://@fake/a2:8000/v1", "model gpt-oss-120b"]
+    assert ask == f"  ask it:  {texts.ASK_IT.format(inventory='inventory/fleet.py')}"
+    assert left.endswith("rackwright pin inventory/fleet.py")
+
+
+def test_the_output_of_json_is_one_value(site: Path) -> None:
+    words = [BIN / "pyinfra", "inventory/fleet.py", "deploy.py", "-y", "--json", "--limit", "front"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=site, env=env, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["results"]["failed_hosts"] == []
+    assert "  serves:  " in done.stderr
 
 
 def test_a_quarantined_host_is_taken_on_and_leaves_the_list_when_it_is_well(site: Path) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from ipaddress import IPv4Interface
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from rackwright.record.record import Record
 from rackwright.record.states import RunState
-from rackwright.rollout import deploy_record
-from rackwright.rollout.deploy_record import closing_lines, through_gateways, urls
+from rackwright.rollout import last_lines
+from rackwright.rollout.last_lines import ServingHost, closing_lines, through_gateways, urls
 from rackwright.settings.gateway import Gateway
 from rackwright.settings.gateway_urls import gateway_urls
+
+if TYPE_CHECKING:
+    from rackwright.settings.host_settings import HostSettings
 
 ADDRESS = "10.1.0.2"
 NAMED: dict[str, Any] = {"names": ("llm.example.org", "llm"), "certificate": "c.pem", "certificate_key": "k"}
@@ -49,45 +52,48 @@ def test_one_model_alone_needs_no_header() -> None:
     ]
 
 
-def pyinfras(name: str, **settings: Any) -> Any:
-    return SimpleNamespace(name=name, data={"ssh_hostname": f"10.1.0.{name[-1]}"}, settings=SimpleNamespace(**settings))
+def run_host(name: str, **settings: Any) -> ServingHost:
+    usual = {"is_gateway": False, "follows": False, "direct_is_closed": False, "all_endpoints": {}}
+    return ServingHost(name, f"10.1.0.{name[-1]}", cast("HostSettings", SimpleNamespace(**{**usual, **settings})))
 
 
-@pytest.fixture(autouse=True)
-def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deploy_record, "settings_of", lambda host: host.settings)
+def gateway(name: str) -> ServingHost:
+    return run_host(name, is_gateway=True, gateway=Gateway(**NAMED), backends=[SimpleNamespace(model="m")])
 
 
 def test_two_gateways_with_one_name_are_one_url_and_a_gateways_own_host_is_not_one_of_an_endpoint() -> None:
-    backends = [SimpleNamespace(model="m")]
-    gateways = [pyinfras(name, is_gateway=True, gateway=Gateway(**NAMED), backends=backends) for name in ("g1", "g2")]
-    host = pyinfras("h3", is_gateway=False)
-    assert through_gateways([*gateways, host]) == ["https://llm.example.org/m/v1, model m"]
+    gateways = [gateway(name) for name in ("g1", "g2")]
+    assert through_gateways([*gateways, run_host("h3")]) == ["https://llm.example.org/m/v1, model m"]
 
 
 def test_ports_that_are_closed_to_clients_are_not_named() -> None:
     endpoint = SimpleNamespace(address="0.0.0.0", port=8000, model=None)
-    closed = pyinfras("h1", follows=False, direct_is_closed=True, all_endpoints={"llm": endpoint})
-    assert urls([closed]) == []
+    assert urls([run_host("h1", direct_is_closed=True, all_endpoints={"llm": endpoint})]) == []
 
 
-def test_the_text_of_the_gateway_stands_before_the_direct_ports_and_says_how_to_get_a_key() -> None:
-    begin = {"inventory": "/site/inventory/lab.py", "hosts": ["h1"]}
-    record = Record("1", begin, {"status": 0}, {"": {"h1": RunState.SWITCHED}})
-    assert closing_lines(record, "done: 1 switched", ["http://h1:8000/v1, model m"], ["https://llm/m/v1, model m"])[
-        1:
-    ] == [
-        "  https://llm/m/v1, model m: through the gateway, with a client's key",
-        "  http://h1:8000/v1, model m",
-        "  a client's key: rackwright keys add /site/inventory/lab.py NAME",
+def test_the_text_of_the_gateway_stands_before_the_direct_ports_and_says_how_to_get_a_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(last_lines, "served_name", lambda _: "m")
+    monkeypatch.setattr(last_lines, "sources_of", lambda _: ())
+    endpoint = SimpleNamespace(address="0.0.0.0", port=8000, image_digest="sha256:1")
+    begin = {"inventory": "/site/inventory/lab.py", "hosts": ["g1", "h1"]}
+    record = Record("1", begin, {"status": 0}, {"": {"g1": RunState.DONE, "h1": RunState.SWITCHED}})
+    assert closing_lines(record, "done", [gateway("g1"), run_host("h1", all_endpoints={"llm": endpoint})])[1:] == [
+        "  serves:  https://llm.example.org/m/v1, model m: through the gateway, with a client's key",
+        "           http://10.1.0.1:8000/v1, model m",
+        '  ask it:  rackwright chat /site/inventory/lab.py -- "What is the capital of France?"',
+        "           a client's key: rackwright keys add /site/inventory/lab.py NAME",
+        "  left:    nothing",
     ]
 
 
 def test_the_text_of_a_gateway_alone_has_its_url_and_no_endpoint_to_ask() -> None:
     begin = {"inventory": "/site/inventory/lab.py", "hosts": ["g1"]}
     record = Record("1", begin, {"status": 0}, {"": {"g1": RunState.DONE}})
-    assert closing_lines(record, "done: 1 done", (), ["https://llm/m/v1, model m"]) == [
+    assert closing_lines(record, "done: 1 done", [gateway("g1")]) == [
         "rackwright: done: 1 done",
-        "  https://llm/m/v1, model m: through the gateway, with a client's key",
-        "  a client's key: rackwright keys add /site/inventory/lab.py NAME",
+        "  serves:  https://llm.example.org/m/v1, model m: through the gateway, with a client's key",
+        "  ask it:  a client's key: rackwright keys add /site/inventory/lab.py NAME",
+        "  left:    nothing",
     ]
