@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ SLOW = 2.0
 """Seconds of a wait after which it is said what for."""
 NAMED = 5
 """Hosts that are listed; of more, their number."""
+FEW = 3
+"""Files that a sentence names; of more, their number."""
 LONGEST = 4000
 """Characters of one line that are kept: a screen and a half, and more than any sentence of Rackwright has."""
 ASKED_FOR = 1 << 20
@@ -111,6 +113,12 @@ def listed(names: Collection[str], whole: int) -> str:
         return ""
     first, more = list(names)[:NAMED], len(names) - NAMED
     return f"{len(names)} of {counted(whole, 'host')}: {', '.join(first)}{f' and {more} more' if more > 0 else ''}"
+
+
+def few(names: Sequence[str]) -> str:
+    """Return `a, b, c and 8 more`."""
+    more = len(names) - FEW
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:FEW])} and {more} more"
 
 
 def counted(number: int, noun: str) -> str:

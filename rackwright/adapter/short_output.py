@@ -14,6 +14,7 @@ from typing import Any
 import click
 import gevent
 from pyinfra import logger
+from pyinfra.context import ctx_state
 
 from rackwright.messages import SLOW, counted
 from rackwright.tables import Column, drawn, shown_width
@@ -23,8 +24,9 @@ INDENT = 4
 TOTAL = "Grand total"
 _HEADER = re.compile(r"--> \S")
 _STARTING = re.compile(r"--> Starting .*operation: ")
-_IDLE = re.compile(r"\[[^\]]*\]\s+(?:nested\s+)?(?:No changes|Skipped)")
+_IDLE = re.compile(r"\[[^\]]*\]\s+(?:(?:nested\s+)?(?:No changes|Skipped)|Ready: .*)")
 _RESULTS, _CHANGES = "--> Results:", "--> Detected changes:"
+_CHANGED = re.compile(r"-|\d+ \(.*\)|(?:Conditional )?Change")
 _CELLS = re.compile(r"\s{2,}")
 COLUMNS = (Column("Operation", 1, 30), *(Column(head) for head in ("Hosts", "Success", "Error", "No Change")))
 
@@ -47,24 +49,29 @@ class ShortOutput(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the record is shown now."""
         text = click.unstyle(record.getMessage()).strip()
-        if self._rows is not None and not _HEADER.match(text):
-            self._rows.append(record)
-            if text.startswith(TOTAL):
-                self._show_results()
+        is_header = bool(_HEADER.match(text))
+        if self._rows is not None and not is_header:
+            self._add_row(record, text)
             return False
-        self._release_rows()
+        self._show_rows()
         if _STARTING.match(text):
             self._hold(record)
             return False
-        if _IDLE.fullmatch(text) or (
-            self._in_changes and not _HEADER.match(text) and not self._is_change(record, text)
-        ):
+        if is_header:
+            self._begin_part(record, text)
+            return True
+        if _IDLE.fullmatch(text) or (self._in_changes and _is_without_change(record, text)):
             return False
-        if _HEADER.match(text):
-            self._in_changes = text == _CHANGES
-            self._rows = [] if text == _RESULTS else None
-        self._drop() if text in (_RESULTS, _CHANGES) else self._release()
+        self._release()
         return True
+
+    def _begin_part(self, record: logging.LogRecord, text: str) -> None:
+        """Begin what follows a header that is not a step's."""
+        self._drop() if text in (_RESULTS, _CHANGES) else self._release()
+        self._in_changes = text == _CHANGES
+        self._rows = [] if text == _RESULTS else None
+        if self._in_changes and not _changes_in(ctx_state.get()):
+            record.msg, record.args = f"{_CHANGES} none", ()
 
     # -- headers of operations
 
@@ -87,32 +94,36 @@ class ShortOutput(logging.Filter):
 
     # -- tables
 
-    def _is_change(self, record: logging.LogRecord, text: str) -> bool:
-        """Return whether a row of the detected changes has any; it is then shortened to its sentence and its hosts."""
-        name, *cells = _CELLS.split(text)
-        if len(cells) != len(("Change", "Conditional Change")) or name == "Operation":
-            return False
-        hosts = [cell for cell in cells if cell != "-"]
-        record.msg, record.args = f"{name}: {'; '.join(hosts)}", ()
-        return bool(hosts)
+    def _add_row(self, record: logging.LogRecord, text: str) -> None:
+        """Add a row of the results, the last of which ends the table."""
+        rows = self._rows = [*(self._rows or []), record]
+        cells = [_CELLS.split(click.unstyle(row.getMessage()).strip()) for row in rows]
+        if text.startswith(TOTAL) and all(len(row) == len(COLUMNS) for row in cells):
+            width = shown_width()
+            texts = short_table(cells[1:], width and width - INDENT)
+            self._rows = [logging.makeLogRecord({**record.__dict__, "msg": one, "args": ()}) for one in texts]
+            self._show_rows()
 
-    def _show_results(self) -> None:
-        records, self._rows = self._rows or [], None
-        rows = [_CELLS.split(click.unstyle(record.getMessage()).strip()) for record in records[1:]]
-        if any(len(row) != len(COLUMNS) for row in rows):
-            records = [*records]
-            for record in records:
-                self._show(record)
-            return
-        width = shown_width()
-        for text in short_table(rows, width and width - INDENT):
-            self._show(logging.makeLogRecord({**records[0].__dict__, "msg": text, "args": ()}))
-
-    def _release_rows(self) -> None:
-        """Show what was held of a table that has no end."""
-        records, self._rows = self._rows or [], None
-        for record in records:
+    def _show_rows(self) -> None:
+        """Show what is held of a table: the short one, or a table as it is that has another form."""
+        rows, self._rows = self._rows or [], None
+        for record in rows:
             self._show(record)
+
+
+def _is_without_change(record: logging.LogRecord, text: str) -> bool:
+    """Return whether a row of the detected changes has none; one that has any becomes its sentence and its hosts."""
+    name, *cells = _CELLS.split(text)
+    if len(cells) != 2 or not all(map(_CHANGED.fullmatch, cells)):
+        return False
+    hosts = [cell for cell in cells if cell.startswith(tuple("0123456789"))]
+    record.msg, record.args = f"{name}: {'; '.join(hosts)}", ()
+    return not hosts
+
+
+def _changes_in(state: Any) -> int:
+    """Return how many operations found something to change, on all hosts together."""
+    return sum(state.get_meta_for_host(host).ops_change for host in state.inventory)
 
 
 def short_table(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:

@@ -131,8 +131,29 @@ def _report(host: Host, concern: Concern[Any, Any], wanted: Any) -> None:
     reading = reading_of(host)
     tell = (concern.details if is_verbose(host.state) else None) or concern.report
     if reading is not None and tell is not None:
-        for row in tell(wanted, reading[concern]).splitlines():
+        for row in _news(host, concern.name, tell(wanted, reading[concern])):
             say(host, row)
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What a run has printed of its hosts' concerns."""
+
+    texts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By host and concern."""
+    first: dict[str, str] = field(default_factory=dict)
+    """By the rows below a concern's first one, the host of which they were printed."""
+
+
+def _news(host: Host, concern: str, text: str) -> Sequence[str]:
+    """Return a report's rows that were not printed already: before pyinfra's question, or of a host that is alike."""
+    reported = part_of(host.state, Reported)
+    if reported.texts.get((host.name, concern)) == text:
+        return ()
+    reported.texts[host.name, concern] = text
+    head, _, rows = text.partition("\n")
+    alike = reported.first.setdefault(rows, host.name) if rows else host.name
+    return text.splitlines() if alike == host.name or is_verbose(host.state) else [f"{head}, the same as on {alike}"]
 
 
 def _give_up_early(host: Host, changes: Sequence[Change]) -> None:

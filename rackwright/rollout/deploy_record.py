@@ -29,7 +29,7 @@ from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, RunState
 from rackwright.rollout.begin_event import beginning
 from rackwright.rollout.last_lines import ServingHost, closing_lines
 from rackwright.rollout.maintenance.quarantine_marks import follow_list
-from rackwright.rollout.resuming import AGAIN, checked
+from rackwright.rollout.resuming import AGAIN, NEXT, checked
 
 
 def keep_record(
@@ -73,7 +73,9 @@ class _Ending:
     def __init__(self, path: Path, root: Path, ours: bool, prints_json: bool) -> None:
         self.path, self.root, self.ours = path, root, ours
         self.prints_json = prints_json
-        """True where the output is one JSON value, beside which no line may stand."""
+        """True where the output is one JSON value, and no other line belongs to it."""
+        self.shown: click.ClickException | None = None
+        """pyinfra's last error, once it has been shown."""
 
     def __enter__(self) -> None:
         """Nothing: the record has begun already."""
@@ -81,16 +83,18 @@ class _Ending:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Never raises: a record fails no run."""
+        """End the record, which fails no run. Raises click's Exit in place of an error that it has shown."""
         try:
-            self._end(exit_status(error))
+            self._end(exit_status(error), error)
         except (OSError, ValueError, KeyError, RackwrightError) as trouble:
             logger.warning(f"{self.path}: the record of this run has no end: {trouble}")
         finally:
             if self.ours:
                 del os.environ[VARIABLE]
+        if self.shown is not None:
+            raise click.exceptions.Exit(self.shown.exit_code)
 
-    def _end(self, status: int) -> None:
+    def _end(self, status: int, error: BaseException | None) -> None:
         state = current_state()
         for host, last_state in last_words(state, self._states()):
             note("host", host=host, state=last_state)
@@ -106,7 +110,11 @@ class _Ending:
                 logger.warning(warning)
             if changed:
                 follow_list(record.begin["inventory"], record.hosts)
-            for message in closing_lines(record, text, hosts):
+            if isinstance(error, click.ClickException) and NEXT in text:
+                # click shows it after this, and the next command would not be the last line.
+                error.show()
+                self.shown = error
+            for message in ["", *last] if (last := closing_lines(record, text, hosts)) else []:
                 click.echo(message, err=self.prints_json)
 
     def _record(self) -> Record:
@@ -147,9 +155,18 @@ def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:
     well = ENDED_WELL | SKIPPED_HOSTS
     bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in well]
     if bad:
-        return "RW0823", f"failed on {', '.join(bad)}"
+        return "RW0823", _failed(record, bad)
     if not executed:
         return "", "ended before anything was done"
     if status == 0:
         return "", f"done: {record.counts()}"
     return "RW0823", f"not everything was done, {record.counts()}"
+
+
+def _failed(record: Record, bad: Sequence[str]) -> str:
+    """Return on which hosts it failed, and which waited for them in vain."""
+    waited = [host for host in bad if record.states[host] is RunState.NOT_SWITCHED]
+    failed = ", ".join(host for host in bad if host not in waited)
+    if not waited:
+        return f"failed on {failed}"
+    return f"failed on {failed}; {', '.join(waited)} not switched" if failed else f"{', '.join(waited)} not switched"

@@ -13,10 +13,12 @@ from rackwright.messages import NAMED, shortest
 from rackwright.plan.reach import in_url
 from rackwright.record.record import Record
 from rackwright.record.states import ENDED_WELL, OPEN, SKIPPED_HOSTS, UNTOUCHED, WELL, RunState
+from rackwright.rollout.resuming import NEXT
 from rackwright.settings.gateway_urls import gateway_urls
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 SERVES, ASK, LEFT = "serves:", "ask it:", "left:"
+CAUSE, STEP = "cause:", "next:"
 WITH_KEY = "through the gateway, with a client's key"
 NOTHING_LEFT = "nothing"
 
@@ -35,12 +37,20 @@ def closing_lines(record: Record, text: str, hosts: Sequence[ServingHost] = ()) 
 
     text: how it ended. hosts: those that it was for.
     """
-    status = (record.end or {}).get("status")
+    status, text = (record.end or {}).get("status"), _from_here(record, text)
     if status == ExitCode.INTERRUPTED:
-        return [] if record.begin.get("plain") else [f"rackwright: {text}"]
+        return [] if record.begin.get("plain") else [*_with_next(text)]
     if status != ExitCode.DONE:
-        return [*(f"rackwright: {cause}" for cause in causes(record)), f"rackwright: {text}"]
+        return [*_after_failure(record, text)]
     return [f"rackwright: {text}", *_after_success(record, hosts)]
+
+
+def _from_here(record: Record, text: str) -> str:
+    """Return a text with the paths of its commands as they are typed from here; the record keeps them whole."""
+    for key in ("inventory", "deploy"):
+        if path := record.begin.get(key):
+            text = text.replace(str(path), shortest(str(path)))
+    return text
 
 
 # -- after success
@@ -123,6 +133,20 @@ def url_for(endpoint: EndpointSettings, address: str) -> str:
 
 
 # -- after a failure
+
+
+def _after_failure(record: Record, text: str) -> Iterator[str]:
+    how, *step = _with_next(text)
+    yield how
+    yield from _headed(CAUSE, causes(record))
+    yield from step
+
+
+def _with_next(text: str) -> Iterator[str]:
+    """Yield how a run ended, and below it the command to type."""
+    how, _, step = text.partition(NEXT)
+    yield f"rackwright: {how}"
+    yield from _headed(STEP, [step] if step else [])
 
 
 def causes(record: Record) -> list[str]:

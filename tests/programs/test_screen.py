@@ -45,26 +45,37 @@ def run(site: Path, *options: str) -> list[str]:
     return output.splitlines()
 
 
-def test_an_unchanged_run_of_four_hosts_is_one_screen(site: Path) -> None:
-    lines = run(site, "-y")
-    assert len(lines) <= SCREEN, "\n".join(lines)
-    assert max(map(len, lines)) <= 100
-    assert not any("Starting operation" in line or "No changes" in line for line in lines)
-    assert "    21 operations changed nothing; pyinfra -v lists them" in lines
-    assert lines[-7:-5] == ["rackwright: done: 4 unchanged", "  serves:  http://@fake/h0:8000/v1, model gpt-oss-120b"]
+def test_an_unchanged_run_of_four_hosts_is_one_screen_text(site: Path) -> None:
+    printed = run(site, "-y")
+    assert len(printed) <= SCREEN, "\n".join(printed)
+    assert max(map(len, printed)) <= 100
+    assert not any("Starting operation" in row or "No changes" in row for row in printed)
+    assert "    21 operations changed nothing; pyinfra -v lists them" in printed
+    assert printed[-7:-5] == ["rackwright: done: 4 unchanged", "  serves:  http://@fake/h0:8000/v1, model gpt-oss-120b"]
 
 
-def test_with_v_it_is_pyinfras_own_output(site: Path) -> None:
-    lines = run(site, "-y", "-v")
-    assert sum("Starting operation" in line for line in lines) == 21
-    assert sum(line.endswith("No changes") for line in lines) == 84
-    assert sum(line.startswith("    Step ") for line in lines) == 21
+def test_with_v_it_is_pyinfras_own_output_text(site: Path) -> None:
+    printed = run(site, "-y", "-v")
+    assert sum("Starting operation" in row for row in printed) == 21
+    assert sum(row.endswith("No changes") for row in printed) == 84
+    assert sum(row.startswith("    Step ") for row in printed) == 21
 
 
-def test_a_failed_run_ends_with_the_cause_and_the_next_command(tmp_path: Path) -> None:
+def test_a_failed_run_ends_with_the_cause_and_the_next_command_text(tmp_path: Path) -> None:
     site = make_site(tmp_path, DEPLOY.replace("BAD", "True"), INVENTORY)
     status, output = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", COLUMNS="100")
     assert status == 1, output
+    how, cause, last = output.splitlines()[-3:]
+    assert how == "rackwright: RW0823: failed on @fake/h2"
+    assert cause == "  cause:   @fake/h2: RW0714: it is broken"
+    assert last.startswith("  next:    rackwright resume ")
+
+
+def test_the_next_command_is_the_last_line_where_no_host_is_left_text(tmp_path: Path) -> None:
+    site = make_site(tmp_path, DEPLOY.replace("BAD", "True").replace('endswith("h2")', "startswith('@')"), INVENTORY)
+    status, output = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", COLUMNS="100")
+    assert status == 1, output
+    assert output.count("No hosts remaining!") == 1
     cause, last = output.splitlines()[-2:]
-    assert cause == "rackwright: @fake/h2: RW0714: it is broken"
-    assert last.startswith("rackwright: RW0823: failed on @fake/h2; next: rackwright resume ")
+    assert cause == f"  cause:   {', '.join(HOSTS)}: RW0714: it is broken"
+    assert last.startswith("  next:    rackwright resume ")

@@ -54,7 +54,7 @@ def test_a_url_has_the_address_that_answers(address: str, bound: str, url: str) 
     assert url_for(endpoint, address) == url
 
 
-def test_a_run_that_ended_well_says_in_three_lines_what_serves_how_to_ask_and_what_is_left() -> None:
+def test_a_run_that_ended_well_says_in_three_lines_what_serves_how_to_ask_and_what_is_left_text() -> None:
     assert closing_lines(record(0, ["h1"]), "done: 1 switched", serving(["h1"])) == [
         "rackwright: done: 1 switched",
         "  serves:  http://h1:8000/v1, model m",
@@ -63,7 +63,7 @@ def test_a_run_that_ended_well_says_in_three_lines_what_serves_how_to_ask_and_wh
     ]
 
 
-def test_many_endpoints_are_counted() -> None:
+def test_many_endpoints_are_counted_text() -> None:
     lines = closing_lines(record(0), "done: 7 switched", serving(HOSTS))
     assert lines[1] == "  serves:  http://h0:8000/v1, model m"
     assert lines[6] == f"           and 2 more: rackwright status {INVENTORY}"
@@ -80,17 +80,27 @@ def test_what_is_left_is_named_with_its_command_text() -> None:
     ]
 
 
-def test_a_model_without_a_commit_is_left_to_pin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_without_a_commit_is_left_to_pin_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_lines, "sources_of", lambda _: [SimpleNamespace(commit=None)])
     assert "rackwright pin" in closing_lines(record(0, ["h1"]), "done", serving(["h1"]))[-1]
 
 
-def test_a_failed_run_names_no_endpoint() -> None:
+def test_a_failed_run_names_no_endpoint_text() -> None:
     failed = closing_lines(record(1), "RW0823: failed", serving(HOSTS))
     assert failed == ["rackwright: RW0823: failed"]
 
 
-def test_a_stopped_plain_run_has_said_so_and_a_rollout_says_it_here() -> None:
+def test_the_next_command_is_the_last_line_and_its_paths_are_as_typed_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_lines, "shortest", lambda path: path.removeprefix("/site/"))
+    text = f"RW0823: failed on h1; next: fix the settings, then rackwright rollout {INVENTORY}"
+    assert closing_lines(record(1, ["h1"], h1="unreachable"), text) == [
+        "rackwright: RW0823: failed on h1",
+        "  cause:   h1: no SSH connection, see above",
+        "  next:    fix the settings, then rackwright rollout inventory/lab.py",
+    ]
+
+
+def test_a_stopped_plain_run_has_said_so_and_a_rollout_says_it_here_text() -> None:
     begin = {"inventory": INVENTORY, "hosts": ["h1"]}
     stopped = Record("1", begin, {"status": 130}, {})
     assert closing_lines(stopped, "stopped") == ["rackwright: stopped"]
@@ -103,7 +113,7 @@ def test_a_stopped_plain_run_has_said_so_and_a_rollout_says_it_here() -> None:
 def failed(*events: dict[str, Any]) -> list[str]:
     begin = {"kind": "begin", "inventory": INVENTORY, "hosts": HOSTS}
     end = {"kind": "end", "status": 1, "text": "it failed"}
-    return closing_lines(record_of("1", [begin, *events, end]), "it failed")[:-1]
+    return [row[len("  cause:   ") :] for row in closing_lines(record_of("1", [begin, *events, end]), "it failed")[1:]]
 
 
 def host(name: str, state: str, **more: str) -> dict[str, Any]:
@@ -114,35 +124,35 @@ def error(name: str, text: str) -> dict[str, Any]:
     return {"kind": "error", "host": name, "text": text}
 
 
-def test_the_first_error_of_a_host_is_its_cause_and_hosts_that_failed_alike_share_a_line() -> None:
+def test_the_first_error_of_a_host_is_its_cause_and_hosts_that_failed_alike_share_a_line_text() -> None:
     events = [error(name, "RW2903: wrong bytes\n  next: look") for name in ("h0", "h1")]
     events += [error("h1", "RW1316: more"), host("h0", "failed before its switch")]
     events += [host("h1", "failed before its switch"), host("h2", "unreachable"), host("h3", "unchanged")]
     assert failed(*events) == [
-        "rackwright: h0, h1: RW2903: wrong bytes",
-        "rackwright: h2: no SSH connection, see above",
+        "h0, h1: RW2903: wrong bytes",
+        "h2: no SSH connection, see above",
     ]
 
 
-def test_a_refused_row_is_the_cause_of_a_way_back() -> None:
+def test_a_refused_row_is_the_cause_of_a_way_back_text() -> None:
     row = {"kind": "row", "host": "h0", "row": "a chat answer", "mark": "refused", "seen": "'!!!'"}
     later = {**row, "mark": "proved", "seen": "'42'"}
     gone = error("h0", "RW0705: endpoint llm serves its last proven release again")
-    assert failed(row, later, gone, host("h0", "rolled back")) == ["rackwright: h0: a chat answer: '!!!'"]
+    assert failed(row, later, gone, host("h0", "rolled back")) == ["h0: a chat answer: '!!!'"]
 
 
-def test_a_host_that_waited_for_others_has_no_cause_of_its_own() -> None:
+def test_a_host_that_waited_for_others_has_no_cause_of_its_own_text() -> None:
     assert failed(host("h0", "not switched", text="h1 failed before it"), host("h2", "switching")) == []
 
 
-def test_of_many_causes_the_first_few_are_named() -> None:
+def test_of_many_causes_the_first_few_are_named_text() -> None:
     events = [each for name in HOSTS for each in (error(name, f"RW1: {name}"), host(name, "failed"))]
     lines = failed(*events)
-    assert lines[-1] == "rackwright: and 2 more: rackwright runs 1"
+    assert lines[-1] == "and 2 more: rackwright runs 1"
     assert len(lines) == 6
 
 
-def test_of_many_hosts_that_failed_alike_the_first_few_are_named() -> None:
+def test_of_many_hosts_that_failed_alike_the_first_few_are_named_text() -> None:
     assert failed(*(host(name, "unreachable") for name in HOSTS)) == [
-        "rackwright: h0, h1, h2, h3, h4 and 2 more: no SSH connection, see above"
+        "h0, h1, h2, h3, h4 and 2 more: no SSH connection, see above"
     ]

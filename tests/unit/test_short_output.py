@@ -34,7 +34,7 @@ def shown(*texts: str, width: str = "1000") -> list[str]:
     return [text.strip() for text in printed]
 
 
-def test_a_step_that_changes_nothing_is_not_shown() -> None:
+def test_a_step_that_changes_nothing_is_not_shown_text() -> None:
     bold = click.style("h1", bold=True)
     idle = [f"[{bold}] {click.style('No changes', 'cyan')}", f"[{bold}]   {click.style('Skipped', 'blue')}"]
     lines = [STARTING.format("Docker"), *idle, STARTING.format("Endpoint"), f"[{bold}] Success", "[h2] No changes"]
@@ -42,16 +42,16 @@ def test_a_step_that_changes_nothing_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize("text", ["[h1] No changes on retry 1", "[h1] proved: No changes", "h1 Skipped", "Skipped"])
-def test_what_only_looks_like_it_is_shown(text: str) -> None:
+def test_what_only_looks_like_it_is_shown_text(text: str) -> None:
     assert shown(STARTING.format("Docker"), text) == ["--> Starting operation: Docker", text]
 
 
-def test_a_header_of_another_kind_is_shown_below_the_step_in_which_it_stands() -> None:
+def test_a_header_of_another_kind_is_shown_below_the_step_in_which_it_stands_text() -> None:
     lines = [STARTING.format("Endpoint"), "--> Wave 1 is done: watching h1 for 5 s", "[h1] No changes"]
     assert shown(*lines) == ["--> Starting operation: Endpoint", "--> Wave 1 is done: watching h1 for 5 s"]
 
 
-def test_a_step_that_takes_long_is_named_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_takes_long_is_named_while_it_runs_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(short_output, "SLOW", 0.01)
     printed: list[str] = []
     tried = ShortOutput(lambda record: printed.append(record.getMessage()))
@@ -63,7 +63,7 @@ def test_a_step_that_takes_long_is_named_while_it_runs(monkeypatch: pytest.Monke
     assert printed == [STARTING.format("Docker")]
 
 
-def test_the_table_of_results_has_what_changed_and_what_failed() -> None:
+def test_the_table_of_results_has_what_changed_and_what_failed_text() -> None:
     assert shown("--> Results:", *TABLE, "--> Disconnecting from hosts...") == [
         "--> Results:",
         "Operation                    Hosts   Success   Error   No Change",
@@ -89,15 +89,24 @@ def test_the_table_is_as_wide_as_the_terminal() -> None:
         ["Operation   Hosts", "Docker   2", "Sum   2"],
     ],
 )
-def test_a_table_of_another_pyinfra_is_shown_as_it_is(rows: list[str]) -> None:
+def test_a_table_of_another_pyinfra_is_shown_as_it_is_text(rows: list[str]) -> None:
     assert shown("--> Results:", *rows, "--> Disconnecting") == ["--> Results:", *rows, "--> Disconnecting"]
 
 
-def test_of_detected_changes_only_those_are_shown_that_are() -> None:
+def test_of_detected_changes_only_those_are_shown_that_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(short_output, "_changes_in", lambda _: 1)
     head = "Operation            Change         Conditional Change    "
     rows = ["Docker               -              -                     ", "Endpoint | It runs   2 (h1, h2)     -    "]
     assert shown("--> Detected changes:", head, *rows, "--> Beginning operation run...") == [
         "--> Detected changes:",
         "Endpoint | It runs: 2 (h1, h2)",
         "--> Beginning operation run...",
+    ]
+
+
+def test_where_no_change_was_detected_the_header_says_so_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(short_output, "_changes_in", lambda _: 0)
+    assert shown("--> Detected changes:", "Docker   -   -   ", "a warning of two   words") == [
+        "--> Detected changes: none",
+        "a warning of two   words",
     ]

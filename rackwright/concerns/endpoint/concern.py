@@ -47,6 +47,7 @@ from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.marks import Mark, clear_script
 from rackwright.hostside import host_script
+from rackwright.messages import few
 from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
 from rackwright.plan.change import Change, Job, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.concern import Concern, HostReading
@@ -232,7 +233,7 @@ def _boot(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
         return []
     writes = [WriteFile(f"{UNITS}/{name}", wanted.boot_units[name]) for name in differing]
     enable = Shell(f"systemctl enable --quiet --no-reload {BOOT_UNIT} && systemctl daemon-reload")
-    why = "it is not enabled" if not differing else f"{', '.join(differing)} differ or are missing"
+    why = "it is not enabled" if not differing else f"{few(differing)} differ or are missing"
     return [
         Change(
             "start the endpoints at boot",

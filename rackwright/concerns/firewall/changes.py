@@ -26,6 +26,7 @@ from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.firewall.wanted import Rules, WantedFirewall
 from rackwright.concerns.watch import KEPT_PORT, WATCH_FILES, WATCH_TIMER, WATCHED
 from rackwright.hostside import host_script
+from rackwright.messages import few
 from rackwright.paths import UNITS, WATCH_UNITS
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell, Step, WriteFile
 
@@ -145,7 +146,7 @@ def _keep(wanted: WantedFirewall, reading: SeenFirewall) -> list[Change]:
 
 def _why_kept(differing: Sequence[str], surplus: Sequence[str], reading: SeenFirewall) -> str:
     if differing:
-        return f"{', '.join(differing)} differ or are missing"
+        return f"{few(differing)} differ or are missing"
     if surplus:
         return f"{', '.join(surplus)} belong to nothing that is filtered now"
     if reading.older:

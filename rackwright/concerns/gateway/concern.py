@@ -54,6 +54,7 @@ from rackwright.concerns.gateway.renewal import (
 )
 from rackwright.hostside import durable_script, host_script, host_text
 from rackwright.loading.gateway_certificate import certificate_refusal
+from rackwright.messages import few
 from rackwright.paths import CERTIFICATE_TIMER, CERTIFICATE_UNIT, GATEWAY_UNIT, KEEPALIVED_UNIT, UNITS
 from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
@@ -364,7 +365,7 @@ def _staged(path: str) -> str:
 
 def _why(differing: list[str], surplus: list[str]) -> str:
     if differing:
-        return f"{', '.join(differing)} differ or are missing"
+        return f"{few(differing)} differ or are missing"
     return f"{', '.join(surplus)} are no longer wanted" if surplus else f"{GATEWAY_UNIT} is not enabled and active"
 
 

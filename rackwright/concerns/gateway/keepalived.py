@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv4Interface
 
 from rackwright.concerns.gateway.files import ADMIN
 from rackwright.hostside import host_script, host_text
+from rackwright.messages import few
 from rackwright.paths import ETC, KEEPALIVED_UNIT, STATE, UNITS
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.render import render_own
@@ -141,7 +142,7 @@ def keepalived_changes(
 
 def _why(differing: list[str], surplus: list[str]) -> str:
     if differing:
-        return f"{', '.join(differing)} differ or are missing"
+        return f"{few(differing)} differ or are missing"
     return f"{', '.join(surplus)} are no longer wanted" if surplus else f"{KEEPALIVED_UNIT} is not enabled and active"
 
 

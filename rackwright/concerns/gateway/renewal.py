@@ -17,6 +17,7 @@ from rackwright.concerns.proxy_values import proxy_values
 from rackwright.concerns.watch.metrics import DEFAULT_FOLDER
 from rackwright.hostside import host_script, host_text
 from rackwright.loading.gateway_certificate import read_roots
+from rackwright.messages import few
 from rackwright.paths import CERTIFICATE_TIMER, CERTIFICATE_UNIT, ETC, GATEWAY_UNIT, STATE, UNITS
 from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
 from rackwright.plan.render import render_own
@@ -182,7 +183,7 @@ def renewal_changes(
 
 def _why(differing: list[str], surplus: list[str]) -> str:
     if differing:
-        return f"{', '.join(differing)} differ or are missing"
+        return f"{few(differing)} differ or are missing"
     return f"{', '.join(surplus)} are no longer wanted" if surplus else f"{CERTIFICATE_TIMER} is not enabled and active"
 
 

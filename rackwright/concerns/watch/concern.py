@@ -15,6 +15,7 @@ from rackwright.concerns.watch.files import LEFT, all_files, enabled_units
 from rackwright.concerns.watch.units import CHECKS, RUNNER, WATCHED
 from rackwright.concerns.watch.word import WORD_FILES, refusals
 from rackwright.hostside import host_script, host_text
+from rackwright.messages import few
 from rackwright.paths import (
     ACTS,
     ENGINE_STATES,
@@ -203,7 +204,7 @@ def _surplus(wanted: WantedWatch, reading: SeenWatch) -> Iterator[str]:
 
 def _why(differing: list[str], surplus: list[str], idle: list[str]) -> str:
     if differing:
-        return f"{', '.join(differing)} differ or are missing"
+        return f"{few(differing)} differ or are missing"
     if surplus:
         return f"{', '.join(surplus)} belong to nothing that is looked at now"
     return f"{', '.join(idle)} is not enabled and active" if idle else "the list of its files is not as it was left"
