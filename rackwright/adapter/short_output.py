@@ -100,7 +100,8 @@ class ShortOutput(logging.Filter):
         cells = [_CELLS.split(click.unstyle(row.getMessage()).strip()) for row in rows]
         if text.startswith(TOTAL) and all(len(row) == len(COLUMNS) for row in cells):
             width = shown_width()
-            texts = short_table(cells[1:], width and width - INDENT)
+            counted_rows = _with_own_errors(cells[1:], _errors(ctx_state.get()))
+            texts = short_table(counted_rows, width and width - INDENT)
             self._rows = [logging.makeLogRecord({**record.__dict__, "msg": one, "args": ()}) for one in texts]
             self._show_rows()
 
@@ -124,6 +125,25 @@ def _is_without_change(record: logging.LogRecord, text: str) -> bool:
 def _changes_in(state: Any) -> int:
     """Return how many operations found something to change, on all hosts together."""
     return sum(state.get_meta_for_host(host).ops_change for host in state.inventory)
+
+
+def _errors(state: Any) -> list[int]:
+    """Return of how many hosts each operation failed, in their order.
+
+    pyinfra counts a host that has failed once as an error of every operation after that, too.
+    """
+    return [sum(_has_failed(state.ops[host].get(one)) for host in state.inventory) for one in state.get_op_order()]
+
+
+def _has_failed(of_host: Any) -> bool:
+    return of_host is not None and of_host.operation_meta.is_complete() and of_host.operation_meta.did_error()
+
+
+def _with_own_errors(rows: Sequence[Sequence[str]], errors: Sequence[int]) -> list[list[str]]:
+    """Return the rows with these errors; where there are others, as they are."""
+    if len(errors) != len(rows) - 1:
+        return [list(row) for row in rows]
+    return [[*row[:3], str(number or "-"), row[4]] for row, number in zip(rows, [*errors, sum(errors)], strict=True)]
 
 
 def short_table(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:

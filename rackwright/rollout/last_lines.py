@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -21,6 +22,8 @@ SERVES, ASK, LEFT = "serves:", "ask it:", "left:"
 CAUSE, STEP = "cause:", "next:"
 WITH_KEY = "through the gateway, with a client's key"
 NOTHING_LEFT = "nothing"
+
+_CODED = re.compile(r"\s*RW\d{4}: ")
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,12 @@ def _cause(record: Record, host: str, state: RunState) -> str:
     if row := record.refused.get(host):
         return row
     text = record.errors.get(host) or record.texts.get(host)
-    return text.splitlines()[0] if text else _of_state(state)
+    return _most_precise(text.splitlines()) if text else _of_state(state)
+
+
+def _most_precise(rows: Sequence[str]) -> str:
+    """Return the first row below the first one that has a code of its own, such as a check of preflight."""
+    return next((row.strip() for row in rows[1:] if _CODED.match(row)), rows[0])
 
 
 def _of_state(state: RunState) -> str:

@@ -65,6 +65,7 @@ def test_a_failed_run_ends_with_the_cause_and_the_next_command_text(tmp_path: Pa
     site = make_site(tmp_path, DEPLOY.replace("BAD", "True"), INVENTORY)
     status, output = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", COLUMNS="100")
     assert status == 1, output
+    assert sum(row.startswith("    Step ") for row in output.splitlines()) == 1, "each later step counts it as an error"
     how, cause, last = output.splitlines()[-3:]
     assert how == "rackwright: RW0823: failed on @fake/h2"
     assert cause == "  cause:   @fake/h2: RW0714: it is broken"

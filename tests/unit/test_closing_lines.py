@@ -134,6 +134,13 @@ def test_the_first_error_of_a_host_is_its_cause_and_hosts_that_failed_alike_shar
     ]
 
 
+def test_of_a_refusal_with_several_codes_the_check_is_the_cause_text() -> None:
+    text = (
+        "RW3101: this host cannot run its endpoints\nRW3143: disk: /srv: 0.1 GiB free\n  fix: make room\nRW3144: more"
+    )
+    assert failed(error("h0", text), host("h0", "failed before its switch")) == ["h0: RW3143: disk: /srv: 0.1 GiB free"]
+
+
 def test_a_refused_row_is_the_cause_of_a_way_back_text() -> None:
     row = {"kind": "row", "host": "h0", "row": "a chat answer", "mark": "refused", "seen": "'!!!'"}
     later = {**row, "mark": "proved", "seen": "'42'"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 
 import click
 import gevent
@@ -21,10 +22,11 @@ TABLE = [
 ]
 
 
-def shown(*texts: str, width: str = "1000") -> list[str]:
-    """Return what is printed of these lines."""
+def shown(*texts: str, errors: Sequence[int] = ()) -> list[str]:
+    """Return what is printed of these lines. errors: of each operation, as the run knows them."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("COLUMNS", width)
+        patched.setenv("COLUMNS", "1000")
+        patched.setattr(short_output, "_errors", lambda _: errors)
         printed: list[str] = []
         tried = ShortOutput(lambda record: printed.append(record.getMessage()))
         for text in texts:
@@ -73,6 +75,14 @@ def test_the_table_of_results_has_what_changed_and_what_failed_text() -> None:
         "1 operation changed nothing; pyinfra -v lists them",
         "--> Disconnecting from hosts...",
     ]
+
+
+def test_a_host_that_failed_once_is_one_error_text() -> None:
+    table = shown(
+        "--> Results:", *TABLE[:2], TABLE[2], "Watch | It looks   2   -   1   1", *TABLE[3:], errors=(0, 1, 0)
+    )
+    assert [row.split()[-2] for row in table if row.startswith(("Endpoint", "Grand total"))] == ["1", "1"]
+    assert not any(row.startswith("Watch") for row in table)
 
 
 def test_the_table_is_as_wide_as_the_terminal() -> None:
