@@ -12,6 +12,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "pin": "rackwright pin inventory/b200.py",
         "engine-data": "rackwright engine-data inventory/b200.py --limit b200-01",
         "advise": "rackwright advise --gpu B200 --context 8k --concurrency 32",
+        "secrets": "rackwright secrets list inventory/b200.py",
         "explain": "rackwright explain RW0705",
         "questions": "rackwright questions shipped --print",
         "schema": "rackwright schema --out settings.schema.json",
@@ -69,6 +70,8 @@ BELOW = {
     "keys list": "rackwright keys list inventory/b200.py",
     "keys rotate": "rackwright keys rotate inventory/b200.py alice --grace 7d",
     "keys revoke": "rackwright keys revoke inventory/b200.py alice",
+    "secrets list": EXAMPLES["secrets"],
+    "secrets rotate": "rackwright secrets rotate inventory/b200.py --secret registry.key",
     "lease show": EXAMPLES["lease"],
     "lease break": "rackwright lease break inventory/b200.py --limit b200-01",
 }

@@ -21,7 +21,7 @@ from rackwright.loading.merge import Layer, merge
 from rackwright.loading.peers import with_peers
 from rackwright.loading.secret_sources import with_printed
 from rackwright.loading.validate import Known, leaves, validate
-from rackwright.loading.vault import NEXT, VAULT, Plaintext, UndecryptableError, decrypt, opened
+from rackwright.loading.vault import NEXT, VAULT_FILE, Plaintext, UndecryptableError, decrypt, opened
 from rackwright.loading.wording import is_secret
 from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 from rackwright.messages import SettingsError, coded
@@ -499,7 +499,7 @@ def _all_secret(value: Any) -> Any:
         return {key: _all_secret(below) for key, below in value.items()}
     if isinstance(value, list):
         return [_all_secret(below) for below in value]
-    return value if value is None or isinstance(value, bool | Ciphertext) else Secret(str(value), VAULT)
+    return value if value is None or isinstance(value, bool | Ciphertext) else Secret(str(value), VAULT_FILE)
 
 
 def _hidden(values: Mapping[str, Any]) -> dict[str, Any]:

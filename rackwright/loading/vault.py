@@ -26,7 +26,8 @@ from rackwright.messages import SettingsError
 from rackwright.settings.secret import Secret
 
 VAULT = "ansible-vault"
-"""Where these secrets come from, as users know it."""
+VAULT_FILE = "an encrypted file"
+"""Where these secrets come from, as users know it: values, and whole files."""
 PATIENCE = 300
 """Seconds for each value where no terminal asks: the program that prints the password may itself ask a user."""
 PRINTED = 4 << 20

@@ -15,9 +15,9 @@ from rackwright.inspect.drift import Drift, HostDrift
 from tests.unit.test_grammar import leaves, site
 
 __all__ = ["site"]
-PRINT_ROWS = {"status", "drift", "runs", "quarantine", "lease show", "keys list", "usage"}
+PRINT_ROWS = {"status", "drift", "runs", "quarantine", "lease show", "keys list", "usage", "secrets list"}
 SHOWN = {"firewall show", "watch show"}
-FOR_PROGRAMS = PRINT_ROWS | SHOWN | {"plan", "check", "advise", "logs", "exec", "chat", "evaluate"}
+FOR_PROGRAMS = PRINT_ROWS | SHOWN | {"plan", "check", "advise", "logs", "exec", "chat", "evaluate", "secrets rotate"}
 DRIFT = [
     HostDrift("h1", "read", (Drift("docker", "moved", "a\nb"), Drift("image", "asked", "c"))),
     HostDrift("h2", "read"),

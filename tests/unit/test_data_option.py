@@ -18,8 +18,8 @@ from rackwright.rollout import launch
 from rackwright.settings.sections import Hooks
 
 WITHOUT = {"init", "runs", "report", "explain", "advise", "schema", "completion", "firewall", "lease", "watch"}
-WITHOUT |= {"keys", "questions"}
-"""They load no settings, or those of a record; `firewall`, `lease`, `watch` and `keys` have verbs of their own."""
+WITHOUT |= {"keys", "questions", "secrets"}
+"""They load no settings, or those of a record; `firewall`, `lease`, `watch`, `keys` and `secrets` have verbs of their own."""
 
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"

@@ -272,6 +272,72 @@ def test_check_says_where_it_comes_from_and_not_what_it_is(site: Path, capsys: p
     assert KEY not in output + text
 
 
+SECRETS = """\
+models: {hub_token: hf_0123456789abcdef}
+notify: {url: {command: [./say, hook]}}
+gateway: {tls: false, port: 80}
+endpoints:
+  llm: {api_key: {command: [./say, engine]}}
+"""
+
+
+@pytest.fixture
+def with_secrets(site: Path) -> Path:
+    """Make a site whose settings have a secret of each kind, from commands and in clear."""
+    texts = "hook=https://hooks.example.org/abcdefgh engine=sk-0123456789abcdef0 registry=key-of-the-registry"
+    program(site, f'{texts}; eval "echo \\$$1"')
+    ngc(site, ["./say", "registry"])
+    (site / "group_vars" / "gpus.yml").write_text(SECRETS)
+    return site
+
+
+@pytest.mark.usefixtures("with_secrets")
+def test_the_list_has_where_each_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["secrets", "list", "inventory/fleet.py", "--json"]) == 0
+    output = capsys.readouterr().out
+    found = [(one["secret"], one["from"], one["source"].split()[0], one["hosts"]) for one in json.loads(output)]
+    hosts = ["h1", "h2", "h3"]
+    assert found == [
+        ("registry.key", "group_vars/all.yml:5", "`./say", hosts),
+        ("models.hub_token", "group_vars/gpus.yml:1", "in", hosts),
+        ("notify.url", "group_vars/gpus.yml:2", "`./say", hosts),
+        ("endpoints.llm.api_key", "group_vars/gpus.yml:5", "`./say", hosts),
+    ]
+    assert main(["secrets", "list", "inventory/fleet.py", "--columns", "secret,hosts"]) == 0
+    output += capsys.readouterr().out
+    for secret in ("key-of-the-registry", "hf_0123456789abcdef", "abcdefgh", "sk-0123456789abcdef0"):
+        assert secret not in output
+
+
+@pytest.mark.usefixtures("with_secrets")
+def test_only_an_engines_key_restarts_something(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["secrets", "rotate", "inventory/fleet.py", "--json"]) == 0
+    restarts = {one["secret"]: one["restarts"].partition(";")[0] for one in json.loads(capsys.readouterr().out)}
+    assert restarts.pop("endpoints.llm.api_key").startswith("3 endpoints")
+    assert restarts == dict.fromkeys(("registry.key", "models.hub_token", "notify.url"), "nothing")
+    assert main(["secrets", "rotate", "inventory/fleet.py", "--secret", "registry.key"]) == 0
+    assert "pyinfra inventory/fleet.py deploy.py --data registry.check_key=true" in capsys.readouterr().out
+    assert main(["secrets", "rotate", "inventory/fleet.py", "--secret", "registry.kay"]) == 1
+    refusal(capsys.readouterr().err, "RW1055", "registry.kay", "did you mean registry.key?")
+
+
+def test_behind_a_gateway_the_host_and_the_gateway_change_one_after_the_other(
+    with_secrets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inventory = with_secrets / "inventory" / "fleet.py"
+    inventory.write_text(inventory.read_text().replace('"h3"]', '"h3"], "gateway": ["gw"]'))
+    (with_secrets / "group_vars" / "gpus.yml").write_text(f"{SECRETS}allow_from: private\n")
+    assert main(["secrets", "rotate", "inventory/fleet.py", "--secret", "endpoints.llm.api_key"]) == 0
+    assert "502 engine_key" in capsys.readouterr().out
+
+
+def test_an_argument_of_deploy_is_listed_as_one(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (site / "deploy.py").write_text(f"from rackwright import operations\n\noperations.registry(key='{KEY}')\n")
+    assert main(["secrets", "list", "inventory/fleet.py", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["from"], found["source"]) == ("deploy.py", "an argument of deploy.py")
+
+
 def test_two_lines_are_not_one_secret(site: Path) -> None:
     ngc(site, program(site, f"echo {KEY}; echo user: ops"))
     with refused("RW0205", "registry.key", "head -n1", error=SettingsError):
