@@ -275,7 +275,6 @@ def test_check_says_where_it_comes_from_and_not_what_it_is(site: Path, capsys: p
 SECRETS = """\
 models: {hub_token: hf_0123456789abcdef}
 notify: {url: {command: [./say, hook]}}
-gateway: {tls: false, port: 80}
 endpoints:
   llm: {api_key: {command: [./say, engine]}}
 """
@@ -301,7 +300,7 @@ def test_the_list_has_where_each_comes_from(capsys: pytest.CaptureFixture[str]) 
         ("registry.key", "group_vars/all.yml:5", "`./say", hosts),
         ("models.hub_token", "group_vars/gpus.yml:1", "in", hosts),
         ("notify.url", "group_vars/gpus.yml:2", "`./say", hosts),
-        ("endpoints.llm.api_key", "group_vars/gpus.yml:5", "`./say", hosts),
+        ("endpoints.llm.api_key", "group_vars/gpus.yml:4", "`./say", hosts),
     ]
     assert main(["secrets", "list", "inventory/fleet.py", "--columns", "secret,hosts"]) == 0
     output += capsys.readouterr().out
@@ -326,7 +325,9 @@ def test_behind_a_gateway_the_host_and_the_gateway_change_one_after_the_other(
 ) -> None:
     inventory = with_secrets / "inventory" / "fleet.py"
     inventory.write_text(inventory.read_text().replace('"h3"]', '"h3"], "gateway": ["gw"]'))
-    (with_secrets / "group_vars" / "gpus.yml").write_text(f"{SECRETS}allow_from: private\n")
+    (with_secrets / "group_vars" / "gateway.yml").write_text("gateway: {tls: false, port: 80}\n")
+    (with_secrets / "group_vars" / "all.yml").unlink()
+    (with_secrets / "group_vars" / "gpus.yml").write_text(f"{MODEL}{SECRETS}allow_from: private\n")
     assert main(["secrets", "rotate", "inventory/fleet.py", "--secret", "endpoints.llm.api_key"]) == 0
     assert "502 engine_key" in capsys.readouterr().out
 
