@@ -114,7 +114,7 @@ def _overview(top: Parser) -> Iterator[str]:
 
 
 def _row(verb: str, text: str, example: str) -> str:
-    below = {"firewall": "-show", "lease": "-show", "watch": "-show", "keys": "-add"}.get(verb, "")
+    below = {"firewall": "-show", "lease": "-show", "watch": "-show", "keys": "-add", "secrets": "-list"}.get(verb, "")
     return f"| [{verb}](#rackwright-{verb}{below}) | {text} | `{example}` |"
 
 

@@ -19,7 +19,7 @@ from rackwright.settings.sections import Hooks
 
 WITHOUT = {"init", "runs", "report", "explain", "advise", "schema", "completion", "firewall", "lease", "watch"}
 WITHOUT |= {"keys", "questions", "secrets"}
-"""They load no settings, or those of a record; `firewall`, `lease`, `watch`, `keys` and `secrets` have verbs of their own."""
+"""They load no settings, or those of a record; `firewall`, `lease`, `watch`, `keys`, `secrets` have their own verbs."""
 
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
