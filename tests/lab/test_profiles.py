@@ -140,8 +140,8 @@ def test_no_shipped_profile_is_left_out() -> None:
 def test_a_shipped_profile_deploys_and_answers(bench: Bench, profile: str) -> None:
     run = bench.deploy(profile, **PROFILES[profile])
     assert run.status == 0, run.output
-    # Profiles of two machines may be one release: then it is as wanted already.
-    assert "proved: a chat answer" in run.output or run.changed == [], run.output
+    # Profiles of two machines may be one release: then it serves already, at most behind another port.
+    assert "proved: a chat answer" in run.output or "switch endpoint" not in run.output, run.output
     spec = bench.json_of("proven/spec.json")
     answers = [verdict for question, verdict in bench.verdicts().items() if question.startswith(f"{spec['serving']}-")]
     assert answers == [{"checked": True, "refused": [], "why": ""}]

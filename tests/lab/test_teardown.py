@@ -175,7 +175,7 @@ def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -
     before = state(host)
     refused = site.deploy("-y", limit=[host.name])
     assert refused.status == 1
-    refusal(refused.output, "RW2405", path, "releases: {foreign_units: aside}")
+    refusal(refused.output, "RW3129", path, "releases: {foreign_units: aside}")
     assert state(host) == before
     assert not host_has(host, "/var/lib/rackwright")
     assert host.run("systemctl is-active rackwright-llm").stdout.strip() == "active"
