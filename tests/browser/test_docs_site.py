@@ -76,7 +76,3 @@ def test_search_finds_from_disk_and_asks_no_server(browser: Chrome, site: Path, 
 def test_a_table_shows_no_backslash_before_a_bar(browser: Chrome, site: Path) -> None:
     browser.get((site / "reference" / "settings.html").as_uri())
     assert r"\|" not in browser.find_element(By.TAG_NAME, "body").text
-
-
-def test_the_page_of_contributing_is_up_to_date() -> None:
-    assert DOCS["CONTRIBUTE"].read_text() == DOCS["contribute"](), "next: python scripts/docs.py"

@@ -1,4 +1,4 @@
-"""The commands of docs/install.md put `rackwright`, `pyinfra` and `ansible-vault` on PATH: by pip, pipx and uv, offline."""
+"""The commands of docs/install.md put `rackwright`, `pyinfra` and `ansible-vault` on PATH, by pip, pipx and uv."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ SUPPORTED = {str(tag) for tag in sys_tags()}
 COMMANDS = ("rackwright", "pyinfra", "ansible-vault")
 
 
-def needed(name: str, seen: set[str]) -> Iterator[str]:
+def needed(name: str, met: set[str]) -> Iterator[str]:
     """Yield a distribution of this environment and all that it needs."""
     name = canonicalize_name(name)
-    if name in seen:
+    if name in met:
         return
-    seen.add(name)
+    met.add(name)
     yield name
     for text in distribution(name).requires or ():
         requirement = Requirement(text)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            yield from needed(requirement.name, seen)
+            yield from needed(requirement.name, met)
 
 
 def pack(found: Distribution, folder: Path) -> None:
@@ -67,7 +67,7 @@ def pack(found: Distribution, folder: Path) -> None:
 
 
 def _is_script_of(found: Distribution, path: Path) -> bool:
-    """Return whether a file outside of the packages is one that the wheel brings, and not one made of its entry points."""
+    """Return whether the wheel brings a file outside of the packages; the others are made of its entry points."""
     return path.parent == BIN and path.name not in {point.name for point in found.entry_points}
 
 
@@ -87,13 +87,13 @@ def typed(row: str, wheel: Path) -> list[str]:
     """Return the command of a row of the page, for a wheel."""
     command = re.search(rf"^\| {row}.* \| `(.+?)` \|$", PAGE, re.MULTILINE)
     assert command, row
-    return [str(wheel) if word == "." else word for word in shlex.split(command[1])]
+    return [str(wheel) if argument == "." else argument for argument in shlex.split(command[1])]
 
 
 def run(words: list[str], home: Path, index: Path) -> str:
     """Run a command for a user whose home is a folder, with nothing but the index to install from."""
     passed = {name: text for name, text in os.environ.items() if not name.startswith(("PIP", "UV", "PYTHON", "RACK"))}
-    own = {
+    offline = {
         "HOME": str(home),
         "PATH": f"{home}/.local/bin:{BIN}:/usr/bin:/bin",
         "PIP_NO_INDEX": "1",
@@ -105,7 +105,7 @@ def run(words: list[str], home: Path, index: Path) -> str:
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_PYTHON": sys.executable,
     }
-    done = subprocess.run(words, cwd=home, env=passed | own, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=home, env=passed | offline, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -121,12 +121,14 @@ def test_its_flags_put_three_commands_on_path(index: Path, tmp_path: Path, insta
     assert __version__ in run(["rackwright", "--version"], tmp_path, index)
 
 
-@pytest.mark.proof("pip takes a minute of a busy machine; test_wheel.py installs the wheel by uv, and pipx and uv are here")
+@pytest.mark.proof(
+    "pip takes a minute of a busy machine; test_wheel.py installs the wheel by uv, and pipx and uv are here"
+)
 def test_pip_puts_them_beside_its_python(index: Path, tmp_path: Path) -> None:
     row = typed("pip, ", next(index.glob("rackwright-*.whl")))
     assert row[:4] == ["python3", "-m", "venv", "~/rackwright"]
     venv.create(tmp_path / "rackwright", with_pip=True)
-    install = [word.replace("~", str(tmp_path)) for word in row[5 : row.index("&&", 5)]]
+    install = [argument.replace("~", str(tmp_path)) for argument in row[5 : row.index("&&", 5)]]
     run(install, tmp_path, index)
     for command in COMMANDS:
         run([str(tmp_path / "rackwright/bin" / command), "--version"], tmp_path, index)

@@ -244,6 +244,17 @@ def test_the_made_pages_are_up_to_date(page: str) -> None:
     assert (ROOT / "docs" / "reference" / page).read_text() == made[page], "next: python scripts/reference.py"
 
 
+def test_the_sites_page_of_contributing_is_up_to_date() -> None:
+    docs = runpy.run_path(str(ROOT / "scripts" / "docs.py"))
+    assert docs["CONTRIBUTE"].read_text() == docs["contribute"](), "next: python scripts/docs.py"
+
+
+def test_every_page_has_its_place_in_the_site() -> None:
+    listed = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md"))
+    assert sorted(listed) == pages, "a line of `nav:` in mkdocs.yml"
+
+
 # -- what has no place there
 
 
