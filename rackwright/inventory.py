@@ -44,6 +44,7 @@ from rackwright.messages import SettingsError, coded, shortest
 from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
 from rackwright.settings.secret import showable_data
 from rackwright.settings.ssh.known_hosts import advice, is_unknown, not_followed
+from rackwright.sources.profile_lock import lock_profiles
 from rackwright_engines.nearest import nearest
 
 __all__ = [
@@ -173,7 +174,8 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     2. ssh's own refusals come before pyinfra is changed; its client, output and Ctrl-C are ours before any connection;
     3. a run of half a group is refused before it has a record, and the record stands before any connection;
     4. hosts and locks are published before deploy.py is asked what it declares, since it reads both;
-    5. broken locks, steps and templates are refused before pyinfra gets a single host.
+    5. broken locks, steps and templates are refused before pyinfra gets a single host;
+    6. profiles are in the lock file before a host has anything of them.
     """
     command = _command(listing, inventory_file)
     loaded = load(listing, pyinfra_options.data_given(), command.choice)
@@ -183,6 +185,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     _begin_run(command, loaded, listing, inventory_file)
     _make_available(command, loaded, listing, inventory_file)
     hosts = _with_declared(command, loaded, inventory_file)
+    _lock_profiles(command, hosts, _root(listing))
     return {**_members(listing, inventory_file, loaded.foreign.skipped), ALL: _all(command, hosts, loaded, listing)}
 
 
@@ -245,6 +248,17 @@ def _with_declared(command: _Command, loaded: Loaded, inventory_file: Path) -> l
     _refuse_broken_templates(hosts, declared)
     publish(inventory_file, hosts, _refused(loaded))
     return hosts
+
+
+def _lock_profiles(command: _Command, hosts: Iterable[InventoryHost], root: Path) -> None:
+    """Keep the profiles of the hosts that a deploy is going to change."""
+    options = command.options
+    if options is None or not options.connects or options.dry or command.deploy is None:
+        return
+    if command.deploy.resolve().is_relative_to(TEARDOWN.parent):  # rackwright's own, which roll nothing new out
+        return
+    for text in lock_profiles(root, [host.settings for host in command.chosen_among(hosts)]):
+        logger.info(text)
 
 
 def _refuse_broken_templates(hosts: Iterable[InventoryHost], declared: Mapping[str, Declared]) -> None:

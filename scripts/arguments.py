@@ -35,6 +35,8 @@ SECTIONS = ("docker", "firewall", "registry", "encodings", "models", "watch")
 """Sections that an operation has to itself."""
 ENDPOINT = ("endpoint_name", "endpoints", *EndpointSettings.model_fields)
 """Keys of `endpoint()`."""
+PROFILE = "profile"
+"""Of no operation: it is weaker than the files of settings, which are read before the deploy file."""
 
 
 def main() -> None:
@@ -46,7 +48,7 @@ def main() -> None:
 def text() -> str:
     """Return the whole file: what several operations go by, the sections, an endpoint."""
     host = get_type_hints(HostSettings, include_extras=True)
-    shared = [key for key in HostSettings.model_fields if key not in (*SECTIONS, *ENDPOINT)]
+    shared = [key for key in HostSettings.model_fields if key not in (PROFILE, *SECTIONS, *ENDPOINT)]
     parts = [_class("Site", "The sections that no single operation has to itself.", host, shared)]
     for name in SECTIONS:
         hints = get_type_hints(host[name], include_extras=True)

@@ -55,9 +55,9 @@ rackwright VERB [INVENTORY] [--limit HOST|GROUP]... [OPTIONS]
 - These mean the same wherever they are: `--yes` does not ask, `--json` prints for programs, `--reason TEXT` is kept
   with what was done, `--timeout SECONDS` is the longest time on a host, `--data KEY=VALUE` is stronger than any file.
 - `--columns A,B` chooses the columns of a table, and their order: `rackwright status --columns host,health,release`.
-  `status` and `runs` print a table in any case; `drift`, `quarantine` and `lease show` print sentences without it, and
-  with it a row a finding or host. The lines after the table of `status` are printed in any case. A verb's `--help`
-  lists its columns. `--json` has all of them.
+  `status` and `runs` print a table in any case; `drift`, `quarantine`, `profiles list` and `lease show` print sentences
+  without it, and with it a row a finding, host or profile. The lines after the table of `status` are printed in any
+  case. A verb's `--help` lists its columns. `--json` has all of them.
 
 Forms of earlier versions still work in this one, and print the new form: `lock` (now `pin`), `unlock` (now
 `lease break`), hosts behind `drain`, `undrain`, `rebuild` and `firewall pause` with the inventory in `-i`, `--host`,
@@ -114,7 +114,8 @@ def _overview(top: Parser) -> Iterator[str]:
 
 
 def _row(verb: str, text: str, example: str) -> str:
-    below = {"firewall": "-show", "lease": "-show", "watch": "-show", "keys": "-add", "secrets": "-list"}.get(verb, "")
+    first = {"firewall": "show", "lease": "show", "watch": "show", "keys": "add", "secrets": "list", "profiles": "list"}
+    below = f"-{first[verb]}" if verb in first else ""
     return f"| [{verb}](#rackwright-{verb}{below}) | {text} | `{example}` |"
 
 

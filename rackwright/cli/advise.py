@@ -100,6 +100,8 @@ def _print_profiles(found: Sequence[Advice], before: int) -> None:
     if before:
         print("profiles, by what others measured or advise:")
     print("\n".join(row for rank, one in enumerate(found, before + 1) for row in _lines(rank, one)))
+    if runs := next((one.profile for one in found if one.runs), ""):
+        print(f"to use it: `profile: {runs}` in group_vars/; what it says: rackwright profiles show {runs}")
     if not before and all(one.percent is None for one in found):
         print("no speed was measured on this GPU: the order is by what the sources say; measure before you choose")
 

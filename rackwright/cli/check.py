@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 from rackwright.cli.inventories import add_hosts, add_inventory, add_shared
 from rackwright.cli.judging import Judged, judge
 from rackwright.cli.version_change import refuse_no_version, version_changes
-from rackwright.concerns.deploy_steps import Declared
 from rackwright.engines.problems import engine_notes
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.choice import Choice
@@ -26,6 +25,7 @@ from rackwright.messages import RackwrightError, counted, printable, printable_v
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import some
 from rackwright.settings.secret import Secret, shown_value
+from rackwright.sources.profile_lock import gone_lines, named_profiles, waiting_lines
 from rackwright.tables import Column, aligned, shown_width
 from rackwright_engines.datasets import SHIPPED, unused, used
 from rackwright_engines.finding import Level
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         return _refused(judged)
     for host in hosts:
         print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))
-    for warning in [*open_password_file(root), *_warnings(hosts, judged.declared), *_engines_data()]:
+    for warning in [*open_password_file(root), *_warnings(args.inventory, judged), *_engines_data()]:
         print(warning)
     refused = _refused(judged)
     print(f"{args.inventory}: {_verdict(judged)}")
@@ -98,7 +98,7 @@ def _as_json(args: argparse.Namespace) -> int:
         "errors": [
             {"code": one.error.code, "text": one.error.text, "hosts": list(one.hosts)} for one in judged.refusals
         ],
-        "warnings": _warnings(judged.hosts, judged.declared),
+        "warnings": _warnings(args.inventory, judged),
     }
     print(json.dumps(printable_values(values), indent=1))
     return ExitCode.ERROR if judged.refusals else ExitCode.DONE
@@ -188,8 +188,9 @@ def _engines_data() -> Iterator[str]:
     yield from (printable(f"engines' data not used: {reason}") for reason in unused())
 
 
-def _warnings(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]) -> list[str]:
+def _warnings(inventory: str, judged: Judged) -> list[str]:
     """Return each note once, with the hosts that it is about."""
+    hosts, declared = judged.hosts, judged.declared
     found: dict[str, list[str]] = {}
     notes_of: dict[tuple[int, bool], list[str]] = {}
     for host in hosts:
@@ -199,7 +200,12 @@ def _warnings(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]) 
         for note in notes_of[alike]:
             found.setdefault(note, []).append(host.name)
     warnings = [f"warning: {', '.join(names)}: {note}" for note, names in found.items()]
-    return [*_twins(hosts), *warnings, *_notes(hosts)]
+    return [*_twins(hosts), *warnings, *_profiles(inventory, hosts), *_notes(hosts)]
+
+
+def _profiles(inventory: str, hosts: Sequence[InventoryHost]) -> list[str]:
+    named = named_profiles(site_root(Path(inventory).expanduser()), [host.settings for host in hosts])
+    return [f"warning: {text}" for text in (*waiting_lines(named, f"rackwright pin {inventory}"), *gone_lines(named))]
 
 
 def _twins(hosts: Sequence[InventoryHost]) -> list[str]:

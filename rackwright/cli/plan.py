@@ -20,6 +20,7 @@ from rackwright.messages import paragraph
 from rackwright.record.durations import switch_time
 from rackwright.record.journal import records
 from rackwright.rollout.waves import amount
+from rackwright.sources.profile_lock import named_profiles, unlocked_lines, waiting_lines
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,11 +38,18 @@ def run(arguments: argparse.Namespace) -> int:
     typical = switch_time(records(site_root(Path(arguments.inventory).expanduser())))
     first = headline(plans, typical, _at_once(hosts), _drain(hosts))
     left_behind = [] if arguments.limit or arguments.only else _left_behind(arguments.inventory, hosts)
+    profiles = _profiles(arguments.inventory, hosts)
     if arguments.json:
-        print(json.dumps({**plan_values(plans, first), "left_behind": left_behind}, indent=1))
+        print(json.dumps({**plan_values(plans, first), "left_behind": left_behind, "profiles": profiles}, indent=1))
     else:
-        print(paragraph("\n".join([plan_text(plans, first), *left_behind])))
+        print(paragraph("\n".join([plan_text(plans, first), *profiles, *left_behind])))
     return exit_code(plans)
+
+
+def _profiles(inventory: str, hosts: Sequence[Surveyed]) -> list[str]:
+    """Return a line for each profile that the next deploy keeps, or that waits for `pin`."""
+    named = named_profiles(site_root(Path(inventory).expanduser()), [one.settings for one in hosts])
+    return [*unlocked_lines(named), *waiting_lines(named, f"rackwright pin {inventory}")]
 
 
 def _left_behind(inventory: str, hosts: Sequence[Surveyed]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,8 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], args
     together = entry.settings.group.hosts if entry.settings.group else ()
     places = {name: place_of(name, statuses, together) for name in wanted.endpoints}
     lock_file, group = load_lock(root, entry.settings.paths.lock_file), lock_of(wanted.endpoints, places)
-    lock = Lock({**group.images, **lock_file.images}, {**group.models, **lock_file.models})
+    images, models = {**group.images, **lock_file.images}, {**group.models, **lock_file.models}
+    lock = replace(lock_file, images=images, models=models)
     found = differences(Asked(pinned(entry.settings, lock)), places)
     if found and not args.as_settings:
         raise RackwrightError(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 VERB_GROUPS: dict[str, dict[str, str]] = {
     "Prepare a site": {
         "init": "rackwright init site",
+        "profiles": "rackwright profiles list --gpu B200",
         "check": "rackwright check inventory/b200.py --show-origin",
         "render": "rackwright render inventory/b200.py --limit b200-01 --out files",
         "pin": "rackwright pin inventory/b200.py",
@@ -66,6 +67,9 @@ BELOW = {
     "watch show": "rackwright watch show inventory/b200.py",
     "watch pause": EXAMPLES["watch"],
     "watch resume": "rackwright watch resume inventory/b200.py --limit b200-01",
+    "profiles list": EXAMPLES["profiles"],
+    "profiles show": "rackwright profiles show b200_vllm",
+    "profiles add": "rackwright profiles add b200_vllm --as our_b200",
     "keys add": EXAMPLES["keys"],
     "keys list": "rackwright keys list inventory/b200.py",
     "keys rotate": "rackwright keys rotate inventory/b200.py alice --grace 7d",

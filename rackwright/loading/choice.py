@@ -16,6 +16,8 @@ class Choice:
     """Of those, the ones of these names; None for all of them."""
     without: Collection[str] = ()
     """Of those, the ones that are left out: it is known that their settings are not valid."""
+    profiles_as_shipped: bool = False
+    """True to take the profiles that this version ships, whatever the lock file has."""
 
     def takes(self, name: str, groups: Collection[str]) -> bool:
         """Return True for a host of this name and these groups that the command is for."""

@@ -11,9 +11,9 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from rackwright.messages import SettingsError
+from rackwright.profiles import catalog
 from rackwright.settings.origin import Origin
 from rackwright.settings.problems import Problem
-from rackwright_engines.data import table
 from rackwright_engines.nearest import nearest
 
 WITHIN, AFTER = re.compile(r"[\w.-]"), re.compile(r"[\w-]")
@@ -243,7 +243,7 @@ def is_slip(text: str, name: str) -> bool:
 
 @cache
 def _profiles() -> frozenset[str]:
-    return frozenset(str(row["name"]) for row in table("measured")["profiles"])
+    return catalog.group_names() | frozenset(catalog.names())
 
 
 def _text(path: Path) -> str:

@@ -19,6 +19,7 @@ from rackwright.loading.group import Unjudged, grouped, kept_in_group
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.peers import with_peers
+from rackwright.loading.profiles import ProfileChoice, SiteProfiles, refused_argument
 from rackwright.loading.secret_sources import with_printed
 from rackwright.loading.validate import Known, leaves, validate
 from rackwright.loading.vault import NEXT, VAULT_FILE, Plaintext, UndecryptableError, decrypt, opened
@@ -105,8 +106,8 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: C
     """
     _refuse_empty(listing)
     site = Site(listing.root or site_root(listing.path), listing.path, listing.is_ansible)
-    reader = _reader(site, listing)
     overrides_by_section = nested(overrides or {})
+    reader = _reader(site, listing, _typed(overrides_by_section), choice.profiles_as_shipped)
     merged = {name: _placed(layer, site.root) for name, layer in reader.all_merged().items()}
     if listing.is_ansible:
         reader.foreign.skipped = without_a_model(
@@ -129,7 +130,8 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: C
     wrong = [*common, *_of_chosen(chosen, refused, grouping.held)]
     wrong_hosts = [name for name in names if refused[name] or name in grouping.held]
     if wrong:
-        again = f"rackwright check {listing.named or listing.path}"
+        verb = "pin" if choice.profiles_as_shipped else "check"
+        again = f"rackwright {verb} {listing.named or listing.path}"
         raise InvalidSettingsError(wrong, again, chosen if common else [name for name in chosen if name in wrong_hosts])
     skipped = {
         name: Unjudged(name, tuple(groups.of(name)), merged[name].values)
@@ -181,9 +183,14 @@ def _refuse_empty(listing: Listing) -> None:
         )
 
 
-def _reader(site: Site, listing: Listing) -> _Reader:
+def _typed(overrides: Mapping[str, Any]) -> Layer:
+    """Return what `--data` says as a layer."""
+    return _renamed(Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides}))
+
+
+def _reader(site: Site, listing: Listing, typed: Layer, profiles_as_shipped: bool) -> _Reader:
     try:
-        return _Reader(site, listing)
+        return _Reader(site, listing, typed, profiles_as_shipped)
     except OSError as error:
         named = error.filename
         raise SettingsError(f"{named}: cannot be read: {error.strerror}; next: ls -ld {named}", code="RW0223") from None
@@ -216,9 +223,10 @@ def _validated(
     problems: list[Problem],
     is_partial: bool,
 ) -> InventoryHost | None:
-    ours = _renamed(Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides}))
+    ours = _typed(overrides)
     final = merge([merged, ours]) if overrides else merged
     settings, found = validate(name, final.values, dict(final.origins), reader.checked)
+    found = [reader.advised(name, problem) for problem in found]
     problems += found if not is_partial else [problem for problem in found if problem.path]
     if settings is None:
         return None
@@ -238,6 +246,8 @@ def overlaid(
     """
     if not arguments:
         return host
+    if wrong := refused_argument(host.name, arguments, origin):
+        raise InvalidSettingsError(wrong, "the same command again")
     layer = Layer(arguments, {path[:depth]: origin for path, _ in leaves(arguments, ()) for depth in (1, 2)})
     files, typed = host.layers
     whole = merge([files, layer, typed])
@@ -300,12 +310,18 @@ def _command_line(overrides: Mapping[str, Any]) -> list[Problem]:
 class _Reader:
     """The documents of a site, and the layers that they make for a host."""
 
-    def __init__(self, site: Site, listing: Listing) -> None:
+    def __init__(self, site: Site, listing: Listing, typed: Layer, profiles_as_shipped: bool) -> None:
+        """typed: what `--data` says."""
         self.site = site
         self.listing = listing
         self.checked = Known(site.root)
-        self._groups: dict[tuple[str, ...], Layer] = {}
-        """The variables that hosts of the same groups share."""
+        self._typed = typed
+        self._of_groups: dict[tuple[str, ...], list[Layer]] = {}
+        """What is said of hosts of the same groups, the weakest first."""
+        self._shared: dict[tuple[tuple[str, ...], ProfileChoice], Layer] = {}
+        """The variables that hosts of the same groups and profile share."""
+        self._choices: dict[str, ProfileChoice] = {}
+        self._profiles = SiteProfiles(site.root, profiles_as_shipped, lambda found: _decrypted(found, site))
         groups = listing.groups.names
         self._files = {
             (folder, kind, name): site.files(folder, kind, name)
@@ -319,7 +335,7 @@ class _Reader:
             *site.unused_files("group_vars", [*groups, UNGROUPED]),
             *site.unused_files("host_vars", list(listing.hosts)),
         ]
-        self.foreign = Foreign(own_keys_in(self._sources()), listing.warnings)
+        self.foreign = Foreign(own_keys_in(self._sources()), listing.warnings, self._profiles.names())
         self._owned = self._problems_of_files()
         owners = {(kind, name) for host in listing.hosts for kind, name in self._files_of(host)}
         self.common = [
@@ -349,6 +365,10 @@ class _Reader:
         found = [problem for owner in self._files_of(host) for problem in self._owned.get(owner, ())]
         return [replace(problem, host=host) for problem in found]
 
+    def advised(self, host: str, problem: Problem) -> Problem:
+        """Return a problem of a host, with what to do where an older profile has it."""
+        return self._profiles.advised(problem, self._choices[host])
+
     def _sources(self) -> Iterator[Mapping[str, Any]]:
         """Yield what each file and each entry of the inventory says."""
         yield from (document.values for document in self._documents.values())
@@ -368,21 +388,28 @@ class _Reader:
 
     def _merged(self, host: str) -> Layer:
         groups = tuple(self.listing.groups.of(host))
-        if groups not in self._groups:
-            self._groups[groups] = merge(self._ours(*layers) for layers in self._of_groups(groups))
-        return merge([self._groups[groups], *(self._ours(*layers) for layers in self._of_host(host))])
+        if groups not in self._of_groups:
+            self._of_groups[groups] = [self._ours(*layers) for layers in self._said_of_groups(groups)]
+        of_groups, of_host = self._of_groups[groups], [self._ours(*layers) for layers in self._said_of_host(host)]
+        choice = self._profiles.choose([*of_groups, *of_host, self._typed])
+        self._choices[host] = choice
+        if choice.problems:
+            self._owned.setdefault(("host_vars", host), []).extend(choice.problems)
+        if (groups, choice) not in self._shared:
+            self._shared[groups, choice] = merge([*self._profiles.layers(choice), *of_groups])
+        return merge([self._shared[groups, choice], *of_host])
 
     def _jinja_of(self, host: str, layer: Layer) -> HostJinja:
         groups = tuple(self.listing.groups.of(host))
-        declared = merge(layer for layer, _ in (*self._of_groups(groups), *self._of_host(host)))
+        declared = merge(layer for layer, _ in (*self._said_of_groups(groups), *self._said_of_host(host)))
         return HostJinja(host, groups, layer.values, declared.values)
 
-    def _of_host(self, host: str) -> Iterator[Said]:
+    def _said_of_host(self, host: str) -> Iterator[Said]:
         yield self._inline_layer(self.listing.hosts[host])
         for folder in self.site.folders:
             yield from self._read(folder, "host_vars", host)
 
-    def _of_groups(self, groups: Sequence[str]) -> Iterator[Said]:
+    def _said_of_groups(self, groups: Sequence[str]) -> Iterator[Said]:
         """Yield what groups and their files say, the weakest first: Ansible's order of precedence."""
         yield self.listing.everywhere, False
         yield from (self._group_values(name) for name in (ALL, *groups) if name in self.listing.groups.names)

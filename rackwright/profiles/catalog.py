@@ -80,7 +80,7 @@ def profile(name: str) -> Profile:
     gpus = tuple(hardware.get("gpu_models", ())) or tuple(dict.fromkeys(one["gpu"] for one in published))
     return Profile(
         name=name,
-        machine=hardware.get("machine", "any with such a GPU"),
+        machine=hardware.get("machine", "any host"),
         gpu_models=gpus,
         gpu_count=hardware.get("gpu_count") or max((one["gpus"] for one in published), default=1),
         architecture=hardware.get("architecture", ""),

@@ -220,6 +220,8 @@ class UnlistedSectionError(AttributeError):
 class HostSettings(EndpointSettings):
     """Everything that one host is asked to be."""
 
+    profile: Line | None = None
+    """Shipped settings for its machine and model, weaker than every file of the site: `rackwright profiles list`."""
     endpoint_name: str = Field(default="llm", pattern=NAME)
     """Name of the host's endpoint; its unit is `rackwright-NAME.service`."""
     endpoints: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)

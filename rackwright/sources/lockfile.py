@@ -24,12 +24,13 @@ from rackwright.concerns.models import MODELS, SeenModel, commit_of, name_of, so
 from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.messages import SettingsError, writing
 from rackwright.plan.concern import HostReading
+from rackwright.profiles.locked import FILE_NAME, LARGEST, LOCK_FILE, NAME, LockedProfile
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.sections import BLOB, COMMIT, CONTROL, DIGEST, REPOSITORY, SHA256, FilePin, ModelSource
 from rackwright.settings.sections import IMAGE as IMAGE_NAME
 from rackwright_engines.quick_yaml import LOADER
 
-FILE = "rackwright.lock.yml"
+FILE = LOCK_FILE
 HEAD = """\
 # Written by `rackwright pin INVENTORY`; keep it under version control.
 # To move to other bytes, change an entry or remove it, run the deploy, and lock again.
@@ -37,8 +38,6 @@ HEAD = """\
 
 
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
-LARGEST = 4 << 20
-"""Bytes of a lock file at most: a model of a thousand files has a tenth of a MiB."""
 
 
 class LockedFile(BaseModel):
@@ -63,14 +62,16 @@ class _Document(BaseModel):
     version: int
     images: dict[str, str] = {}
     models: dict[str, LockedModel] = {}
+    profiles: dict[str, LockedProfile] = {}
 
 
 @dataclass(frozen=True)
 class Lock:
-    """Digest by image reference, and model by `REPOSITORY@REVISION`."""
+    """Digest by image reference, model by `REPOSITORY@REVISION`, and profile by its name."""
 
     images: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, LockedModel] = field(default_factory=dict)
+    profiles: Mapping[str, LockedProfile] = field(default_factory=dict)
 
     def commit(self, source: ModelSource) -> str | None:
         """Return the commit that a model is locked to."""
@@ -121,7 +122,7 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
             raise ValueError("; ".join(wrong[:3]))
     except (yaml.YAMLError, ValidationError, OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not a lock file: {_short(error)}\n{NEXT.format(name)}", code="RW0916") from None
-    return Lock(document.images, document.models)
+    return Lock(document.images, document.models, document.profiles)
 
 
 NEXT = "next: git checkout {0}, or remove the keys in this message and: rackwright pin INVENTORY"
@@ -167,6 +168,15 @@ def _wrong(document: _Document) -> Iterator[str]:
                 yield f"{_dotted('models', name, 'files', path)}: no name of a file below the model's folder"
             if not (file.sha256 or file.blob):
                 yield f"{_dotted('models', name, 'files', path)}: neither sha256 nor blob"
+    yield from _wrong_profiles(document.profiles)
+
+
+def _wrong_profiles(profiles: Mapping[str, LockedProfile]) -> Iterator[str]:
+    for name, profile in profiles.items():
+        if not NAME.fullmatch(name) or not all(map(FILE_NAME.fullmatch, profile.files)):
+            yield f"{_dotted('profiles', name)}: not the name of a profile, or of its files"
+        elif not profile.is_whole:
+            yield f"{_dotted('profiles', name)}: its text is not what sha256 says; settings go into group_vars/"
 
 
 def _dotted(*keys: object) -> str:
@@ -189,14 +199,31 @@ def write_lock(root: Path, lock: Lock, name: str = FILE) -> Path:
         "version": 1,
         "images": dict(sorted(lock.images.items())),
         "models": {name: _plain(model) for name, model in sorted(lock.models.items())},
+        **({"profiles": _profiles(lock)} if lock.profiles else {}),
     }
     path = root / name
     target = path.resolve()  # a link to a shared lock file stays one
     new = target.with_name(f"{target.name}.new")
     with writing(path):
-        new.write_text(HEAD + yaml.safe_dump(document, sort_keys=False, width=1000))
+        new.write_text(HEAD + yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True))
         new.replace(target)
     return path
+
+
+def _profiles(lock: Lock) -> dict[str, Any]:
+    """Return the profiles as they are written; the order of their files is theirs."""
+    return {name: {"sha256": one.sha256, "files": dict(one.files)} for name, one in sorted(lock.profiles.items())}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text of several lines as lines, so that a diff of the lock file shows what a profile changes."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
 
 
 def _plain(model: LockedModel) -> dict[str, Any]:

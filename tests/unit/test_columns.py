@@ -15,7 +15,17 @@ from rackwright.inspect.drift import Drift, HostDrift
 from tests.unit.test_grammar import leaves, site
 
 __all__ = ["site"]
-PRINT_ROWS = {"status", "drift", "runs", "quarantine", "lease show", "keys list", "usage", "secrets list"}
+PRINT_ROWS = {
+    "status",
+    "drift",
+    "runs",
+    "quarantine",
+    "lease show",
+    "keys list",
+    "usage",
+    "secrets list",
+    "profiles list",
+}
 SHOWN = {"firewall show", "watch show"}
 FOR_PROGRAMS = PRINT_ROWS | SHOWN | {"plan", "check", "advise", "logs", "exec", "chat", "evaluate", "secrets rotate"}
 DRIFT = [

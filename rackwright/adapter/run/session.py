@@ -39,24 +39,33 @@ class Connected:
 
 
 def chosen_hosts(
-    inventory: str, limit: Sequence[str], only: Sequence[str] = (), arguments: bool = True
+    inventory: str,
+    limit: Sequence[str],
+    only: Sequence[str] = (),
+    arguments: bool = True,
+    profiles_as_shipped: bool = False,
 ) -> list[InventoryHost]:
     """Return the hosts of an inventory that a `--limit` names, by group or by name pattern, in inventory order.
 
     only: of those, the ones that an earlier run left in a state, as `failed@last`. arguments: as in load_inventory.
+    profiles_as_shipped: as in Choice.
     The settings of the others need not be valid.
     Raises RackwrightError when a pattern matches nothing, or when no host is left.
     """
-    return loaded_for(inventory, limit, only, arguments)[1]
+    return loaded_for(inventory, limit, only, arguments, profiles_as_shipped)[1]
 
 
 def loaded_for(
-    inventory: str, limit: Sequence[str], only: Sequence[str] = (), arguments: bool = True
+    inventory: str,
+    limit: Sequence[str],
+    only: Sequence[str] = (),
+    arguments: bool = True,
+    profiles_as_shipped: bool = False,
 ) -> tuple[list[InventoryHost], list[InventoryHost]]:
     """Return all hosts of an inventory, and those that are chosen; refusals as in chosen_hosts."""
     root = site_root(Path(inventory).expanduser())
     names = {name for text in only for name in named_by(root, text)} if only else None
-    everybody = load_inventory(inventory, arguments, Choice(limit, names))
+    everybody = load_inventory(inventory, arguments, Choice(limit, names, profiles_as_shipped=profiles_as_shipped))
     found = limited(everybody, limit, inventory)
     if names is not None and not any(entry.name in names for entry in found):
         raise RackwrightError(

@@ -16,6 +16,7 @@ from rackwright.settings.ssh import args as ssh_args
 
 NEAR = 0.8
 """How alike a name must be to a key of Rackwright's: at 0.6, as elsewhere, `docker_version` would match `docker`."""
+PROFILE = "profile"
 SHOWN = 3
 """Variables and hosts that the line lists."""
 KEYS = (*HostSettings.model_fields, *connection.KEYS, *connection.RENAMED, *connection.REFUSED, *ssh_args.KEYS)
@@ -34,6 +35,8 @@ class Foreign:
     own_keys: Sequence[str] = ()
     warnings: Sequence[str] = ()
     """What Ansible itself warned of, line by line."""
+    profiles: Collection[str] = ()
+    """Names of profiles: elsewhere `profile: production` means something else."""
     not_taken: dict[str, None] = field(default_factory=dict)
     """Ansible's variables for the way to a host that do not count here."""
     ignored: dict[str, None] = field(default_factory=dict)
@@ -56,15 +59,23 @@ class Foreign:
             self.not_taken[key] = None
         if key.startswith("ansible_") or connection.is_own(key, self.own_keys):
             return True
+        if key == PROFILE and not ours:
+            return isinstance(value, str) and value in self.profiles
         if key in KEYS:
             return ours or key not in MAPPINGS or value is None or isinstance(value, Mapping)
         return ours and bool(_meant(key))
 
     def _leave_out(self, key: str, layer: Layer, ours: bool) -> None:
-        if not ours and (meant := _meant(key)):
+        meant = self._near_profile(layer.values[key]) if key == PROFILE else _meant(key)
+        if not ours and meant:
             self.near[f"{layer.origins.get((key,), '')}: {key}: ignored as another program's; {meant}"] = None
         else:
             self.ignored[key] = None
+
+    def _near_profile(self, value: Any) -> str:
+        """Return the profile that a value may have been meant for; empty when none is near."""
+        found = difflib.get_close_matches(str(value), sorted(self.profiles), n=1, cutoff=NEAR)
+        return f"did you mean {found[0]}?" if found else ""
 
     def lines(self, inventory: str) -> list[str]:
         """Return what may have been meant for us, line by line, and one line on all the rest."""
