@@ -161,6 +161,19 @@ def _side_by_side(band: Sequence[tuple[int, Sequence[str]]]) -> Iterator[str]:
         yield joined.rstrip()
 
 
+def folded(text: str, width: int | None) -> str:
+    """Return the text with each line that is longer than the terminal broken between words, its rest indented."""
+    return "\n".join(part for row in text.split("\n") for part in _folded(row, width))
+
+
+def _folded(row: str, width: int | None) -> list[str]:
+    if width is None or len(row) <= width:
+        return [row]
+    margin = " " * (len(row) - len(row.lstrip()))
+    first, *more = _wrapped(row.strip(), max(LEAST, width - INDENT - len(margin)))
+    return [f"{margin}{first}", *(f"{margin}{' ' * INDENT}{part}" for part in more)]
+
+
 def _wrapped(text: str, width: int) -> list[str]:
     """Return lines broken between words; a command after `next:` stays in one, since half of it would run, too."""
     whole = COMMAND.sub(lambda found: found[0].replace(" ", HELD), text)

@@ -17,10 +17,12 @@ from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError, counted
 from rackwright.record.ending import end_of_rollback
+from rackwright.record.journal import read_record
 from rackwright.record.quarantine import remarks
-from rackwright.record.record import BY_HAND
+from rackwright.record.record import BY_HAND, record_of
 from rackwright.rollout.forward_and_back import Releases, roll_back
 from rackwright.rollout.launch import Run, begin, phase
+from rackwright.rollout.ways_back import ways_back
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -44,14 +46,20 @@ def run(args: argparse.Namespace) -> int:
     root = site_root(Path(args.inventory)).absolute()
     for text in [*remarks(root, [host.name for host in hosts]), *own_operations(root, hosts)]:
         print(f"rackwright: {text}")
-    to = "the release that was proven before" if args.to == LAST else f"release {args.to}"
-    if not args.yes and not agreed(f"This takes {counted(len(hosts), 'host')} of {args.inventory} back to {to}."):
+    if not args.yes and not agreed(question(args.inventory, hosts, args.to)):
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
     started = begin(args.inventory, root, hosts, BY_HAND, not args.plain, to=args.to)
     if why := started.vetoed():
         return started.end(ExitCode.ERROR, f"{why}; nothing was done")
     return started.end(*carry_out(started, {"*": {"*": args.to}}))
+
+
+def question(inventory: str, hosts: Sequence[InventoryHost], to: str) -> str:
+    """Return what an operator is asked: what goes back, and to which release, as the hosts keep them."""
+    wanted = "the release that was proven before" if to == LAST else f"release {to}"
+    head = f"This takes {counted(len(hosts), 'host')} of {inventory} back to {wanted}:"
+    return "\n  ".join([head, *ways_back(hosts, to)])
 
 
 def own_operations(root: Path, hosts: Sequence[InventoryHost]) -> list[str]:
@@ -68,4 +76,5 @@ def carry_out(run: Run, releases: Releases) -> tuple[int, str]:
     """Take the run's hosts back; returns the exit status and what to say. releases: as `roll_back` has them."""
     run.note("phase", name=BY_HAND)
     status = roll_back(run, releases, run.hosts)
-    return end_of_rollback(run.hosts, status, phase(run, BY_HAND))
+    targets = record_of(run.record.stem, read_record(run.record)).targets
+    return end_of_rollback(run.hosts, status, phase(run, BY_HAND), targets)

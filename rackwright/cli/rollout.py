@@ -28,6 +28,8 @@ from rackwright.rollout.maintenance.host_marks import drained_in, marks_of
 from rackwright.rollout.maintenance.quarantine_marks import quarantined_by
 from rackwright.rollout.participants import choose_participants
 from rackwright.rollout.silent_gateways import refuse_silent_gateways
+from rackwright.rollout.waits import waits_of
+from rackwright.tables import folded, shown_width
 
 KEYS = {
     "wave": "rollout.wave",
@@ -100,7 +102,9 @@ def run(args: argparse.Namespace) -> int:
     )
     refuse_silent_gateways(args.inventory, entries, marks, present.hosts)
     number = counted(len(present.hosts), "host")
-    print(paragraph("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"])))
+    waits = waits_of([entry.settings for entry in entries if entry.name in present.hosts], data)
+    messages = [*present.reasons, f"this run has {number}", *waits]
+    print(folded(paragraph("\n".join(f"rackwright: {text}" for text in messages)), shown_width()))
     if not args.yes:
         print("rackwright: reading what the rollout changes there", flush=True)
     if not args.yes and not agreed(
@@ -150,7 +154,7 @@ def _asked_of(plan: Mapping[str, Any]) -> Iterator[str]:
 
 def agreed(sentence: str) -> bool:
     """Ask before something is done to a fleet. Raises RackwrightError where no operator can answer."""
-    print(paragraph(sentence))
+    print(folded(paragraph(sentence), shown_width()))
     try:
         return answer_to("Type yes to continue: ").strip() == "yes"
     except EOFError:

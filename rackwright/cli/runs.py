@@ -14,9 +14,10 @@ from rackwright.loading.files import site_root
 from rackwright.messages import paragraph, printable
 from rackwright.record.journal import Event, chosen_record, folder_of, read_record, records
 from rackwright.record.record import Record, record_of
+from rackwright.rollout.last_lines import as_typed_here
 from rackwright.rollout.resumable_runs import overtaken_runs
 from rackwright.rollout.resuming import shown_outcome
-from rackwright.tables import Column, drawn, only, shown_width
+from rackwright.tables import Column, drawn, folded, only, shown_width
 
 QUIET = frozenset({"process", "progress", "waves", "stage"})
 """Kinds that only programs want one by one."""
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({**values(record_of(path.stem, events)), "events": events}, indent=1))
     else:
-        print(paragraph("\n".join(lines(record_of(path.stem, events), events, overtaken))))
+        print(folded(paragraph("\n".join(lines(record_of(path.stem, events), events, overtaken))), shown_width()))
     return ExitCode.DONE
 
 
@@ -94,7 +95,7 @@ def table(
     columns: Sequence[str] = (),
 ) -> str:
     """Return the runs as aligned columns. overtaken: those whose hosts later ones took over. width: the terminal's."""
-    ends = [shown_outcome(one, one.id in overtaken) for one in found]
+    ends = [as_typed_here(one, shown_outcome(one, one.id in overtaken)) for one in found]
     rows = [
         (one.id, one.begin.get("who", "?"), one.begin.get("what", "?"), one.counts(), end)
         for one, end in zip(found, ends, strict=True)
@@ -110,7 +111,7 @@ def lines(record: Record, events: Sequence[Event], overtaken: bool = False) -> I
     for event in events:
         if event["kind"] not in QUIET | {"begin", "end"}:
             yield _row(event)
-    yield f"{record.counts()}; {shown_outcome(record, overtaken)}"
+    yield f"{record.counts()}; {as_typed_here(record, shown_outcome(record, overtaken))}"
 
 
 def _row(event: Event) -> str:

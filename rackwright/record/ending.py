@@ -275,8 +275,13 @@ def end_of_undrain(hosts: Sequence[str], status: int, found: Result) -> tuple[Ex
     return ExitCode.DONE, f"done: {'; '.join(parts)}"
 
 
-def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
-    """Exit status and sentence of a rollback by hand from its record."""
+def end_of_rollback(
+    hosts: Sequence[str], status: int, found: Result, targets: Mapping[str, Mapping[str, str]] | None = None
+) -> tuple[ExitCode, str]:
+    """Exit status and sentence of a rollback by hand from its record.
+
+    targets: the release by endpoint by host to which it went.
+    """
     missing = [host for host in hosts if host not in found.states or found.states[host] in NOT_REACHED]
     refused = found.named(RunState.REFUSED)
     bad = [host for host in [*found.failed, *found.named(RunState.NOT_SWITCHED)] if host not in refused]
@@ -289,5 +294,9 @@ def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[E
         return stopped(found.named(*WELL)), coded(
             "RW0616", f"{which} did not roll back, and serve the same release as before; see above"
         )
-    back, same = len(found.named(RunState.SWITCHED)), len(found.named(RunState.UNCHANGED))
-    return ExitCode.DONE, f"done: {back} rolled back, {same} ran it already; the settings still ask for the newer one"
+    switched = found.named(RunState.SWITCHED)
+    names = dict.fromkeys(release for host in switched for release in (targets or {}).get(host, {}).values())
+    to = f" to release {', '.join(names)}" if names else ""
+    same = len(found.named(RunState.UNCHANGED))
+    text = f"done: {len(switched)} rolled back{to}, {same} ran it already"
+    return ExitCode.DONE, f"{text}; the settings still ask for the newer one"

@@ -40,7 +40,7 @@ def closing_lines(record: Record, text: str, hosts: Sequence[ServingHost] = ()) 
 
     text: how it ended. hosts: those that it was for.
     """
-    status, text = (record.end or {}).get("status"), _from_here(record, text)
+    status, text = (record.end or {}).get("status"), as_typed_here(record, text)
     if status == ExitCode.INTERRUPTED:
         return [] if record.begin.get("plain") else [*_with_next(text)]
     if status != ExitCode.DONE:
@@ -48,7 +48,7 @@ def closing_lines(record: Record, text: str, hosts: Sequence[ServingHost] = ()) 
     return [f"rackwright: {text}", *_after_success(record, hosts)]
 
 
-def _from_here(record: Record, text: str) -> str:
+def as_typed_here(record: Record, text: str) -> str:
     """Return a text with the paths of its commands as they are typed from here; the record keeps them whole."""
     for key in ("inventory", "deploy"):
         if path := record.begin.get(key):

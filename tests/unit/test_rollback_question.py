@@ -28,6 +28,7 @@ def test_rollback_asks_with_the_hosts_the_inventory_and_the_release(
     inventory = str(tmp_path / "site" / "inventory" / "b200.py")
     questions: list[str] = []
     monkeypatch.setattr(rollback, "agreed", questions.append)
+    monkeypatch.setattr(rollback, "ways_back", lambda *_: ["endpoint llm from release b to a"])
     assert main(["rollback", inventory, *limit, *words]) == 1
-    assert questions == [f"This takes {hosts} of {inventory} back to {to}."]
+    assert questions == [f"This takes {hosts} of {inventory} back to {to}:\n  endpoint llm from release b to a"]
     assert "nothing was done" in capsys.readouterr().err

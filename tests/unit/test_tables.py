@@ -19,7 +19,7 @@ from rackwright.inspect.status.rows import StatusRow, unknown_row
 from rackwright.inspect.status.table import render
 from rackwright.record.record import Record, record_of
 from rackwright.settings.host_settings import HostSettings
-from rackwright.tables import Column, aligned, drawn, shown_width
+from rackwright.tables import Column, aligned, drawn, folded, shown_width
 from tests.unit.made_up_runs import made_up
 
 WIDTHS = (80, 100, 160)
@@ -161,3 +161,15 @@ def test_the_terminals_own_width_counts() -> None:
     subprocess.run([sys.executable, "-c", program], stdout=theirs, env=environment, check=True)
     os.close(theirs)
     assert os.read(ours, 100).split() == [b"91"]
+
+
+def test_long_lines_are_broken_between_words_and_a_next_command_stays_whole_text() -> None:
+    text = "short\n  a line with an indent that is too long for it; next: rackwright status x.py\nunbroken-" + "x" * 60
+    assert folded(text, 40).split("\n") == [
+        "short",
+        "  a line with an indent that is too",
+        "      long for it;",
+        "      next: rackwright status x.py",
+        "unbroken-" + "x" * 60,
+    ]
+    assert folded(text, None) == text

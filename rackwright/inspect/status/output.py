@@ -18,7 +18,7 @@ from rackwright.inspect.status.table import render
 from rackwright.messages import ReadingError, paragraph
 from rackwright.record.quarantine import load_quarantine
 from rackwright.settings.host_settings import HostSettings
-from rackwright.tables import shown_width
+from rackwright.tables import folded, shown_width
 from rackwright_engines.requests import ignored_parameters
 
 __all__ = ["all_rows", "as_json", "ignored_of", "left_hosts", "table"]
@@ -55,7 +55,8 @@ def table(
     rows: Sequence[StatusRow], left_behind: Sequence[str], settings: Iterable[HostSettings], columns: Sequence[str] = ()
 ) -> str:
     """For people. columns: their names; none for all that say something."""
-    return paragraph("\n".join([render(rows, shown_width(), columns), *ignored_of(settings), *left_behind]))
+    width = shown_width()
+    return folded(paragraph("\n".join([render(rows, width, columns), *ignored_of(settings), *left_behind])), width)
 
 
 def ignored_of(hosts: Iterable[HostSettings]) -> list[str]:
