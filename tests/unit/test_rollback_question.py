@@ -15,7 +15,7 @@ from rackwright.cli.main import main
     [((), "the release that was proven before"), (("--to", "edf5c0089a37"), "release edf5c0089a37")],
 )
 @pytest.mark.parametrize(("limit", "hosts"), [((), "2 hosts"), (("--limit", "b200-01*"), "1 host")])
-def test_rollback_asks_with_the_hosts_the_inventory_and_the_release(
+def test_rollback_asks_with_the_hosts_the_inventory_and_the_release_text(
     words: tuple[str, ...],
     to: str,
     limit: tuple[str, ...],
