@@ -6,7 +6,7 @@ BENCH_HOSTS := 100
 # An installed package has its bytecode beside it; with this variable, each process would compile a checkout's again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-down docs test pythons newest quick unit programs browser lab real real-nightly real-gpu monitoring proof soak bench lint types bytecode lock setup clean
+.PHONY: demo demo-down docs test pythons newest quick unit programs browser lab real real-nightly real-gpu monitoring proof soak bench release lint types bytecode lock setup clean
 
 setup:
 	@scripts/setup
@@ -86,6 +86,10 @@ bench: setup
 	  { $(BIN)/python bench/status_floor.py inventory/lab.py --rounds 5 --cpu --ssh && $(BIN)/pyinfra inventory/lab.py deploy.py -y \
 	  && $(BIN)/python bench/converge.py inventory/lab.py; } || status=$$?; \
 	  $(BIN)/rackwright lab down --id bench; exit $$status
+
+## release: archives built twice with the same bytes, tried alone, with a list of their needs, checksums and signatures: dist/
+release: setup
+	@$(BIN)/python -m scripts.release $(if $(UNSIGNED),--unsigned)
 
 lint: setup
 	@$(BIN)/ruff check --quiet .
