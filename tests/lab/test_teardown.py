@@ -166,12 +166,13 @@ WantedBy=multi-user.target
 
 
 @in_proof("what was there before is there after; units by hand are refused in tests/unit")
-def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -> None:
+def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site, request: pytest.FixtureRequest) -> None:
     host = site.lab.host("lived2")
     if traces(host) or host.run("ls /srv/models | grep -- --", check=False).stdout:
         host.reset()
     path = "/etc/systemd/system/rackwright-llm.service"
     host.run(f"printf '%s' '{BY_HAND}' >{path}; systemctl daemon-reload; systemctl enable --now --quiet rackwright-llm")
+    request.addfinalizer(lambda: remove_by_hand(host, path))
     before = state(host)
     refused = site.deploy("-y", limit=[host.name])
     assert refused.status == 1
@@ -195,7 +196,12 @@ def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -
         "active",
         "enabled",
     ]
-    host.run(f"systemctl disable --now --quiet rackwright-llm; rm -f {path}; systemctl daemon-reload")
+
+
+def remove_by_hand(host: Host, path: str) -> None:
+    """Remove the unit, whatever became of its test: left behind, it would stop every test after it."""
+    host.run(f"if grep -q 'by hand' {path}; then systemctl disable --now --quiet rackwright-llm; rm -f {path}; fi")
+    host.run("systemctl daemon-reload")
 
 
 # -- without its record, which leaves models that are nobody's: last
