@@ -47,6 +47,7 @@ class SiteProfiles:
     ) -> None:
         self._root, self._as_shipped, self._finish = root, as_shipped, finish
         self._documents: dict[tuple[str, str], Sequence[Document]] = {}
+        self._choices: dict[tuple[str, str, Origin | None], ProfileChoice] = {}
 
     def names(self, lock_file: str = LOCK_FILE) -> set[str]:
         """Return every name that may be written: the shipped ones, and those of the lock file."""
@@ -61,7 +62,14 @@ class SiteProfiles:
         other = next(((value, origin) for value, origin in named if value != name), None)
         if other:
             return ProfileChoice(problems=(_two(name, where, *other),))
-        if not isinstance(name, str) or any(templates(KEY, name)):  # the types say what is wrong with it
+        if not isinstance(name, str):  # the types say what is wrong with it
+            return ProfileChoice()
+        if (name, lock_file, where) not in self._choices:  # a rack's hosts mostly name one, in one place
+            self._choices[name, lock_file, where] = self._choice(name, lock_file, where)
+        return self._choices[name, lock_file, where]
+
+    def _choice(self, name: str, lock_file: str, where: Origin | None) -> ProfileChoice:
+        if any(templates(KEY, name)):  # reported for every setting
             return ProfileChoice()
         if name not in (names := self.names(lock_file)):
             text = f"no such profile as {name!r}{nearest(name, names)}; {LIST}"

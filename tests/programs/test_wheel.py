@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from rackwright import __version__
+from rackwright.profiles import catalog
 from tests.warm import ROOT
 
 ENGINES = ROOT / "packages" / "engines" / "rackwright_engines"
@@ -163,6 +165,14 @@ def test_a_site_of_the_product_alone_is_checked_and_has_no_lab(alone: Path, comp
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
     for verb in ("bench", "lab"):
         assert run(complete.with_name("rackwright"), verb, "--help", cwd=tmp_path).returncode == 0
+
+
+def test_the_products_wheel_has_the_profiles(alone: Path, tmp_path: Path) -> None:
+    shown = run(alone.with_name("rackwright"), "profiles", "show", "h200_vllm_eagle3", cwd=tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "nvidia/gpt-oss-120b-Eagle3-v3" in shown.stdout
+    listed = run(alone.with_name("rackwright"), "profiles", "list", "--json", cwd=tmp_path)
+    assert [one["name"] for one in json.loads(listed.stdout)] == list(catalog.names())
 
 
 @pytest.mark.proof("80 packages of a registry and five cold starts; the wheels' files and their commands are tried")

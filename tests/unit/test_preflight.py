@@ -80,7 +80,7 @@ def test_a_profile_for_eight_gpus_refuses_a_tray_of_four_with_the_way_out() -> N
     (row,) = judged(found)["GPU count"]
     assert stops(found) == {"GPU count"}
     assert row.reading == "4"
-    assert "4: group gb200_tray" in row.fix
+    assert "profile: gb200_tray" in row.fix
     tray = settings(**{**profile, "hardware": load_yaml((GROUP_VARS / "gb200_tray.yml").read_text())["hardware"]})
     assert stops(case(settings=tray, machine=machine("aarch64"), gpus=gpus("gb200"))) == set()
 

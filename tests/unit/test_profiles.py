@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rackwright.cli import pin
 from rackwright.cli.main import main
 from rackwright.cli.render import rendered_files
 from rackwright.inventory import load_inventory
@@ -406,6 +407,18 @@ def test_pin_takes_the_profiles_alone_without_a_server(
     inventory = site({"group_vars/all.yml": "model: {repository: a/b, mount: /m/b}\n"})
     assert main(["pin", str(inventory), "--profiles"]) == 1
     assert "rackwright profiles list" in capsys.readouterr().out
+
+
+def test_pin_from_hosts_leaves_the_profile_with_which_they_were_proven(
+    site: Write, upgrade: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventory = site({"group_vars/all.yml": "profile: b200\n"})
+    lock_profiles(Path.cwd(), [first(inventory).settings])
+    before = load_lock(Path.cwd()).profiles
+    upgrade("b200.yml", "max_batch_size: 10", "max_batch_size: 16")
+    monkeypatch.setattr(pin, "_from_hosts", lambda hosts: [(one.name, Lock({"a/b:1": DIGEST})) for one in hosts])
+    assert main(["pin", str(inventory), "--from-hosts"]) == 0
+    assert load_lock(Path.cwd()) == Lock({"a/b:1": DIGEST}, profiles=before)
 
 
 def test_keys_that_come_and_go_are_named() -> None:

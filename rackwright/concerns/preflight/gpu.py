@@ -38,7 +38,7 @@ def count(case: Case) -> Verdicts:
     find = (
         f"{case.settings.hardware.machine} has {least}; find the lost ones: lspci -d 10de:; journalctl -k --grep NVRM"
     )
-    other = "; if this host has no more, give it a profile for as many (a GB200 tray with 4: group gb200_tray)"
+    other = "; if this host has no more, give it a profile for as many (a GB200 tray with 4: `profile: gb200_tray`)"
     yield present >= least, f"{present}{lost(case.gpus)}", find + (other if present else "")
 
 
