@@ -136,9 +136,11 @@ def refuse_other_formats() -> None:
         refuse_unreadable(path)
     if path is None or is_python(path) or not path.exists():
         return
+    reader = Path("inventory/ansible.py")
+    made = "" if reader.exists() else "rackwright init . --ansible, then: "
     raise SettingsError(
-        f"{path} is not written in Python, and pyinfra reads no other inventory; next: "
-        f"RACKWRIGHT_ANSIBLE_INVENTORY={path} pyinfra inventory/ansible.py deploy.py; "
+        f"{path} is not written in Python, and pyinfra reads no other inventory; next: {made}"
+        f"RACKWRIGHT_ANSIBLE_INVENTORY={path} pyinfra {reader} deploy.py; "
         "rackwright's own commands take the file as it is",
         code="RW1407",
     )

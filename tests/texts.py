@@ -145,3 +145,11 @@ def pattern(text: str, **names: str) -> str:
     """Return a regular expression for a text: one of each name that is given, and anything for the others."""
     named = re.sub(r"\{(\w+)\}", lambda name: f"\0{name[1]}\0", text)
     return re.sub("\0(\\w+)\0", lambda name: names.get(name[1], ".+?"), re.escape(named))
+
+
+# -- init
+
+LEFT_OUT = "left out: {host} ({why})"
+KEY_NOT_KNOWN = "its host key is not in known_hosts: it shows "
+KEY_CHANGED = "its host key is another one than known_hosts has"
+NO_SITE_WRITTEN = "no file of the site was written"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 VERB_GROUPS: dict[str, dict[str, str]] = {
     "Prepare a site": {
-        "init": "rackwright init site",
+        "init": "rackwright init site --host ops@10.0.0.7",
         "profiles": "rackwright profiles list --gpu B200",
         "check": "rackwright check inventory/b200.py --show-origin",
         "render": "rackwright render inventory/b200.py --limit b200-01 --out files",

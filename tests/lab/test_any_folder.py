@@ -25,7 +25,7 @@ def test_a_bare_host_is_deployed_from_a_folder_full_of_other_things(site: Site, 
         assert SPRUNG not in run.output
         return run
 
-    assert site.command(BIN / "rackwright", "init", "../site", cwd=trap).status == 0
+    assert site.command(BIN / "rackwright", "init", "../site", "--lab", cwd=trap).status == 0
     deploy = (BIN / "pyinfra", site_folder / "inventory/lab.py", site_folder / "deploy.py", "-y")
     assert "is answered with '42'" in typed(*deploy).output
     assert "42" in ask(host, "What is 17 + 25? Answer with the number only.")

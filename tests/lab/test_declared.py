@@ -10,7 +10,7 @@ import pytest
 
 from rackwright_lab.hosts.host import Host
 from tests import texts
-from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.conftest import BIN, Run, Site
 from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
@@ -39,9 +39,7 @@ def lived(site: Site) -> Host:
 def own_site(site: Site, tmp_path: Path) -> Callable[..., Run]:
     """Commands in a fresh site whose deploy.py is the shipped one without firewall(), and with steps of its own."""
     folder = tmp_path / "site"
-    assert site.rackwright("init", str(folder)).status == 0
-    inventory = folder / "inventory" / "lab.py"
-    inventory.write_text((ROOT / "inventory" / "lab.py").read_text())
+    assert site.rackwright("init", str(folder), "--lab").status == 0
     lines = [row for row in (folder / "deploy.py").read_text().splitlines() if not row.startswith("firewall()")]
     at = next(number for number, row in enumerate(lines) if row.startswith("endpoint()"))
     lines[at : at + 1] = [NOTED.format(place="before"), lines[at], NOTED.format(place="after")]

@@ -78,8 +78,8 @@ class Notified:
 def notified(site: Site, host: Host, hook: Receiver, tmp_path: Path) -> Iterator[Notified]:
     """Yield the host; afterwards it notifies no one."""
     folder = tmp_path / "site"
-    assert site.rackwright("init", str(folder)).status == 0
-    (folder / "inventory/lab.py").write_text((ROOT / "inventory/lab.py").read_text())
+    assert site.rackwright("init", str(folder), "--lab").status == 0
+    (folder / "host_vars").mkdir()
     found = Notified(site, host, hook, folder)
     found.settings()
     # Events of earlier tests were for no one, and would be sent now.

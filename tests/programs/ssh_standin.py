@@ -93,6 +93,17 @@ def freeze(channel: paramiko.Channel) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def machine(*rows: str) -> Callable[[paramiko.Channel], None]:
+    """Return a host that says these lines of itself to whatever is asked."""
+
+    def answer(channel: paramiko.Channel) -> None:
+        channel.sendall("".join(f"{row}\n" for row in ("arch x86_64", "system Debian 12", "sudo yes", *rows)).encode())
+        channel.send_exit_status(0)
+        channel.close()
+
+    return answer
+
+
 COMMANDS: dict[str, Callable[[paramiko.Channel], None]] = {
     "flood": flood,
     "flood-lines": flood_lines,
@@ -104,6 +115,11 @@ COMMANDS: dict[str, Callable[[paramiko.Channel], None]] = {
     "healthy": healthy,
     "reads": read_again_and_again,
     "stops": stop_after_two,
+    "b200": machine("devices 8", "status 0", *["gpu NVIDIA B200, 575.57.08"] * 8),
+    "h200": machine("devices 8", "status 0", *["gpu NVIDIA H200, 575.57.08"] * 8),
+    "no-gpu": machine("devices 0"),
+    "no-driver": machine("devices 8"),
+    "controls": machine("devices 1", "status 9", "error \x1b]0;owned\x07\x1b[2Jgone"),
 }
 
 

@@ -15,7 +15,6 @@ import yaml
 from rackwright.adapter.run.current_run import Inventories, current_state
 from rackwright.adapter.run.inventories import load_inventory
 from rackwright.adapter.run_context import part_of
-from rackwright.cli import init
 from rackwright.init.shipped import shipped_files
 from rackwright.inventory import NAMED
 from rackwright.loading.ansible import config
@@ -23,6 +22,7 @@ from rackwright.loading.ansible.command import command
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.messages import SettingsError
 from rackwright.settings.connection import login
+from tests.fresh import fresh
 from tests.lab.products import with_proof
 from tests.programs.fake_site import started
 from tests.refused import refused
@@ -174,14 +174,14 @@ def test_an_inventory_that_is_not_there(ini: Path) -> None:
 
 def test_the_shipped_inventory_for_ansible_sites(ini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """group_vars of the site count, wherever the Ansible inventory and the user are."""
-    init.make_site(ini / "site")
+    fresh(ini / "site", ansible=True)
     monkeypatch.setenv("RACKWRIGHT_ANSIBLE_INVENTORY", str(ini / "hosts.ini"))
     hosts = load_inventory("site/inventory/ansible.py")
     assert [(host.name, host.settings.hardware.machine) for host in hosts] == [("h2", "DGX B200"), ("h1", "DGX B200")]
 
 
 def test_hosts_ini_of_the_site_counts_wherever_the_user_stands(ini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    init.make_site(ini / "site")
+    fresh(ini / "site", ansible=True)
     (ini / "hosts.ini").rename(ini / "site" / "hosts.ini")
     (ini / "hosts.ini").write_text("[b200]\nanother ansible_host=192.0.2.9\n")
     assert [host.name for host in load_inventory("site/inventory/ansible.py")] == ["h2", "h1"]
@@ -229,7 +229,7 @@ def test_pyinfra_is_handed_python_in_place_of_an_ansible_inventory(ini: Path, na
     file.write_text(DYNAMIC.replace("h9", "@fake/h9") if name == "dyn.py" else "[b200]\n@fake/h9 x=1\n")
     file.chmod(0o755 if name == "dyn.py" else 0o644)
     site = ini / "site"
-    init.make_site(site)
+    fresh(site, ansible=True)
     file.rename(site / name)
     status, output = started(site, "rackwright", "teardown", name, "--dry")
     assert "@fake/h9" in output

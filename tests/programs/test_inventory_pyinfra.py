@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.cli import init
 from rackwright.loading.ansible.command import command
 from rackwright.record.journal import records
 from tests import texts
+from tests.fresh import fresh
 from tests.programs.fake_site import make_site, started
 from tests.refused import refusal
 
@@ -134,7 +134,7 @@ def test_a_host_whose_key_is_not_known_is_told_before_ssh_refuses(site: Path) ->
 
 
 def test_an_inventory_that_pyinfra_cannot_read_gets_an_answer(tmp_path: Path) -> None:
-    init.make_site(tmp_path)
+    fresh(tmp_path, ansible=True)
     (tmp_path / "hosts.ini").write_text("[b200]\n@fake/a\n")
     status, output = started(tmp_path, "pyinfra", "hosts.ini", "deploy.py", "-y")
     assert status == 1
@@ -146,7 +146,7 @@ def test_an_inventory_that_pyinfra_cannot_read_gets_an_answer(tmp_path: Path) ->
 
 
 def test_a_plain_inventory_of_pyinfras_gets_an_answer(tmp_path: Path) -> None:
-    init.make_site(tmp_path)
+    fresh(tmp_path)
     (tmp_path / "plain.py").write_text('hosts = ["@fake/a"]\n')
     status, output = started(tmp_path, "pyinfra", "plain.py", "deploy.py", "-y")
     assert status == 1
@@ -160,7 +160,7 @@ def test_a_plain_inventory_of_pyinfras_gets_an_answer(tmp_path: Path) -> None:
 def test_a_step_that_cannot_run_alone_is_refused_before_any_connection(
     words: list[str], code: str, tmp_path: Path
 ) -> None:
-    init.make_site(tmp_path)
+    fresh(tmp_path)
     (tmp_path / "inventory/fake.py").write_text(INVENTORY)
     status, output = started(tmp_path, "pyinfra", "inventory/fake.py", *words, "-y")
     assert status == 1
@@ -169,7 +169,7 @@ def test_a_step_that_cannot_run_alone_is_refused_before_any_connection(
 
 
 def test_a_step_runs_alone_by_its_name_and_leaves_a_record_of_its_name(tmp_path: Path) -> None:
-    init.make_site(tmp_path)
+    fresh(tmp_path)
     (tmp_path / "inventory/fake.py").write_text(INVENTORY)
     output = started(tmp_path, "pyinfra", "inventory/fake.py", "tasks.retention", "-y")[1]
     assert "Retention | " in output

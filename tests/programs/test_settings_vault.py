@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.cli import init
 from rackwright.cli.main import main
 from rackwright.loading.ansible.command import command
 from rackwright.loading.ansible.listing import listing_of
@@ -21,6 +20,7 @@ from rackwright.loading.yaml_file import Ciphertext
 from rackwright.messages import SettingsError
 from rackwright.settings.origin import Origin
 from tests import foreign_texts
+from tests.fresh import fresh
 from tests.refused import refusal
 
 NEXT = "\nnext: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)"
@@ -168,7 +168,7 @@ def test_the_password_is_asked_for_where_there_is_a_terminal(site: Path) -> None
 
 
 def test_the_option_of_our_own_commands(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    init.make_site(site)
+    fresh(site)
     (site / "host_vars" / "b200-01.example.com.yml").write_text(encrypt("models: {hub_token: hf_abc}\n").text)
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "nowhere")
     assert main(["check", "inventory/b200.py", "--vault-password-file", "password"]) == 0
@@ -180,7 +180,7 @@ BAD = "$ANSIBLE_VAULT;1.1;AES256\nzz\n"
 def test_a_value_that_cannot_be_decrypted_is_its_hosts_refusal(
     site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    init.make_site(site)
+    fresh(site)
     groups = '{"b200": ["a", "b", "c"]}'
     (site / "inventory/b200.py").write_text(
         f"from rackwright.inventory import build\nglobals().update(build(__file__, {groups}))\n"

@@ -157,12 +157,17 @@ def test_without_their_packages_bench_and_lab_are_refused_with_the_package_to_in
 def test_a_site_of_the_product_alone_is_checked_and_has_no_lab(alone: Path, complete: Path, tmp_path: Path) -> None:
     for python, lab in ((alone, False), (complete, True)):
         command, site = python.with_name("rackwright"), tmp_path / str(lab)
-        for words in (("--help",), ("init", str(site))):
+        for words in (("--help",), ("init", str(site), "--profile", "b200")):
             done = run(command, *words, cwd=tmp_path)
             assert (done.returncode, done.stderr) == (0, ""), words
-        assert (site / "inventory/lab.py").exists() == (site / "group_vars/lab.yml").exists() == lab
+        assert sorted(path.name for path in (site / "inventory").iterdir()) == ["b200.py"]
         done = run(command, "check", "inventory/b200.py", cwd=site)
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
+        done = run(command, "init", site, "--lab", cwd=tmp_path)
+        assert ((done.returncode, done.stderr) == (0, "")) == lab == (site / "inventory/lab.py").exists(), done.stderr
+        assert ("RW1029" in done.stderr) != lab
+        done = run(command, "init", "--update", site, cwd=tmp_path)
+        assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, ""), done.stdout
     for verb in ("bench", "lab"):
         assert run(complete.with_name("rackwright"), verb, "--help", cwd=tmp_path).returncode == 0
 
@@ -179,7 +184,7 @@ def test_the_products_wheel_has_the_profiles(alone: Path, tmp_path: Path) -> Non
 def test_all_commands_work_from_the_wheel_and_a_registry_alone(wheels: Wheels, tmp_path: Path) -> None:
     python = installed(tmp_path, *wheels.values())
     command, site = python.with_name("rackwright"), tmp_path / "site"
-    for words in (("--help",), ("init", str(site)), ("explain", "max-num-seqs")):
+    for words in (("--help",), ("init", str(site), "--profile", "b200"), ("explain", "max-num-seqs")):
         done = run(command, *words, cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, ""), words
     done = run(command, "check", "inventory/b200.py", cwd=site)

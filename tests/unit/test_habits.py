@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.cli import init
 from rackwright.cli.default_inventory import default_inventory
 from rackwright.cli.habits import OPTIONS, option_hints, verb_hint
 from rackwright.cli.habits import VERBS as HABITS
@@ -15,6 +14,7 @@ from rackwright.cli.main import main, parser
 from rackwright.cli.verbs import VERBS
 from rackwright.messages import SettingsError
 from tests import texts
+from tests.fresh import fresh
 from tests.refused import refused
 
 
@@ -81,10 +81,7 @@ def test_the_pointers_lead_to_words_that_there_are() -> None:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a site with one inventory, and change into it."""
-    init.make_site(tmp_path)
-    for path in [*(tmp_path / "inventory").iterdir(), *(tmp_path / "group_vars").iterdir()]:
-        if path.name not in ("b200.py", "b200.yml", "all.yml"):
-            path.unlink()
+    fresh(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RACKWRIGHT_INVENTORY", raising=False)
     return tmp_path

@@ -24,7 +24,7 @@ def test_rollback_asks_with_the_hosts_the_inventory_and_the_release_text(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["init", str(tmp_path / "site")]) == 0
+    assert main(["init", str(tmp_path / "site"), "--profile", "b200"]) == 0
     inventory = str(tmp_path / "site" / "inventory" / "b200.py")
     questions: list[str] = []
     monkeypatch.setattr(rollback, "agreed", questions.append)

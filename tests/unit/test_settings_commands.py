@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rackwright import inventory as inventory_module
-from rackwright.cli import init
 from rackwright.cli.main import main
 from rackwright.inventory import load_inventory
 from rackwright.loading.notes import notes
@@ -21,6 +20,7 @@ from rackwright.rollout.launch import begin
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.json_schema import json_text
 from tests import texts
+from tests.fresh import fresh
 from tests.refused import refusal
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def test_check_of_a_host_that_is_not_there(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_check_of_a_wrong_site_is_text_and_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    init.make_site(tmp_path)
+    fresh(tmp_path)
     with (tmp_path / "group_vars" / "b200.yml").open("a") as file:
         file.write("prt: 1\n")
     assert main(["check", str(tmp_path / "inventory" / "b200.py")]) == 1
@@ -68,7 +68,7 @@ def test_check_of_a_wrong_site_is_text_and_exit_code_1(tmp_path: Path, capsys: p
 
 
 def test_check_reads_the_lock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    init.make_site(tmp_path)
+    fresh(tmp_path)
     (tmp_path / "rackwright.lock.yml").write_text("version: 1\nimages: {latest: x}\n")
     assert main(["check", str(tmp_path / "inventory" / "b200.py")]) == 1
     assert "RW0916" in capsys.readouterr().err
@@ -76,7 +76,7 @@ def test_check_reads_the_lock(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("purpose", ["rollout", "drain", TEARDOWN])
 def test_a_broken_lock_refuses_every_run_but_a_teardown(tmp_path: Path, purpose: str) -> None:
-    init.make_site(tmp_path)
+    fresh(tmp_path)
     (tmp_path / "rackwright.lock.yml").write_text("version: [")
     inventory = tmp_path / "inventory" / "b200.py"
     hosts = load_inventory(inventory)
@@ -86,7 +86,7 @@ def test_a_broken_lock_refuses_every_run_but_a_teardown(tmp_path: Path, purpose:
 
 @pytest.mark.parametrize(("deploy", "is_refused"), [(inventory_module.TEARDOWN, False), ("deploy.py", True)])
 def test_pyinfra_with_a_broken_lock_runs_a_teardown_alone(tmp_path: Path, deploy: Path | str, is_refused: bool) -> None:
-    init.make_site(tmp_path)
+    fresh(tmp_path)
     (tmp_path / "rackwright.lock.yml").write_text("version: [")
     host = ("n1", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})
     text = f"from rackwright.inventory import build\nglobals().update(build(__file__, {{'b200': [{host!r}]}}))\n"
@@ -139,7 +139,7 @@ def test_check_warns_of_two_names_of_one_machine(
 def test_check_renders_the_templates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bytes, message: str
 ) -> None:
-    init.make_site(tmp_path)
+    fresh(tmp_path)
     (tmp_path / "templates" / "endpoint.service.j2").write_bytes(written)
     assert main(["check", str(tmp_path / "inventory" / "b200.py")]) == 1
     assert f"RW0507: {message}" in capsys.readouterr().err
@@ -177,26 +177,25 @@ def test_check_leaves_the_process_as_it_is() -> None:
 
 def test_init_makes_a_site_that_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = tmp_path / "site"
-    assert main(["init", str(site)]) == 0
+    assert main(["init", str(site), "--profile", "b200"]) == 0
     assert "rackwright check inventory/b200.py" in capsys.readouterr().out
     assert (site / "deploy.py").read_bytes() == (ROOT / "deploy.py").read_bytes()
-    assert (site / "docs/reference/settings.schema.json").read_text() == json_text()
-    assert (site / "host_vars").is_dir()
+    assert (site / ".rackwright/settings.schema.json").read_text() == json_text()
     assert not list(site.rglob("__pycache__"))
-    assert main(["check", str(site / "inventory" / "gb200.py")]) == 0
+    assert main(["check", str(site / "inventory" / "b200.py")]) == 0
 
 
 def test_init_never_overwrites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "group_vars").mkdir()
     (tmp_path / "group_vars" / "all.yml").write_text("# mine\n")
-    assert main(["init", str(tmp_path)]) == 0
+    assert main(["init", str(tmp_path), "--profile", "b200"]) == 0
     assert (tmp_path / "group_vars" / "all.yml").read_text() == "# mine\n"
-    assert f"kept {tmp_path}/group_vars/all.yml: " in capsys.readouterr().out
+    assert "group_vars/all.yml" in capsys.readouterr().out.partition("kept")[2].partition("\n\n")[0]
 
 
 def test_init_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
-    assert main(["init", str(tmp_path / "file")]) == 1
+    assert main(["init", str(tmp_path / "file"), "--profile", "b200"]) == 1
     assert "RW1408: " in capsys.readouterr().err
 
 
@@ -275,7 +274,7 @@ def test_notes_about_known_bad() -> None:
 
 def test_render_writes_the_host_s_files_and_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site, out = tmp_path / "site", tmp_path / "out"
-    init.make_site(site)
+    fresh(site)
     (site / "host_vars" / "b200-01.example.com.yml").write_text(
         "models: {hub_token: hf_leak}\nregistry: {key: nvapi-leak}\n"
     )
@@ -291,7 +290,7 @@ def test_what_goes_by_a_broken_deploy_file_is_refused_before_anything_else(
     tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site, out = tmp_path / "site", tmp_path / "out"
-    init.make_site(site)
+    fresh(site)
     (site / "deploy.py").write_text("from no_such_module import steps\n")
     more = ["--limit", "b200-01.example.com", "--out", str(out)] if verb == "render" else []
     assert main([verb, str(site / "inventory/b200.py"), *more]) == 1

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackwright.cli import init
 from rackwright.cli.main import main
 from rackwright.init.bases import FILE, TREE, Bases
 from rackwright.init.copies import Copy, UpdateAction
+from rackwright.init.fresh import followed_files
 from rackwright.init.merging import Sides, conflicts_in, merged
 from rackwright.init.shipped import shipped_files, step_files
 from tests.refused import refusal
@@ -38,6 +39,7 @@ ROWS = st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), max_size=8).map(
 )
 
 
+@settings(max_examples=25, deadline=None)
 @given(ROWS, ROWS, ROWS)
 def test_each_line_that_the_site_has_added_is_in_what_is_merged(before: bytes, mine: bytes, now: bytes) -> None:
     mine = mine.replace(b"a\n", b"mine\n")
@@ -49,7 +51,7 @@ def test_each_line_that_the_site_has_added_is_in_what_is_merged(before: bytes, m
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     folder = tmp_path / "site"
-    assert main(["init", str(folder)]) == 0
+    assert main(["init", str(folder), "--profile", "b200"]) == 0
     return folder
 
 
@@ -67,13 +69,13 @@ def old(tmp_path: Path) -> Path:
 @pytest.fixture
 def ship(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Have another version installed."""
-    was = shipped_files()
 
     def another(**texts: str | None) -> None:
         new_texts = {Path(name.replace("__", "/").replace("_dot_", ".")): text for name, text in texts.items()}
         changed = {path: text.encode() for path, text in new_texts.items() if text is not None}
-        remaining = {path: text for path, text in was.items() if path not in new_texts}
-        monkeypatch.setattr(init, "shipped_files", lambda: {**remaining, **changed})
+        for name, was in (("shipped_files", shipped_files()), ("followed_files", followed_files())):
+            files = {path: text for path, text in was.items() if path not in new_texts} | changed
+            monkeypatch.setattr(init, name, lambda files=files: files)
 
     return another
 
@@ -202,6 +204,16 @@ def test_an_old_site_keeps_a_file_for_each_step_and_edits_in_them(
     assert (old / "templates/new.j2").exists()
 
 
+def test_a_profile_that_is_added_to_an_old_site_changes_none_of_its_files(
+    old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in old.rglob("*") if path.is_file()}
+    assert main(["init", str(old), "--profile", "h200_vllm"]) == 0
+    assert {path: path.read_bytes() for path in before} == before
+    status, output = updated(old, capsys)
+    assert (status, output.count("\n")) == (0, 1), output
+
+
 def test_an_old_site_gets_the_steps_that_came_later(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder in (old, old / TREE):
         (folder / "tasks/watch.py").unlink()
@@ -237,8 +249,8 @@ def test_broken_bases_are_refused(text: str, site: Path, capsys: pytest.CaptureF
 
 
 def test_a_site_s_bases_are_one_file(site: Path) -> None:
-    assert Bases(site).read() == shipped_files()
-    assert [path.name for path in (site / ".rackwright").iterdir()] == [FILE.name]
+    assert Bases(site).read() == followed_files()
+    assert sorted(path.name for path in (site / ".rackwright").iterdir()) == ["settings.schema.json", FILE.name]
 
 
 def test_what_is_no_site_is_not_updated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.cli.init import make_site
 from rackwright.cli.main import main
+from tests.fresh import fresh
 from tests.lab import tutorial
 
 INVENTORY = f"""
@@ -28,14 +28,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def site(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make the new site, the reader's folder from then on; the lab's host is in its inventory."""
-    make_site(folder / "site")
+    fresh(folder / "site", lab=True)
     monkeypatch.chdir("site")
     Path("inventory/lab.py").write_text(INVENTORY)
     return folder / "site"
 
 
 def test_init_says_what_the_tutorial_quotes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["init", "site"]) == 0
+    assert main(["init", "site", "--lab"]) == 0
     assert tutorial.missing(1, capsys.readouterr().out, tutorial.HOST) == []
 
 

@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    assert main(["init", str(tmp_path / "site")]) == 0
+    assert main(["init", str(tmp_path / "site"), "--profile", "b200"]) == 0
     return tmp_path / "site"
 
 
@@ -41,8 +41,8 @@ def site(tmp_path: Path) -> Path:
         "schema --out {file}/x",
         "schema --out {file}.not/x",
         "render {site}/inventory/b200.py --limit b200-01.example.com --out {file}/out",
-        "init {file}",
-        "init {file}/below",
+        "init {file} --profile b200",
+        "init {file}/below --profile b200",
     ],
 )
 def test_a_path_that_cannot_be_written(words: str, file: Path, site: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ import paramiko
 from paramiko.hostkeys import HostKeyEntry
 from pyinfra.api.exceptions import PyinfraError
 
-from rackwright.adapter.ssh.client import SECONDS
+from rackwright.adapter.ssh.client import SECONDS, SILENT, silent
 from rackwright.messages import RackwrightError
 from rackwright.one_writer import one_writer
 from rackwright.settings.ssh.known_hosts import HostKeyPlace
@@ -45,6 +46,8 @@ def offered(name: str, target: HostKeyPlace, connect: Callable[[], Any]) -> list
 
     connect: makes a connection to its sshd, through its jump hosts.
     """
+    # It logs a key that a host lacks as a traceback.
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
     found: list[HostKey] = []
     for kind in KINDS:
         try:
@@ -62,6 +65,28 @@ def offered(name: str, target: HostKeyPlace, connect: Callable[[], Any]) -> list
             f"{name}: sshd at {target.address} port {target.port} shows no key; nothing was changed", code="RW1319"
         )
     return found
+
+
+def first_offered(name: str, target: HostKeyPlace, connect: Callable[[], Any]) -> HostKey:
+    """Return the best key that the host shows, not trusted. Raises RackwrightError, at once where it does not answer.
+
+    connect: as for `offered`.
+    """
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+    for kind in KINDS:
+        try:
+            return _shown(connect(), kind)
+        except paramiko.ssh_exception.IncompatiblePeer:
+            continue  # it has no key of this kind
+        except (OSError, EOFError, PyinfraError, paramiko.SSHException) as error:
+            why = silent(target.address, SECONDS) if str(error) == SILENT else _unanswered(target, error)
+            raise RackwrightError(f"{name}: {why}", code="RW1318") from error
+    raise RackwrightError(f"{name}: sshd at {target.address} port {target.port} shows no key", code="RW1319")
+
+
+def _unanswered(target: HostKeyPlace, error: BaseException) -> str:
+    why = getattr(error, "strerror", None) or error or type(error).__name__
+    return f"sshd at {target.address} port {target.port} does not answer: {why}"
 
 
 def _shown(connection: Any, kind: str) -> HostKey:

@@ -1,0 +1,120 @@
+"""What `rackwright init` prints at its end: what was written, what to edit, and what to type next. Pure."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rackwright.init.choices import Choices
+from rackwright.init.fresh import host_entry
+from rackwright.init.machine import Machine
+from rackwright.init.typed_host import TypedHost
+from rackwright.messages import counted
+
+ABOUT = {
+    "deploy.py": "the steps of a host, in their order",
+    "config.py": "what pyinfra reads first",
+    "group_vars/all.yml": "every host: logins, tokens, who may connect",
+    "tasks/__init__.py": "the steps, from the library; yours can replace them",
+    "templates": "the endpoint's unit and its two scripts",
+    ".gitignore": "what stays out of version control",
+    "rackwright.lock.yml": "the profile as it is now, so that an upgrade restarts nothing",
+    ".rackwright": "not to edit: what an update merges by, and the settings' schema for editors",
+    "inventory/ansible.py": "reads an Ansible inventory for pyinfra",
+    "inventory/lab.py": "the hosts of the lab that is up",
+    "group_vars/lab.yml": "what is different in the lab",
+}
+"""What each file is for."""
+ORDER = (
+    *("deploy.py", "config.py", "inventory", "group_vars", "tasks", "templates"),
+    *("rackwright.lock.yml", ".gitignore", ".rackwright"),
+)
+HIDDEN = ".rackwright"
+FOLDERS = ("templates", HIDDEN)
+"""Folders that are one row."""
+ALL = Path("group_vars/all.yml")
+
+
+def of_machines(machines: Mapping[TypedHost, Machine]) -> Iterator[str]:
+    """Yield what was read of each host."""
+    for host, machine in machines.items():
+        yield f"{host.address}: {machine.text if machine.gpu else machine.trouble}"
+        if machine.gpu and not machine.fitting:
+            yield f"  no shipped profile is for {machine.gpus} x {machine.gpu}"
+        if machine.architecture and not machine.has_sudo:
+            yield f"  {host.user or 'the login'} needs sudo without a password there: a deploy works as root"
+
+
+def tree(written: Collection[Path], found: Choices) -> Iterator[str]:
+    """Yield the files that were written, each with what it is for."""
+    about = {**ABOUT, **dict(_about(found))}
+    shown = dict.fromkeys(_shown(path) for path in written)
+    names = sorted(shown, key=lambda name: (ORDER.index(name.partition("/")[0]), name))
+    width = max(map(len, names), default=0)
+    yield from (f"  {name:{width}}  {about.get(name.rstrip('/'), '')}".rstrip() for name in names)
+
+
+def _shown(path: Path) -> str:
+    return f"{path.parts[0]}/" if path.parts[0] in FOLDERS else str(path)
+
+
+def _about(found: Choices) -> Iterator[tuple[str, str]]:
+    for stem, groups in found.inventories.items():
+        hosts = sum(len(group.hosts) for group in groups)
+        yield f"inventory/{stem}.py", counted(hosts, "host") if hosts else "two example hosts"
+    for group in found.groups:
+        yield f"group_vars/{group.name}.yml", f"profile {group.profile.name}, and what you set beside it"
+
+
+def edits(texts: Mapping[Path, str], found: Choices) -> Iterator[str]:
+    """Yield file and line of what must be edited. texts: the site's files as they are."""
+    for stem, groups in found.inventories.items():
+        if not any(group.hosts for group in groups):
+            yield from _edit(Path(f"inventory/{stem}.py"), texts, ".example.com", "your hosts")
+    yield from _edit(ALL, texts, "# models:", "your Hugging Face token, where the model needs one")
+    if any("nvcr.io" in "".join(group.profile.files.values()) for group in found.groups):
+        yield from _edit(ALL, texts, "# registry:", "your NGC key, where the image needs a login")
+
+
+def _edit(path: Path, texts: Mapping[Path, str], words: str, what: str) -> Iterator[str]:
+    rows = texts.get(path, "").splitlines()
+    number = next((number for number, row in enumerate(rows, 1) if words in row), 0)
+    if number:
+        yield f"  {f'{path}:{number}':24}  {what}"
+
+
+def retained(site: Path, existing: Collection[Path]) -> Iterator[str]:
+    """Yield the files that were there already."""
+    names = ", ".join(str(path) for path in existing if path.parts[0] != HIDDEN)
+    if names:
+        yield from textwrap.wrap(f"kept, since they were in {site} already: {names}", 98, subsequent_indent="  ")
+
+
+def not_added(site: Path, existing: Collection[Path], found: Choices) -> Iterator[str]:
+    """Yield what must be added by hand to inventories that were there already, and the hosts that fit no profile."""
+    for host in found.left_out:
+        what = f"{host.machine.gpus} x {host.machine.gpu}" if host.machine and host.machine.gpu else "no NVIDIA GPU"
+        names = " or ".join(group.profile.name for group in found.groups)
+        yield f"left out: {host.host.address} ({what}), since profile {names} is not for it"
+        fitting = host.machine.fitting if host.machine else ()
+        if fitting:
+            yield f"  next: rackwright init {site} --profile {fitting[0]} --host {host.host.typed}"
+    for stem, groups in found.inventories.items():
+        path = Path(f"inventory/{stem}.py")
+        for group in groups:
+            if path in existing and group.hosts:
+                yield f"add to {site / path}, in {group.name}:"
+                yield from (f"  {host_entry(host)}," for host in group.hosts)
+
+
+def next_commands(site: Path, inventories: Sequence[str]) -> Iterator[str]:
+    """Yield the commands to type next."""
+    if site != Path():
+        yield f"  cd {shlex.quote(str(site))}"
+    for stem in inventories:
+        yield f"  rackwright check inventory/{stem}.py"
+        yield f"  pyinfra inventory/{stem}.py deploy.py --dry     # shows what it would change"
+        yield f"  pyinfra inventory/{stem}.py deploy.py"
+        yield f'  rackwright chat inventory/{stem}.py -- "What is the capital of France?"'
