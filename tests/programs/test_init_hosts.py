@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests import texts
+from tests.lab.products import in_proof, with_proof
 from tests.programs.typed import CTRL_C, Typed, rackwright
 from tests.warm import ROOT
 
@@ -89,13 +90,16 @@ def test_a_host_is_read_and_gets_the_profile_that_fits(trusted: Server) -> None:
     )
 
 
+CONTROLS = ("controls", "nvidia-smi fails there: gone")
+UNREAD = [
+    ("no-driver", "it has 8 NVIDIA GPUs and no driver"),
+    CONTROLS,
+    ("healthy", "did not answer as a Linux host does"),
+]
+
+
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("no-driver", "it has 8 NVIDIA GPUs and no driver"),
-        ("controls", "nvidia-smi fails there: gone"),
-        ("healthy", "did not answer as a Linux host does"),
-    ],
+    ("name", "words"), with_proof(UNREAD, [CONTROLS], "tests/unit/test_init.py has what each answer means")
 )
 def test_a_host_without_an_answer_is_in_the_site_and_said(name: str, words: str, trusted: Server) -> None:
     done = init(trusted, *trusted.at(name), "--profile", "b200")
@@ -105,6 +109,7 @@ def test_a_host_without_an_answer_is_in_the_site_and_said(name: str, words: str,
     assert "# not read yet" in inventories(trusted)["b200"]
 
 
+@in_proof("tests/unit/test_init.py leaves hosts out that do not fit")
 def test_a_host_without_a_gpu_is_left_out(trusted: Server) -> None:
     done = init(trusted, *trusted.at("no-gpu"), "--profile", "b200")
     assert done.returncode == 1
@@ -112,6 +117,7 @@ def test_a_host_without_a_gpu_is_left_out(trusted: Server) -> None:
     assert "127.0.0.1" not in inventories(trusted)["b200"]
 
 
+@in_proof("a start of ten seconds; an unknown key's host is not read either")
 def test_hosts_that_hang_or_refuse_do_not_hold_the_others(trusted: Server) -> None:
     refusing = ["--host", "127.0.0.3:1"]
     done = init(trusted, *trusted.at("b200"), *refusing, "--profile", "b200")
@@ -157,7 +163,7 @@ def test_a_key_that_a_person_has_compared_is_kept(server: Server) -> None:
     assert "profile" in yaml.safe_load(group.read_text())
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\n", "maybe\n"])
+@pytest.mark.parametrize("answer", with_proof(["n\n", "\n", "maybe\n"], ["\n"], "one answer that is not yes is tried"))
 def test_a_key_that_was_not_compared_is_not_kept(answer: str, server: Server) -> None:
     with typed(server, *server.at("b200"), "--profile", "b200") as run:
         run.until("[y/N] ")
@@ -177,6 +183,7 @@ def test_ctrl_c_in_a_question_writes_nothing(server: Server) -> None:
     assert not (server.home / "site").exists()
 
 
+@in_proof("Ctrl-C in a question is tried, and tests/programs/test_ctrl_c.py ends such waits")
 def test_ctrl_c_ends_the_wait_for_a_host_that_hangs(trusted: Server) -> None:
     with typed(trusted, *trusted.at("hang"), "--profile", "b200") as run:
         run.until("waiting")
