@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.cli import init
 from rackwright.cli.main import main
+from rackwright.init.machine import Machine
 from rackwright.profiles import catalog
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +75,14 @@ def test_what_readme_lets_make_do_is_in_the_makefile() -> None:
     assert targets - set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)) == set()
 
 
+def _a_person_at_a_b200(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a host with 8 x B200 behind SSH, and an operator who chooses its profile."""
+    machine = Machine("NVIDIA B200", 8, architecture="x86_64", driver="580.159.04", has_sudo=True)
+    monkeypatch.setattr(init, "read_machines", lambda hosts, ask: dict.fromkeys(hosts, machine))
+    monkeypatch.setattr(init, "answer_to", lambda _: "b200")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+
+
 def test_the_first_commands_make_a_site_that_is_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,7 +94,9 @@ def test_the_first_commands_make_a_site_that_is_valid(
     monkeypatch.chdir(tmp_path)
     first = [command for command in commands() if name(command) in ("rackwright init", "cd", "rackwright check")]
     assert [command[:2] for command in first[:3]] == [["rackwright", "init"], ["cd", "site"], ["rackwright", "check"]]
+    _a_person_at_a_b200(monkeypatch)
     assert main(first[0][1:]) == 0
+    assert '("10.0.0.7", {"ssh_user": "ops"})' in Path("site/inventory/b200.py").read_text()
     monkeypatch.chdir("site")
     for text in (*blocks("python"), *blocks("yaml")):
         Path(text.split()[1]).write_text(text)
