@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--profile", action="append", default=[], metavar="NAME", help=what)
     host = "a host, whose GPUs, driver and system are read over SSH; again for others"
     parser.add_argument("--host", action="append", default=[], metavar="[USER@]ADDRESS", help=host)
-    yes = "ask nothing, and take the first profile that fits; an unknown host key is never taken"
+    yes = "do not ask, and take the first profile that fits; an unknown host key is never taken"
     parser.add_argument("-y", "--yes", action="store_true", help=yes)
     parser.add_argument("--ansible", action="store_true", help="with inventory/ansible.py, for an Ansible inventory")
     parser.add_argument("--lab", action="store_true", help="with inventory/lab.py, for hosts to practise on")
@@ -93,8 +93,8 @@ def _write(site: Path, args: argparse.Namespace, found: Choices) -> int:
 
 def _refuse_unknown(profile: str) -> None:
     if profile not in catalog.names():
-        text = f"no profile is called {profile!r}{nearest(profile, catalog.names())}; nothing was written"
-        raise RackwrightError(f"{text}; next: rackwright profiles list", code="RW1092")
+        found = f"no profile is called {profile!r}{nearest(profile, catalog.names())}"
+        raise RackwrightError(f"{found}; nothing was written; next: rackwright profiles list", code="RW1092")
 
 
 def typed_hosts(texts: Sequence[str]) -> list[TypedHost]:

@@ -89,7 +89,9 @@ def retained(site: Path, existing: Collection[Path]) -> Iterator[str]:
     """Yield the files that were there already."""
     names = ", ".join(str(path) for path in existing if path.parts[0] != HIDDEN)
     if names:
-        yield from textwrap.wrap(f"kept, since they were in {site} already: {names}", 98, subsequent_indent="  ")
+        yield from textwrap.wrap(
+            f"kept, since they were in {site} already: {names}", 98, subsequent_indent="  ", break_long_words=False
+        )
 
 
 def not_added(site: Path, existing: Collection[Path], found: Choices) -> Iterator[str]:

@@ -51,6 +51,6 @@ def typed_host(text: str) -> TypedHost:
     port = int(match["port"] or 0) if match else 0
     user = (match["user"] or "") if match else ""
     if not ADDRESS.fullmatch(address) or (user and not USER.fullmatch(user)) or port > 65535:
-        shown = f"{printable(text)!r} is not a host"
-        raise RackwrightError(f"{shown}; next: [USER@]ADDRESS[:PORT], as in ops@10.0.0.7", code="RW1082")
+        words = f"{printable(text)!r} is not a host; next: [USER@]ADDRESS[:PORT], as in ops@10.0.0.7"
+        raise RackwrightError(words, code="RW1082")
     return TypedHost(address, user, port)
