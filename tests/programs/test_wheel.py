@@ -180,6 +180,47 @@ def test_the_products_wheel_has_the_profiles(alone: Path, tmp_path: Path) -> Non
     assert [one["name"] for one in json.loads(listed.stdout)] == list(catalog.names())
 
 
+def newer(wheel: Path, folder: Path, file: str, old: str, new: str) -> Path:
+    """Return a copy of a wheel that ships another text in one file."""
+    made = folder / wheel.name
+    with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(made, "w") as after:
+        for name in before.namelist():
+            content = before.read(name)
+            after.writestr(name, content.replace(old.encode(), new.encode()) if name == file else content)
+    return made
+
+
+@pytest.mark.proof("a wheel is installed over another one; tests/unit/test_profiles.py has what an upgrade changes")
+def test_an_upgrade_of_the_wheel_changes_no_file_of_a_host_before_pin(wheels: Wheels, tmp_path: Path) -> None:
+    python, site = environment(tmp_path, wheels["rackwright"]), tmp_path / "site"
+
+    def rackwright(*words: str) -> str:
+        done = run(python.with_name("rackwright"), *words, cwd=site)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def rendered(name: str) -> dict[str, str]:
+        rackwright("render", "inventory/rack.py", "--limit", "h1", "--out", str(tmp_path / name))
+        files = [path for path in (tmp_path / name).rglob("*") if path.is_file()]
+        return {str(path.relative_to(tmp_path / name)): path.read_text() for path in files}
+
+    inventory = "from rackwright.inventory import build\nglobals().update(build(__file__, {'rack': ['h1']}))\n"
+    for name, text in (("inventory/rack.py", inventory), ("group_vars/rack.yml", "profile: b200\n"), ("deploy.py", "")):
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    rackwright("pin", "inventory/rack.py", "--profiles")
+    before = rendered("before")
+    shipped, change = "rackwright/site/group_vars/b200.yml", ("max_batch_size: 10", "max_batch_size: 16")
+    other = newer(wheels["rackwright"], tmp_path, shipped, *change)
+    words = ("pip", "install", "--quiet", "--reinstall", "--offline", "--no-deps", "--python", python, other)
+    done = run(sys.executable, "-m", "uv", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert rendered("after") == before
+    assert "engine.max_batch_size: 10 -> 16" in rackwright("check", "inventory/rack.py")
+    rackwright("pin", "inventory/rack.py", "--profiles")
+    assert rendered("pinned") != before
+
+
 @pytest.mark.proof("80 packages of a registry and five cold starts; the wheels' files and their commands are tried")
 def test_all_commands_work_from_the_wheel_and_a_registry_alone(wheels: Wheels, tmp_path: Path) -> None:
     python = installed(tmp_path, *wheels.values())

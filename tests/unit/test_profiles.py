@@ -21,6 +21,7 @@ from rackwright.profiles import catalog
 from rackwright.profiles.content import sha256_of
 from rackwright.profiles.locked import LockedProfile
 from rackwright.settings.host_settings import HostSettings
+from rackwright.sources import profile_lock
 from rackwright.sources.lockfile import FILE, Lock, Locks, load_lock, write_lock
 from rackwright.sources.profile_lock import changed_keys, lock_profiles
 from rackwright.sources.resolve import Resolver
@@ -311,6 +312,16 @@ def test_a_deploy_keeps_what_hosts_name_and_leaves_what_is_there(site: Write, tm
     assert lock.profiles["h200_vllm"] == older
     assert lock.profiles["b200"].sha256 == catalog.profile("b200").sha256
     assert lock_profiles(tmp_path, settings) == []
+
+
+def test_what_another_run_has_written_meanwhile_stays(
+    site: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = LockedProfile.of({"b200.yml": "port: 7\n"})
+    write_lock(tmp_path, Lock(profiles={"b200": older}))
+    monkeypatch.setattr(profile_lock, "locked_profiles", lambda _: {})  # as it was when the run looked
+    assert lock_profiles(tmp_path, [HostSettings.model_validate({"profile": "b200"})]) == []
+    assert load_lock(tmp_path).profiles == {"b200": older}
 
 
 def test_a_folder_that_cannot_be_written_is_a_warning(site: Write, tmp_path: Path) -> None:
