@@ -13,7 +13,7 @@ from rackwright.inspect.grouping import exit_code
 from rackwright.inspect.headline import headline, with_restart_notes
 from rackwright.inspect.left_hosts import left_hosts
 from rackwright.inspect.plan import HostPlan, plan_host
-from rackwright.inspect.plan_text import plan_text, plan_values
+from rackwright.inspect.plan_text import as_wide, next_step, plan_text, plan_values
 from rackwright.inspect.read_hosts import Surveyed, survey
 from rackwright.loading.files import site_root
 from rackwright.messages import paragraph
@@ -21,6 +21,7 @@ from rackwright.record.durations import switch_time
 from rackwright.record.journal import records
 from rackwright.rollout.waves import amount
 from rackwright.sources.profile_lock import named_profiles, unlocked_lines, waiting_lines
+from rackwright.tables import shown_width
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({**plan_values(plans, first), "left_behind": left_behind, "profiles": profiles}, indent=1))
     else:
-        print(paragraph("\n".join([plan_text(plans, first), *profiles, *left_behind])))
+        text = "\n".join([plan_text(plans, first), *profiles, *left_behind, *next_step(plans, first)])
+        print(as_wide(paragraph(text), shown_width()))
     return exit_code(plans)
 
 

@@ -8,7 +8,10 @@ from typing import Any
 from rackwright.inspect.grouping import AlikeHosts, download, group
 from rackwright.inspect.host_names import hosts_text
 from rackwright.inspect.plan import HostPlan, PlannedChange
+from rackwright.tables import folded
 
+DIFF = "      "
+"""Before each line of a diff."""
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _HEADS = {"refused": "refused", "unreadable": "not known", "unreachable": "cannot be reached"}
 
@@ -22,6 +25,17 @@ def plan_text(plans: Sequence[HostPlan], first: str = "") -> str:
     lines = [text for one in groups for text in (*_group(one), "")]
     head = [first, ""] if first and any(plan.state == "pending" for plan in plans) else []
     return "\n".join([*head, *lines, sums(plans)])
+
+
+def next_step(plans: Sequence[HostPlan], first: str) -> list[str]:
+    """Return what stops once more, since diffs have moved the headline off the screen, and the next command."""
+    pending = any(plan.state == "pending" for plan in plans)
+    return [f"{first}; next: rackwright rollout INVENTORY, or pyinfra INVENTORY deploy.py"] if pending else []
+
+
+def as_wide(text: str, width: int | None) -> str:
+    """Return a plan's text broken at the terminal's width; a diff's lines stay whole."""
+    return "\n".join(row if row.startswith(DIFF) else folded(row, width) for row in text.split("\n"))
 
 
 def _group(one: AlikeHosts) -> Iterator[str]:
@@ -75,7 +89,7 @@ def _change(change: PlannedChange, width: int) -> Iterator[str]:
     fetched = "".join(f"; {text}" for text in _fetched([change]))
     why = f" ({change.why})" if change.why else ""
     yield f"  {change.concern:{width}}  {change.what}{why}{restarts}{fetched}"
-    yield from (f"      {row}" for row in change.diff.splitlines())
+    yield from (f"{DIFF}{row}" for row in change.diff.splitlines())
 
 
 def sums(plans: Sequence[HostPlan]) -> str:

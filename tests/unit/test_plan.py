@@ -21,7 +21,7 @@ from rackwright.concerns.read_host import parse_reading
 from rackwright.engines.host import NOT_ASKED
 from rackwright.inspect.grouping import download, exit_code, group
 from rackwright.inspect.plan import HostPlan, PlannedChange, endpoint_diff, plan_host
-from rackwright.inspect.plan_text import bytes_text, plan_text, plan_values, summary
+from rackwright.inspect.plan_text import as_wide, bytes_text, next_step, plan_text, plan_values, summary
 from rackwright.masks import MASK
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
@@ -206,6 +206,19 @@ def test_hosts_that_differ_in_the_names_of_their_releases_alone_are_one_group() 
 )
 def test_exit_code(states: list[Any], code: int) -> None:
     assert exit_code(HostPlan("h", state) for state in states) == code
+
+
+def test_a_plan_ends_with_what_stops_and_the_next_command_text() -> None:
+    assert next_step([HostPlan("h1", "converged")], "stops nothing") == []
+    (last,) = next_step([HostPlan("h1", "pending"), HostPlan("h2", "converged")], "restarts 1 endpoint")
+    assert last == "restarts 1 endpoint; next: rackwright rollout INVENTORY, or pyinfra INVENTORY deploy.py"
+
+
+def test_a_plans_sentences_are_broken_and_its_diffs_are_not_text() -> None:
+    sentence, diff = "  docker  " + "word " * 8 + "end", "      +" + "word " * 20
+    broken = as_wide(f"{sentence}\n{diff}", 40).split("\n")
+    assert max(map(len, broken[:-1])) <= 40
+    assert broken[-1] == diff
 
 
 def test_sizes_are_summed_and_unknown_ones_said() -> None:
