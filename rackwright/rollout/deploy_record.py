@@ -27,9 +27,10 @@ from rackwright.record.quarantine import remarks, update_quarantine
 from rackwright.record.record import Record, record_of
 from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, RunState
 from rackwright.rollout.begin_event import beginning
-from rackwright.rollout.last_lines import ServingHost, closing_lines
+from rackwright.rollout.last_lines import ServingHost, as_wide, closing_lines
 from rackwright.rollout.maintenance.quarantine_marks import follow_list
 from rackwright.rollout.resuming import AGAIN, NEXT, checked
+from rackwright.tables import shown_width
 
 
 def keep_record(
@@ -115,7 +116,7 @@ class _Ending:
                 error.show()
                 self.shown = error
             for message in ["", *last] if (last := closing_lines(record, text, hosts)) else []:
-                click.echo(message, err=self.prints_json)
+                click.echo(as_wide(message, shown_width()), err=self.prints_json)
 
     def _record(self) -> Record:
         return record_of(self.path.stem, read_record(self.path))

@@ -17,9 +17,15 @@ from rackwright.record.states import ENDED_WELL, OPEN, SKIPPED_HOSTS, UNTOUCHED,
 from rackwright.rollout.resuming import NEXT
 from rackwright.settings.gateway_urls import gateway_urls
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
+from rackwright.tables import folded
 
 SERVES, ASK, LEFT = "serves:", "ask it:", "left:"
 CAUSE, STEP = "cause:", "next:"
+SERVING = WELL | {RunState.TAKEN_BACK}
+"""States in which a run that ended well leaves a host that answers."""
+HEAD = 9
+MARGIN = 2 + HEAD
+"""Columns before what a line with a head says."""
 WITH_KEY = "through the gateway, with a client's key"
 NOTHING_LEFT = "nothing"
 
@@ -61,14 +67,14 @@ def as_typed_here(record: Record, text: str) -> str:
 
 def _after_success(record: Record, hosts: Sequence[ServingHost]) -> Iterator[str]:
     inventory = shortest(record.begin["inventory"])
-    direct = urls(host for host in hosts if record.states.get(host.name) in WELL)
+    direct = urls(host for host in hosts if record.states.get(host.name) in SERVING)
     through = through_gateways(host for host in hosts if record.states.get(host.name) in ENDED_WELL)
     reached = [*(f"{url}: {WITH_KEY}" for url in through), *direct]
     if reached:
         more = len(reached) - NAMED
         others = [f"and {more} more: rackwright status {inventory}"] if more > 0 else []
         yield from _headed(SERVES, [*reached[:NAMED], *others])
-    served = any(state in WELL for state in record.states.values())
+    served = any(state in SERVING for state in record.states.values())
     ask = [f'rackwright chat {inventory} -- "What is the capital of France?"'] if served else []
     keys = [f"a client's key: rackwright keys add {inventory} NAME"] if through else []
     yield from _headed(ASK, [*ask, *keys])
@@ -78,7 +84,16 @@ def _after_success(record: Record, hosts: Sequence[ServingHost]) -> Iterator[str
 
 def _headed(head: str, texts: Sequence[str]) -> Iterator[str]:
     for number, text in enumerate(texts):
-        yield f"  {head if number == 0 else '':<9}{text}"
+        yield f"  {head if number == 0 else '':<{HEAD}}{text}"
+
+
+def as_wide(row: str, width: int | None) -> str:
+    """Return a last line broken at the terminal's width, below where it begins; a command to type stays in one line."""
+    margin = MARGIN if row.startswith("  ") else 0
+    head, text = row[:margin], row[margin:]
+    mark = "next: " if head.strip() == STEP else ""
+    parts = folded(f"{mark}{text}", width and width - margin).removeprefix(mark).split("\n")
+    return "\n".join([f"{head}{parts[0]}", *(f"{' ' * margin}{part}" for part in parts[1:])])
 
 
 def left_to_do(record: Record, hosts: Sequence[ServingHost]) -> Iterator[str]:
@@ -88,7 +103,7 @@ def left_to_do(record: Record, hosts: Sequence[ServingHost]) -> Iterator[str]:
         yield f"{', '.join(drained)} stays drained: rackwright undrain {inventory}{_limits(drained)}"
     if skipped := [host for state in SKIPPED_HOSTS - {RunState.DRAINED} for host in _in(record, state)]:
         yield f"{', '.join(skipped)} was skipped: rackwright resume {record.id}, when that is repaired"
-    if any(not is_pinned(host.settings) for host in hosts if record.states.get(host.name) in WELL):
+    if any(not is_pinned(host.settings) for host in hosts if record.states.get(host.name) in SERVING):
         yield f"tags and branches are not pinned yet: rackwright pin {inventory}"
 
 
@@ -185,6 +200,3 @@ def _most_precise(rows: Sequence[str]) -> str:
 
 def _of_state(state: RunState) -> str:
     return "no SSH connection, see above" if state is RunState.UNREACHABLE else str(state)
-
-
-__all__: Sequence[str] = ("ServingHost", "causes", "closing_lines", "left_to_do", "through_gateways", "url_for", "urls")

@@ -31,13 +31,14 @@ from rackwright.record.quarantine import update_quarantine
 from rackwright.record.record import SILENT, TEARDOWN, record_of
 from rackwright.record.view.live_run import follow, is_terminal
 from rackwright.rollout.begin_event import beginning
-from rackwright.rollout.last_lines import ServingHost, closing_lines
+from rackwright.rollout.last_lines import ServingHost, as_wide, closing_lines
 from rackwright.rollout.maintenance.quarantine_marks import follow_list
 from rackwright.rollout.resuming import checked
 from rackwright.rollout.run_hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import Hooks
 from rackwright.sources.lockfile import Locks
+from rackwright.tables import shown_width
 
 FINISHING = "hosts finish what they have begun; next: rackwright resume"
 NOTHING_BEGUN = "nothing was begun on any host; next: the same command again"
@@ -120,7 +121,7 @@ class Run:
         self._notify(status, text, quarantine)
         ended = record_of(self.record.stem, read_record(self.record))
         serving = () if ended.begin.get("purpose") in SILENT else tuple(self._serving())
-        print("\n".join(closing_lines(ended, text, serving)), flush=True)
+        print("\n".join(as_wide(row, shown_width()) for row in closing_lines(ended, text, serving)), flush=True)
         return status
 
     def _serving(self) -> Iterator[ServingHost]:

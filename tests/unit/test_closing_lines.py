@@ -10,7 +10,7 @@ import pytest
 from rackwright.record.record import Record, record_of
 from rackwright.record.states import RunState
 from rackwright.rollout import last_lines
-from rackwright.rollout.last_lines import ServingHost, closing_lines, url_for
+from rackwright.rollout.last_lines import ServingHost, as_wide, closing_lines, url_for
 
 HOSTS = [f"h{number}" for number in range(7)]
 INVENTORY = "/site/inventory/lab.py"
@@ -61,6 +61,11 @@ def test_a_run_that_ended_well_says_in_three_lines_what_serves_how_to_ask_and_wh
         f'  ask it:  rackwright chat {INVENTORY} -- "What is the capital of France?"',
         "  left:    nothing",
     ]
+
+
+def test_a_host_that_rolled_back_serves_text() -> None:
+    back = closing_lines(record(0, ["h1"], h1="taken back"), "done: 1 rolled back", serving(["h1"]))
+    assert back[1] == "  serves:  http://h1:8000/v1, model m"
 
 
 def test_many_endpoints_are_counted_text() -> None:
@@ -163,3 +168,13 @@ def test_of_many_hosts_that_failed_alike_the_first_few_are_named_text() -> None:
     assert failed(*(host(name, "unreachable") for name in HOSTS)) == [
         "h0, h1, h2, h3, h4 and 2 more: no SSH connection, see above"
     ]
+
+
+def test_last_lines_are_as_wide_as_the_terminal_and_a_command_stays_whole_text() -> None:
+    cause = f"  cause:   h0: {'word ' * 12}end"
+    assert max(map(len, as_wide(cause, 50).split("\n"))) <= 50
+    assert as_wide(cause, 50).split("\n")[1].startswith(" " * 11)
+    step = "  next:    rackwright rollback inventory/a-long-name.py --limit h0 --limit h1"
+    assert as_wide(step, 50) == step
+    assert as_wide("rackwright: RW0823: failed on h1; h2 not switched", 40).split("\n")[0].startswith("rackwright: RW")
+    assert as_wide(cause, None) == cause

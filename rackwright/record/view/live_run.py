@@ -23,6 +23,7 @@ from rackwright.record.journal import Event, read_record
 from rackwright.record.states import NOT_REACHED
 from rackwright.record.view.timeline import Timeline
 from rackwright.record.view.timeline_events import add_event, timeline_of
+from rackwright.tables import folded, shown_width
 
 REFRESH = 0.25
 """Seconds between two pictures."""
@@ -82,7 +83,7 @@ def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], rec
         status = _wait(process)
     printed = log.read_bytes()[start:].decode(errors="replace")
     for row in unshown_errors(read_record(record)[len(earlier) :], status, printed):
-        print(printable(row), flush=True)
+        print(folded(printable(row), shown_width()), flush=True)
     return status
 
 
