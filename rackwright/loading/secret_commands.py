@@ -40,7 +40,7 @@ POLL = 0.005
 """Seconds between two looks at commands that print nothing."""
 VARIABLE = "RACKWRIGHT_SECRETS"
 """The variable by which a process finds what the run that started it has read."""
-_RANDOM = re.compile(r"(?=[A-Za-z_+=-]*\d)(?=[\d_+=-]*[A-Za-z])[\w+=-]{16,}", re.ASCII)
+_RANDOM = re.compile(r"(?=[A-Za-z_+=-]*\d)(?=[\d_+=-]*[A-Za-z])[\w+=-]{10,}", re.ASCII)
 """A word that may be the secret itself: letters and digits, as long as a key."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 NO_TERMINAL = "without a terminal and input"
