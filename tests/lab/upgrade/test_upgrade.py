@@ -46,6 +46,11 @@ class Upgraded:
     """What was on each host before anything was deployed."""
 
     @property
+    def not_updated(self) -> Path:
+        """The site as the former version left it: a colleague's, who has not upgraded yet."""
+        return self.folder.with_name(f"{self.folder.name}-not-updated")
+
+    @property
     def hosts(self) -> list[Host]:
         return self.site.lab.hosts
 
@@ -85,7 +90,8 @@ def fleet() -> Iterator[Upgraded]:
         yield found
     finally:
         lab.down()
-        shutil.rmtree(folder, ignore_errors=True)
+        for one in (folder, folder.with_name(f"{folder.name}-not-updated")):
+            shutil.rmtree(one, ignore_errors=True)
 
 
 def _deploy_by_the_former(found: Upgraded) -> None:
@@ -98,6 +104,7 @@ def _deploy_by_the_former(found: Upgraded) -> None:
     why = ("--reason", "a cable is swapped", "--anyway")
     drained = found.before("rackwright", "drain", found.hosts[1].name, "-i", FLEET, "-y", *why)
     assert drained.status == 0, drained.output
+    shutil.copytree(found.folder, found.not_updated)
 
 
 def test_the_site_is_brought_to_this_version(fleet: Upgraded) -> None:
@@ -170,7 +177,7 @@ def test_a_switch_that_the_former_version_began_is_waited_for(fleet: Upgraded) -
     plain = fleet.hosts[0]
     other = ("--data", f"engine={json.dumps(interval(11))}", "--limit", plain.name)
     words = fleet.former.words("pyinfra", FLEET, "deploy.py", "-y", *other)
-    begun = Running(fleet.site, *words, cwd=fleet.folder)
+    begun = Running(fleet.site, *words, cwd=fleet.not_updated)
     assert begun.until("switching to release") is not None, begun.output
     live = fleet.now("deploy", *other)
     assert (live.status, "RW0705" in live.output) == (1, True), live.output
