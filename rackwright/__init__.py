@@ -1,3 +1,3 @@
 """Rackwright turns bare-metal GPU hosts into LLM endpoints that have proven they answer."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
