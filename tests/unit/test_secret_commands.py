@@ -189,7 +189,8 @@ def test_many_commands_run_side_by_side_after_the_first(site: Path) -> None:
 
 def test_a_failure_shows_neither_the_secret_nor_escape_sequences(site: Path) -> None:
     long = "correct-horse-battery-staple"
-    text = f"echo {long}; printf 'bad \\033[2J {long} {KEY} hunter2hunter token=abc Zm9vYmFyMTIzNDU2Nzg5MA== \\n' >&2; exit 1"
+    printed = f"bad \\033[2J {long} {KEY} hunter2hunter token=abc Zm9vYmFyMTIzNDU2Nzg5MA== \\n"
+    text = f"echo {long}; printf '{printed}' >&2; exit 1"
     ngc(site, program(site, text))
     with refused("RW0205", "group_vars/all.yml:5", "registry.key", "./say", MASK, error=SettingsError) as caught:
         keys()
