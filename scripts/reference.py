@@ -88,7 +88,6 @@ Planned verbs are not in this version; their names and forms are settled here fi
 |---|---|---|
 """
 PLANNED = {
-    "profiles": ("list, show and add shipped profiles", "rackwright profiles list"),
     "cache": ("list, verify, prune and repair models and images on hosts", "rackwright cache ls [INVENTORY]"),
     "bundle": ("write all that a closed network needs into one folder", "rackwright bundle [INVENTORY] --out DIR"),
     "diagnose": ("test the GPUs of drained hosts", "rackwright diagnose --limit HOST"),

@@ -30,7 +30,18 @@ WITH_VALUES = {
 }
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 INVENTORY = "from rackwright.inventory import build\nglobals().update(build(__file__, {'rack': ['gpu01', 'gpu02']}))\n"
-READ_NO_INVENTORY = {"init", "questions", "runs", "report", "resume", "explain", "advise", "schema", "completion"}
+READ_NO_INVENTORY = {
+    "init",
+    "profiles",
+    "questions",
+    "runs",
+    "report",
+    "resume",
+    "explain",
+    "advise",
+    "schema",
+    "completion",
+}
 
 
 OF_A_CLIENT = {f"rackwright keys {verb}" for verb in ("add", "rotate", "revoke")}
