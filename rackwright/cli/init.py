@@ -19,8 +19,8 @@ from rackwright.init.questions import Ask, ask_hosts, ask_machine, ask_profile
 from rackwright.init.reading import read_machines
 from rackwright.init.shipped import has_step_files, shipped_files, step_files
 from rackwright.init.telling import edits, next_commands, not_added, of_machines, retained, tree
-from rackwright.init.told_update import update_rows
 from rackwright.init.typed_host import TypedHost, typed_host
+from rackwright.init.update_report import update_rows
 from rackwright.init.updating import update_site
 from rackwright.messages import RackwrightError, counted
 from rackwright.profiles import catalog
