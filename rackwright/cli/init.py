@@ -143,7 +143,12 @@ def _unanswered(site: Path) -> RackwrightError:
 
 def _told(site: Path, made: Made, found: Choices, lab: bool) -> Iterator[str]:
     yield from retained(site, made.existing)
-    yield f"\n{site}: {counted(len(made.yours), 'file')} written, yours to edit"
+    number = len(made.yours)
+    yield (
+        f"\n{site}: {counted(number, 'file')} written, yours to edit"
+        if number
+        else f"\n{site}: nothing new was written"
+    )
     yield from tree(made.written, found)
     yield from not_added(site, made.existing, found)
     rows = [] if lab else list(edits(site_texts(site, made), found))
