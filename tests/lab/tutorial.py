@@ -18,6 +18,7 @@ VARY = (
     (re.compile(r"\b\d+(?:\.\d+)? s\b"), "SECONDS"),
     (re.compile(r"\S*/?runs/"), "runs/"),
     (re.compile(r"\b\d+ hosts?\b"), "HOSTS"),
+    (re.compile(r"\b\d+ switched\b"), "SWITCHED"),
     (re.compile(r"\b10\.79\.\d+\.\d+\b"), "ADDRESS"),
     (re.compile(r"\brwl-\S+"), "BRIDGE"),
     # A machine with less than 61 GiB free has one more, about its disk.
