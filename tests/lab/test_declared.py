@@ -62,7 +62,7 @@ def test_without_firewall_nothing_of_it_is_planned_changed_or_judged(lived: Host
     assert "not looked at: Tune the kernel" in plan.output
     lived.run("iptables -I INPUT -p tcp --dport 4242 -j ACCEPT")
     lived.run("rm -f /root/.docker/config.json")  # something to put back, so that the host must converge
-    deploy = own_site("pyinfra", "inventory/lab.py", "deploy.py", "-y", "--limit", lived.name)
+    deploy = own_site("pyinfra", "inventory/lab.py", "deploy.py", "-y", "-v", "--limit", lived.name)
     assert deploy.status == 0, deploy.output
     assert "Firewall" not in "".join(deploy.table)
     assert deploy.table["Tune the kernel"] == (1, 0, 0)
