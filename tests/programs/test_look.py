@@ -133,7 +133,7 @@ class Host:
         (self.home / "keys" / "k").write_text(f"Authorization: Bearer {KEY}\n")
         (self.home / "binding").write_text("KEY=k\nGPUS=device=GPU-1234\n")
         (folder / "watched").mkdir()
-        self.config = {**CONFIG, "port": str(port)}
+        self.config = dict(CONFIG)
         self.container = ID
         self.unit = "ActiveState=active\nSubState=running\nRestart=always\nActiveEnterTimestampMonotonic=1000000"
         (folder / "bin").mkdir()

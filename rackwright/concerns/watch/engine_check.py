@@ -101,7 +101,6 @@ def _engine_rows(settings: HostSettings, endpoint: EndpointSettings) -> Iterator
     yield "compilers", " ".join(found.compilers)
     yield "metrics", found.path
     yield "health", "/health"
-    yield "port", endpoint.port
     yield "model", served_name(endpoint)
     yield "after", settings.watch.after or found.after
     yield "full_after", max(FULL_AFTER, settings.watch.after or 0)

@@ -29,13 +29,13 @@ figures='
 number() { case $1 in '' | *[!0-9]* | 0?* | ???????????*) return 1 ;; esac; }
 
 config() { # sets what the deploy wrote of the endpoint
-  kind='' steps_names='' moves_names='' sleep_name='' sleep_awake='' compilers='' metrics='' health=/health port='' model=''
+  kind='' steps_names='' moves_names='' sleep_name='' sleep_awake='' compilers='' metrics='' health=/health model=''
   after=120 full_after=600 load=1800 fresh=600 batch=0 act=tell
   while IFS='=' read -r key value; do
     case $key in
       engine) kind=$value ;; steps) steps_names=$value ;; moves) moves_names=$value ;; sleep) sleep_name=$value ;;
       awake) sleep_awake=$value ;; compilers) compilers=$value ;; metrics) metrics=$value ;; health) health=$value ;;
-      port) port=$value ;; model) model=$value ;; after) after=$value ;; full_after) full_after=$value ;; load) load=$value ;;
+      model) model=$value ;; after) after=$value ;; full_after) full_after=$value ;; load) load=$value ;;
       fresh) fresh=$value ;; batch) batch=$value ;; act) act=$value ;;
     esac
   done <"$watched/$endpoint"
@@ -256,6 +256,8 @@ look_at() { # ENDPOINT
   base=
   [ ! -r "$home/current/health-url" ] || read -r base <"$home/current/health-url"
   base=${base%/health}
+  # Of what serves, which a rollback may have moved since the deploy.
+  port=${base##*:}
   scrape
   case $code/$http/$connect in
     7/*) steps=$was_steps pulse=$was_pulse; refused "its port refuses connections"; return ;;
