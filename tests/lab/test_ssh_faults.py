@@ -239,7 +239,7 @@ def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well:
     unlocked = site.rackwright("lease", "break", "inventory/lab.py", "--limit", well.name, "-y")
     assert unlocked.status == 0, unlocked.output
     assert "unless it is renewed" in unlocked.output
-    assert f"{well.name}: unlocked" in unlocked.output
+    assert f"{well.name}: lease ended" in unlocked.output
     # It looks every few seconds; whom it would name, had another run begun by then, is a unit test's.
     first = fetching.end()
     assert first.status == 1, first.output

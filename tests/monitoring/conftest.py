@@ -11,6 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,8 @@ class Scraped:
             with urllib.request.urlopen(address, timeout=5) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
+            if error.code == HTTPStatus.SERVICE_UNAVAILABLE:  # it has begun to listen, and is not ready
+                return None
             pytest.fail(f"{parameters}: {error.read().decode()}")
         except OSError:
             return None

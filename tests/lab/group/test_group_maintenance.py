@@ -110,6 +110,8 @@ def test_a_switch_of_them_that_was_cut_is_resumed_from_what_they_keep(site: Site
 
 @in_proof("a reinstalled member comes back below, where a new unit comes with it")
 def test_a_reinstalled_member_comes_back_to_a_head_that_serves_what_is_asked_for(site: Site) -> None:
+    switched = command(site, "rollout", "-y", "--plain", "--bake", "1", settings=LATER)  # nothing, after the test above
+    assert switched.status == 0, switched.output
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts
     member.reset()
