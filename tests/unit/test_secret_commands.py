@@ -46,7 +46,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "inventory" / "fleet.py").write_text(INVENTORY)
     (tmp_path / "group_vars" / "all.yml").write_text(MODEL)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(secret_commands.VARIABLE, raising=False)
+    monkeypatch.setenv(secret_commands.VARIABLE, "")
     monkeypatch.setattr(secret_commands, "_answers", {})
     monkeypatch.setattr(secret_commands, "_given", [])
     return tmp_path
