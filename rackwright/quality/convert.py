@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from rackwright.messages import SettingsError
+from rackwright.quality.judges import last_number
 
 CODE = "RW3729"
 STEPS = "\nThink step by step, and end with the number alone on the last line."
@@ -106,7 +107,7 @@ def _number(text: str) -> float | None:
         number = Decimal(text.replace(",", ""))
     except InvalidOperation:
         return None
-    if not number.is_finite():
+    if not number.is_finite() or last_number(text) != number:  # 0E1: no judge reads it as a number in an answer
         return None
     return int(number) if number == number.to_integral_value() else float(number)
 

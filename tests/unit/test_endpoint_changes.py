@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import subprocess
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -611,6 +612,19 @@ def test_a_commit_keeps_the_last_proven_releases(tmp_path: Path) -> None:
             for other in ("a", "b", "c"):
                 (tmp_path / "releases" / other).mkdir(exist_ok=True)
     assert sorted(folder.name for folder in (tmp_path / "releases").iterdir()) == ["a", "c"]
+
+
+def test_a_commit_keeps_what_a_run_that_waits_for_its_job_has_written(tmp_path: Path) -> None:
+    for age, name in ((20, "failed"), (10, "job/digest"), (0, "later")):
+        path = tmp_path / ("releases" if "/" not in name else "") / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch() if "/" in name else path.mkdir()
+        os.utime(path, (time.time() - age,) * 2)
+    (tmp_path / "releases" / "tried").mkdir()
+    os.utime(tmp_path / "releases" / "tried", (time.time() - 20,) * 2)
+    script = durable_script("commit", home=str(tmp_path), release_hash="tried", binding=BOUND.text, keep=2)
+    subprocess.run(["sh", "-c", script], check=True, env={**os.environ, "JOB": str(tmp_path / "job")})
+    assert sorted(folder.name for folder in (tmp_path / "releases").iterdir()) == ["later", "tried"]
 
 
 def test_the_hash_does_not_hang_on_the_order_of_the_environment() -> None:

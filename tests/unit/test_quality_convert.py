@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rackwright.cli.main import main
@@ -95,6 +95,7 @@ def test_a_row_that_cannot_be_asked_is_refused_by_its_line(row: Any) -> None:
     assert "set.jsonl line 2:" in str(error.value)
 
 
+@example("0E1")
 @given(st.text(min_size=1).filter(lambda text: text.strip() and "####" not in text))
 def test_any_text_that_is_looked_for_is_found(text: str) -> None:
     found = question({"input": "?", "ideal": text})

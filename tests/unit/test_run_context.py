@@ -20,6 +20,8 @@ OF_NO_RUN = {
     ("messages.py", "_inventory"),  # one process works on one inventory
     ("masks.py", "_secrets"),  # a secret that was read once is masked in whatever this process prints
     ("settings/ssh/openssh.py", "_answers"),  # equal questions to ssh, equal answers
+    ("loading/secret_commands.py", "_answers"),  # a secret's command runs once, however many load settings
+    ("loading/secret_commands.py", "_given"),  # what this process's children read of it
 }
 MAKERS = ("dict", "list", "set", "defaultdict", "WeakKeyDictionary", "WeakValueDictionary", "WeakSet")
 

@@ -17,6 +17,8 @@ if [ -f "${JOB:-}/proof-${home##*/}" ]; then
   mkdir -p -m 0700 proofs && durable_file "proofs/$release_hash" 0600 <"$JOB/proof-${home##*/}" || :
 fi
 for release in releases/*; do
+  # Written since the job began: by a run that waits for it.
+  if [ -f "${JOB:-}/digest" ] && [ "$release" -nt "$JOB/digest" ]; then continue; fi
   tail -n "$keep" history | grep -qx "${release##*/}" || rm -rf "$release"
 done
 for proof in proofs/*; do
