@@ -99,7 +99,7 @@ def _refuse_absent(verb: str) -> None:
     """Raise RackwrightError for a verb whose package is not installed."""
     if verb in PACKAGES and not entry_points(group=GROUP, name=verb):
         package = PACKAGES[verb]
-        install = f"next: pip install '{package}=={__version__}'"
+        install = f"next: in a checkout of {__version__}: pip install ./packages/{package.removeprefix('rackwright-')}"
         raise RackwrightError(f"{verb} is in the package {package}, which is not installed; {install}", code="RW1029")
 
 

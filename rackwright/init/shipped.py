@@ -46,7 +46,7 @@ def shipped() -> Path:
         if all((source / part).exists() for part in PARTS):
             return source
     raise RackwrightError(
-        "this installation has no site files; next: pip install --force-reinstall rackwright", code="RW1005"
+        "this installation has no site files; next: pip install --force-reinstall CHECKOUT, or its wheel", code="RW1005"
     )
 
 

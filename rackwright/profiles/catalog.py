@@ -136,7 +136,7 @@ def _text(file: str) -> str:
     for folder in FOLDERS:
         if (folder / file).is_file():
             return (folder / file).read_text(encoding="utf-8")
-    text = "this installation has no site files; next: pip install --force-reinstall rackwright"
+    text = "this installation has no site files; next: pip install --force-reinstall CHECKOUT, or its wheel"
     raise RackwrightError(text, code="RW1005")
 
 

@@ -29,7 +29,7 @@ from tests.unit.test_plan import recorded, settings
 from tests.unit.test_status import at_rest, release_drift, with_endpoint
 
 NEWER = "a newer Rackwright wrote its release: spec.json has format 3, this one reads 2"
-REFUSED = f"{NEWER}; next: pip install --upgrade rackwright"
+REFUSED = f"{NEWER}; next: pip install --upgrade CHECKOUT, the newer one or its wheel"
 
 
 @pytest.mark.parametrize(

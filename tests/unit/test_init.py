@@ -326,7 +326,7 @@ def test_the_lab_needs_its_package(
 ) -> None:
     monkeypatch.setattr("rackwright.init.making.entry_points", lambda **_: [])
     assert main(["init", str(tmp_path / "site"), "--lab"]) == 1
-    refusal(capsys.readouterr().err, "RW1029", "rackwright[lab]")
+    refusal(capsys.readouterr().err, "RW1029", "./packages/lab")
 
 
 def test_ansibles_reader_is_added_to_a_site_without_a_question(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from rackwright.concerns.endpoint.container import FORMAT
 from rackwright.plan.reading import whole_number
 
 _KEYS = frozenset({"hash", "serving", "image", "address", "port", "mounts", "served_name"})
-WAY_OUT = "pip install --upgrade rackwright"
+WAY_OUT = "pip install --upgrade CHECKOUT, the newer one or its wheel"
 """The next command where a newer version wrote an endpoint."""
 
 
