@@ -22,8 +22,10 @@ case $1 in
       [ ! -f "$file" ] || sed 's/^word=up$/word=down/' "$file" | durable_file "$file"
     done
     restore "$2" && systemctl daemon-reload || exit 1
-    # A start that waits for a host that goes down would be refused, or hold it up.
-    [ "$(systemctl is-system-running)" = stopping ] || restart
+    # A start that waits for a host that goes down would be refused, or hold it up; its boot starts what was proven last.
+    if [ "$(systemctl is-system-running)" = stopping ]; then
+      for file in ${trial_marks:-}; do durably_gone "$file"; done
+    else restart; fi
     durably_gone "$0"
     ;;
 esac

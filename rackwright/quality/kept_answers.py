@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
@@ -58,6 +61,19 @@ def keep(questions_hash: str, release: str, answers: Mapping[str, ChatAnswer]) -
     return KeptAnswers(questions=questions_hash, release=release, taken=datetime.now(UTC), answers=dict(answers))
 
 
-def verdicts(questions: Sequence[QualityQuestion], answers: Mapping[str, ChatAnswer]) -> dict[str, bool]:
-    """Return right or wrong by id, for the questions that were answered."""
-    return {question.id: judge(question, answers[question.id]) for question in questions if question.id in answers}
+def verdicts(
+    questions: Sequence[QualityQuestion],
+    answers: Mapping[str, ChatAnswer],
+    folder: Path | None = None,
+    seconds: float = math.inf,
+) -> dict[str, bool]:
+    """Return right or wrong by id, for the questions that were answered.
+
+    folder: in which commands that judge run. seconds: after which no other answer is judged.
+    """
+    found: dict[str, bool] = {}
+    until = time.monotonic() + seconds
+    for question in questions:
+        if question.id in answers and time.monotonic() < until:
+            found[question.id] = judge(question, answers[question.id], folder)
+    return found

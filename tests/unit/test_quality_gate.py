@@ -24,6 +24,7 @@ from rackwright.concerns.endpoint.quality.quality_check import AskedRelease, Qua
 from rackwright.concerns.endpoint.quality.quality_verdict import Baseline, quality_verdict
 from rackwright.concerns.endpoint.quality.question_run import QuestionRun
 from rackwright.concerns.endpoint.quality.side_by_side import side_by_side
+from rackwright.concerns.endpoint.quality.stored_baseline import store_baseline, stored_baseline
 from rackwright.hostside import host_script
 from rackwright.messages import RackwrightError, ReadingError
 from rackwright.quality.chat_answer import ChatAnswer
@@ -304,6 +305,33 @@ def test_a_server_that_ends_under_the_questions_is_refused_whatever_it_answered(
             gone = quality_verdict(check(10), baseline, right, why, is_gone=True)
             assert (gone.passed, gone.measured) == (False, True)
     assert quality_verdict(check(10), before, answered(3), "40 s are over").passed
+
+
+def test_the_verdict_says_how_many_questions_had_no_answer_at_all() -> None:
+    dead = quality_verdict(check(40), Baseline(answered(40), "x"), answered(40, 18), "", unserved=18)
+    assert dead.text.startswith("22 of 40 right, 18 without an answer; before: 40 of 40")
+    assert "without an answer" not in quality_verdict(check(40), Baseline({}, "x"), answered(40, 18), "").text
+
+
+def test_answers_kept_on_disk_are_judged_in_the_folder_of_their_questions(tmp_path: Path) -> None:
+    (tmp_path / "judge").write_text("#!/bin/sh\ngrep -q right\n")
+    (tmp_path / "judge").chmod(0o755)
+    judged = replace(check(0), questions=(commanded(0, 9, "./judge"), commanded(1, 9, "./judge")), folder=tmp_path)
+    store_baseline(tmp_path, judged, ASKED, {"c0": ChatAnswer("right"), "c1": ChatAnswer("wrong")})
+    found = stored_baseline(tmp_path, judged, ASKED)
+    assert found
+    assert found.right == {"c0": True, "c1": False}
+    assert "not judged" not in found.source
+
+
+def test_slow_judges_of_kept_answers_have_a_limit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_baseline(tmp_path, check(5), ASKED, {f"q{at}": ChatAnswer("a") for at in range(5)})
+    clock = iter(range(0, 9999, check(5).seconds // 2))
+    monkeypatch.setattr("rackwright.quality.kept_answers.time.monotonic", lambda: float(next(clock)))
+    found = stored_baseline(tmp_path, check(5), ASKED)
+    assert found
+    assert found.right == {"q0": True}
+    assert found.source.endswith(f", 4 not judged in {check(5).seconds} s")
 
 
 def test_what_was_right_before_stands_first_and_secrets_are_masked() -> None:

@@ -372,7 +372,11 @@ def test_what_the_hosts_own_look_has_found_is_said_with_its_signs() -> None:
     assert "watch.act" not in row(**HUNG).watch
 
 
-@pytest.mark.parametrize("changed", [{"watch_looked": "6000"}, {"watch_state": "stalled"}], ids=["old", "not yet"])
+@pytest.mark.parametrize(
+    "changed",
+    [{"watch_looked": "6000"}, {"watch_state": "stalled"}, {"ActiveEnterTimestampMonotonic": "7295000000"}],
+    ids=["old", "not yet", "before the unit started"],
+)
 def test_an_old_look_and_a_first_sign_change_no_health(changed: dict[str, str]) -> None:
     found = row(**{**HUNG, **changed})
     assert (found.health, found.watch) == ("serving", "")

@@ -179,10 +179,16 @@ def test_what_was_proven_is_started_again_unless_the_host_goes_down(
     assert not restarts or calls.index("daemon-reload") < calls.index(f"restart --no-block {UNIT}")
 
 
-@pytest.mark.parametrize(("how", "expected"), [("cut", "word=down\nwho=me\n"), ("boot", "")])
-def test_clients_that_a_trial_let_in_stay_out_of_what_is_started_again(tmp_path: Path, how: str, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "system", "expected"),
+    [("cut", "running", "word=down\nwho=me\n"), ("cut", "stopping", ""), ("boot", "starting", "")],
+)
+def test_clients_that_a_trial_let_in_stay_out_of_what_is_started_again(
+    tmp_path: Path, how: str, system: str, expected: str
+) -> None:
     """What serves then was started without a proof; a boot takes the mark away, as any boot does."""
     disk = Disk(tmp_path)
+    (disk.notes / "system").write_text(system)
     mark = tmp_path / "trial-llm"
     mark.write_text("word=up\nwho=me\n")
     disk.begin()

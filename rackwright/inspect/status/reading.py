@@ -258,23 +258,26 @@ def _endpoint(values: Mapping[str, list[str]], uptime: int) -> EndpointStatus:
         held=value("held") == "yes",
         last=last_switch({key: texts[0] for key, texts in values.items()}),
     )
+    started = int(value("ActiveEnterTimestampMonotonic") or 0) // 1_000_000
+    active_since = started if observed.active == "active" else 0
     return EndpointStatus(
         observed,
-        active_since=int(value("ActiveEnterTimestampMonotonic") or 0) // 1_000_000
-        if observed.active == "active"
-        else 0,
+        active_since=active_since,
         connections=int(value("connections")) if value("connections") else None,
         died=printable(value("died"), longest=400),
         drop_ins=(*foreign_drop_ins(value("DropInPaths")), *values.get("every_service", ())),
         taken=printable(value("taken")),
-        watch=_watched({key: texts[0] for key, texts in values.items()}, uptime),
+        watch=_watched({key: texts[0] for key, texts in values.items()}, uptime, active_since),
     )
 
 
-def _watched(values: Mapping[str, str], uptime: int) -> WatchedEngine:
-    """Return what the host's look has found, unless that is old: the timer may have been stopped since."""
+def _watched(values: Mapping[str, str], uptime: int, active_since: int) -> WatchedEngine:
+    """Return what the host's look has found.
+
+    An old look does not count, since the timer may have been stopped, nor one from before the unit's start.
+    """
     looked, since = (int(values.get(f"watch_{key}") or 0) for key in ("looked", "since"))
-    if not 0 <= uptime - looked <= RECENT:
+    if not 0 <= uptime - looked <= RECENT or looked < active_since:
         return WatchedEngine()
     state, signs, would = (
         printable(values.get(f"watch_{key}", ""), longest=400) for key in ("state", "signs", "would")

@@ -78,7 +78,12 @@ def refused_for_quality(
         baseline = before.get(check.now.endpoint, BaselineAnswers())
         found = _asked(host, check, check.now, hold)
         verdict = quality_verdict(
-            check, Baseline(baseline.right, baseline.source), found.right, found.why_not_all, found.is_gone
+            check,
+            Baseline(baseline.right, baseline.source),
+            found.right,
+            found.why_not_all,
+            found.is_gone,
+            found.unserved,
         )
         _show(host, check, baseline, verdict)
         _keep_side_by_side(host, check, baseline, found)

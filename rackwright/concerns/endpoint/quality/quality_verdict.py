@@ -23,15 +23,22 @@ class Baseline:
 
 
 def quality_verdict(
-    check: QualityCheck, before: Baseline, right: Mapping[str, bool], why_not_all: str, is_gone: bool = False
+    check: QualityCheck,
+    before: Baseline,
+    right: Mapping[str, bool],
+    why_not_all: str,
+    is_gone: bool = False,
+    unserved: int = 0,
 ) -> Verdict:
     """Return the verdict on the answers to a check's questions.
 
     why_not_all: why some were not asked; empty when all were. is_gone: True where the server ended under the questions,
-    which refuses it whatever it had answered.
+    which refuses it whatever it had answered. unserved: wrong ones of `right` that have no answer of the model.
     """
     score, number = sum(right.values()), len(right)
     text = f"{score} of {number} right"
+    if unserved:
+        text += f", {unserved} without an answer"
     if why_not_all:
         text += f", {len(check.questions) - number} not asked ({why_not_all})"
     both = {one for one in right if one in before.right}

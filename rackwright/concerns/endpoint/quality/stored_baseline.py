@@ -33,8 +33,12 @@ def stored_baseline(records: Path, check: QualityCheck, of: AskedRelease) -> Bas
         return None
     if found is None or not found.fits(check.hash) or found.release != of.release:
         return None
-    right = verdicts(check.questions, found.answers)
-    return BaselineAnswers(found.answers, right, f"release {of.release}, answers of {found.taken:%Y-%m-%d %H:%M}")
+    right = verdicts(check.questions, found.answers, check.folder, check.seconds)
+    source = f"release {of.release}, answers of {found.taken:%Y-%m-%d %H:%M}"
+    missing = len(found.answers) - len(right)
+    return BaselineAnswers(
+        found.answers, right, f"{source}, {missing} not judged in {check.seconds} s" if missing else source
+    )
 
 
 def store_baseline(records: Path, check: QualityCheck, of: AskedRelease, answers: Mapping[str, ChatAnswer]) -> None:
