@@ -309,7 +309,7 @@ def test_a_server_that_ends_under_the_questions_is_refused_whatever_it_answered(
 
 def test_the_verdict_says_how_many_questions_had_no_answer_at_all() -> None:
     dead = quality_verdict(check(40), Baseline(answered(40), "x"), answered(40, 18), "", unserved=18)
-    assert dead.text.startswith("22 of 40 right, 18 without an answer; before: 40 of 40")
+    assert "18 without an answer" in dead.text
     assert "without an answer" not in quality_verdict(check(40), Baseline({}, "x"), answered(40, 18), "").text
 
 
