@@ -44,7 +44,8 @@ def _refuse_newer(found: int) -> None:
     if found > VERSION:
         formats = f"{OWNED} has format {found}, this one reads {VERSION}"
         raise ReadingError(
-            f"a newer Rackwright wrote this host's record: {formats}; next: pip install --upgrade CHECKOUT, the newer one or its wheel",
+            f"a newer Rackwright wrote this host's record: {formats}; next: pip install --upgrade CHECKOUT, the newer "
+            "one or its wheel",
             code="RW0503",
         )
 
