@@ -52,7 +52,8 @@ def lab_files() -> dict[Path, bytes]:
     places = [*folders, shipped()]
     found = {path: folder / path for folder in reversed(places) for path in LAB if (folder / path).is_file()}
     if not folders or len(found) < len(LAB):
-        text = "--lab needs the package rackwright-lab, which is not installed; next: in a checkout: pip install ./packages/lab"
+        install = "next: in a checkout: pip install ./packages/lab"
+        text = f"--lab needs the package rackwright-lab, which is not installed; {install}"
         raise RackwrightError(text, code="RW1029")
     return {path: with_schema(file.read_bytes()) for path, file in found.items()}
 
