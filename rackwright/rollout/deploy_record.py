@@ -165,9 +165,9 @@ def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:
 
 
 def _failed(record: Record, bad: Sequence[str]) -> str:
-    """Return on which hosts it failed, and which waited for them in vain."""
+    """Return on which hosts it failed, where nothing serves since, and which waited for them in vain."""
     waited = [host for host in bad if record.states[host] is RunState.NOT_SWITCHED]
-    failed = ", ".join(host for host in bad if host not in waited)
-    if not waited:
-        return f"failed on {failed}"
-    return f"failed on {failed}; {', '.join(waited)} not switched" if failed else f"{', '.join(waited)} not switched"
+    failed = [host for host in bad if host not in waited]
+    down = [host for host in failed if record.states[host] is RunState.NOTHING_SERVES]
+    parts = (("failed on {}", failed), ("nothing serves on {}", down), ("{} not switched", waited))
+    return "; ".join(text.format(", ".join(hosts)) for text, hosts in parts if hosts)

@@ -186,16 +186,18 @@ def test_a_fresh_host_is_cut_where_it_is_worst(site: Site, lived: Host) -> None:
 
 KEPT = "port is already allocated"
 CUTS = 15
-"""Of those in the half second in which Docker starts a container, more than half leave its port with dockerd."""
+"""Of those in the moment in which Docker starts a container, more than half leave its port with dockerd."""
 
 
 def cut_while_a_container_starts(host: Host) -> None:
     """Cut the power until dockerd keeps the port of a container that is gone: https://github.com/moby/moby/issues/25981."""
     log = f"journalctl --sync; journalctl --boot --unit {UNIT} --output cat --no-pager"
     wait = f"for i in $(seq 60); do {log} | grep -e '{KEPT}' -e '^Started ' && break; sleep 0.5; done"
+    begun = "for i in $(seq 500); do pgrep -x docker-proxy >/dev/null && exit; sleep 0.02; done"
     for number in range(CUTS):
-        host.run(f"systemctl reset-failed {UNIT}; systemctl restart --no-block {UNIT}", check=False)
-        time.sleep(0.5 + 0.25 * number / CUTS)
+        host.run(f"systemctl reset-failed {UNIT}; systemctl stop {UNIT}", check=False)
+        host.run(f"systemctl start --no-block {UNIT}; {begun}", check=False)
+        time.sleep(0.3 * number / CUTS)
         host.kill_power()
         host.start()
         if KEPT in host.run(wait, check=False).stdout:

@@ -191,7 +191,8 @@ def test_rolling_back_that_fails_too_is_said(scene: Scene) -> None:
         scene.host.set_engine_faults()
         failed = running.end()
     assert failed.status != 0
-    assert failed.output.count("cl100k_base.tiktoken") == 2
+    # Spoilt before its start, which is refused then, or after it.
+    assert "cl100k_base.tiktoken" in failed.output or "chat answers 400" in failed.output
     assert "rolling back failed too" in failed.output
     assert "manual action needed" in failed.output
     run = scene.deploy()

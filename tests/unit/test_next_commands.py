@@ -231,6 +231,12 @@ def test_a_bad_release_is_fixed_and_not_pushed_on() -> None:
     assert sentence(others, 1, executed=True).endswith(" rackwright rollback /s/i.py --only switched@r")
 
 
+def test_a_plain_run_names_the_hosts_on_which_nothing_serves() -> None:
+    events = (host("h1", "rolled back"), host("h2", "nothing serves"), host("h3", "not switched"))
+    record = run(*events, purpose="deploy", plain=True, hosts=["h1", "h2", "h3"])
+    refusal(sentence(record, 1, executed=True), "RW0823", "h1, h2; ", " on h2; ", "h3 ")
+
+
 def test_what_was_stopped_at_its_prompt_has_nothing_left() -> None:
     prompt = run(purpose="deploy", plain=True)
     text = sentence(prompt, 130, executed=False)

@@ -191,7 +191,7 @@ def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_agai
     assert lost.status == 5, lost.output
     assert texts.QUARANTINED.format(host=dark.name, why="the connection") in lost.output
     listed = fleet.rackwright("status", "inventory/lab.py", "--only", "failed@last")
-    assert "(quarantined)" in listed.output
+    assert "(quarantined" in listed.output
     assert others[0].name not in listed.output
     others_only = rollout(fleet, stream_interval=12)
     assert others_only.status == 0, others_only.output
