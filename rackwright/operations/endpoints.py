@@ -23,7 +23,7 @@ from rackwright.concerns.endpoint.group.members import Stage, is_join
 from rackwright.concerns.endpoint.group.port_isolation import refuse_non_members
 from rackwright.concerns.endpoint.peers.beside_peers import PeerFinders
 from rackwright.concerns.endpoint.quality.canaries import Canaries
-from rackwright.concerns.endpoint.release.concern import binding_of
+from rackwright.concerns.endpoint.release.concern import RELEASE, binding_of
 from rackwright.concerns.endpoint.switch.follow import (
     NothingServesError,
     UnknownEndError,
@@ -151,9 +151,24 @@ def _after_earlier_switches(
         try:
             if not host.state.is_executing or not _waited(host, changes or ()):
                 return changes
+            state_of(host).stale = True
+            _write_releases_again(host)
         except StepFailedError as error:
             yield fail(str(error))
             return None
+
+
+def _write_releases_again(host: Host) -> None:
+    """Write what this run had written, and the commit of the switch that it waited for has removed.
+
+    Jobs up to version 0.1 keep only what they know. Raises StepFailedError.
+    """
+    reading = reading_of(host)
+    if reading is None or RELEASE.name not in declared_of(host).steps:
+        return
+    if changes := RELEASE.pending(settings_of(host), reading):
+        announce_changes(host, changes)
+        carry_out_all(host, changes)
         state_of(host).stale = True
 
 

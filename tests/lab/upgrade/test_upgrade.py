@@ -175,7 +175,9 @@ def test_all_others_go_on_from_there_and_roll_back_to_there(fleet: Upgraded) -> 
 @in_proof("a run that was killed is taken over in tests/lab/test_cuts.py; here the other version began it")
 def test_a_switch_that_the_former_version_began_is_waited_for(fleet: Upgraded) -> None:
     plain = fleet.hosts[0]
-    other = ("--data", f"engine={json.dumps(interval(11))}", "--limit", plain.name)
+    # It loads until the run that joins has come: on a busy machine that takes a minute.
+    slow = f"environment={json.dumps({'TRTLLM_STANDIN_LOAD_SECONDS': '75'})}"
+    other = ("--data", f"engine={json.dumps(interval(11))}", "--data", slow, "--limit", plain.name)
     words = fleet.former.words("pyinfra", FLEET, "deploy.py", "-y", *other)
     begun = Running(fleet.site, *words, cwd=fleet.not_updated)
     assert begun.until("switching to release") is not None, begun.output
