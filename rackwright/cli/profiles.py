@@ -35,7 +35,7 @@ COLUMNS = (
 SHORT = (Column("profile"), Column("model", 3), Column("engine", 2, 14), Column("drafting", 1, 10))
 """Below a machine."""
 SCHEMAS = ("docs/reference/settings.schema.json", ".rackwright/settings.schema.json")
-"""Where a site may have the schema by which editors complete keys."""
+"""Places in a site of the schema by which editors complete keys."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -12,7 +12,7 @@ from rackwright.messages import RackwrightError, writing
 
 FILE = Path(".rackwright/shipped.json")
 TREE = Path(".rackwright/shipped")
-"""Where sites of 0.1 have them: a copy of each file."""
+"""Folder of sites of 0.1: a copy of each file."""
 
 
 @dataclass(frozen=True)

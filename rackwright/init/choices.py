@@ -1,4 +1,4 @@
-"""What a fresh site is made of: its groups, each with a profile and hosts. Pure."""
+"""Parts of a fresh site: its groups, each with a profile and hosts. Pure."""
 
 from __future__ import annotations
 

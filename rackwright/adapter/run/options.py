@@ -37,7 +37,7 @@ class Options:
     deploy: str | None = None
     """The deploy file, or that of the one step that runs; none for `exec`, `fact` and single operations."""
     arguments: tuple[str, ...] = ()
-    """What stands behind a single step."""
+    """The arguments of a single step."""
 
     def chosen(self, hosts: Sequence[str], groups: Mapping[str, Collection[str]]) -> set[str]:
         """Return the hosts that are going to be touched.
