@@ -87,6 +87,14 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_no_link_leaves_the_pages_of_the_site() -> None:
+    docs = ROOT / "docs"
+    for page in docs.rglob("*.md"):
+        local = [link.partition("#")[0] for link in LINK.findall(prose(page)) if "://" not in link]
+        left = [link for link in local if link and not (page.parent / link).resolve().is_relative_to(docs)]
+        assert left == [], page
+
+
 def test_every_page_is_linked_from_another() -> None:
     found = {target for page in PAGES for target in targets(page) if target != page.resolve()}
     pages = [page for page in (ROOT / "docs").rglob("*.md") if page.name != "README.md"]
