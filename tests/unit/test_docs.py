@@ -91,8 +91,8 @@ def test_no_link_leaves_the_pages_of_the_site() -> None:
     docs = ROOT / "docs"
     for page in docs.rglob("*.md"):
         local = [link.partition("#")[0] for link in LINK.findall(prose(page)) if "://" not in link]
-        left = [link for link in local if link and not (page.parent / link).resolve().is_relative_to(docs)]
-        assert left == [], page
+        outside = [link for link in local if link and not (page.parent / link).resolve().is_relative_to(docs)]
+        assert outside == [], page
 
 
 def test_every_page_is_linked_from_another() -> None:
