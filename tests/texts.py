@@ -44,7 +44,6 @@ NAMES_FILES = "it names files of its own"
 
 # Jobs, leases and downloads.
 JOINED = "already under way on the host, joining it"
-DOES_ANOTHER = "another run is doing this differently right now: wait until {unit} has ended, or stop it: "
 LEASE_TAKEN_AWAY = "the lease of this run was taken away by {by}, "
 LEASE_HOLDER = "(process {pid} of this machine), which has ended"
 LATE_JOB = "it took more than its time, and was ended after {seconds} s"
