@@ -134,6 +134,9 @@ def refuse_other_formats() -> None:
     path = Path(named) if named else None
     if path is not None:
         refuse_unreadable(path)
+    if path is not None and path.suffix == ".py" and not os.path.lexists(path):
+        # pyinfra would take it for a list of hosts, find none, deploy nothing, and end with 0.
+        raise SettingsError(f"{path}: inventory not found; next: ls {path.parent}", code="RW1306")
     if path is None or is_python(path) or not path.exists():
         return
     reader = Path("inventory/ansible.py")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import suppress
 from typing import Any
 
 from pyinfra.api.host import Host
@@ -90,10 +91,12 @@ def tune(host: Host) -> None:
     Without TCP_NODELAY each command costs 41 ms more. Without the others, the command that runs while a host loses
     its power or its network waits for ever.
     """
-    sock = _socket(_transport(host))
-    if sock is not None:
-        for level, name, value in _options():
-            sock.setsockopt(level, name, value)
+    # One that was closed meanwhile raises at any attribute: the command that follows reports the lost connection.
+    with suppress(OSError):
+        sock = _socket(_transport(host))
+        if sock is not None:
+            for level, name, value in _options():
+                sock.setsockopt(level, name, value)
 
 
 def _socket(transport: Any) -> Any:

@@ -185,4 +185,5 @@ def _unreachable(url: str, error: Exception) -> str:
     where = host_of(url)
     if isinstance(reason, ssl.SSLError):
         return f"the certificate of {where} is not trusted: {reason}; for the site's own authority set paths.private_ca"
-    return f"{where} cannot be reached from this machine: {reason}; set proxy or mirrors in the settings"
+    ways = "control_proxy (this machine), proxy (the hosts too) or mirrors"
+    return f"{where} cannot be reached from this machine: {reason}; set {ways} in the settings"

@@ -145,6 +145,14 @@ def test_an_inventory_that_pyinfra_cannot_read_gets_an_answer(tmp_path: Path) ->
     assert started(tmp_path, "pyinfra", "inventory/ansible.py", "debug-inventory", **named)[0] == 0
 
 
+@pytest.mark.parametrize("words", [["-y"], ["--dry"]], ids=["deploy", "dry"])
+def test_a_mistyped_inventory_is_no_deploy_of_no_host(tmp_path: Path, words: list[str]) -> None:
+    site = fresh(tmp_path / "site")
+    status, output = started(site, "pyinfra", "inventory/b2000.py", "deploy.py", *words)
+    assert status == 1, output
+    refusal(output, "RW1306", "inventory/b2000.py", "ls inventory")
+
+
 def test_a_plain_inventory_of_pyinfras_gets_an_answer(tmp_path: Path) -> None:
     fresh(tmp_path)
     (tmp_path / "plain.py").write_text('hosts = ["@fake/a"]\n')

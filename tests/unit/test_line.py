@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from gevent import socket as cooperative
 from paramiko import Channel
 
 from rackwright.adapter.timeouts import is_direct, tune
@@ -55,3 +56,9 @@ def test_by_way_of_jump_hosts_the_line_to_the_first_is_tuned(connection: socket.
 def test_a_line_that_a_command_makes_is_left_alone() -> None:
     tune(host_by(object()))
     tune(SimpleNamespace(connector=SimpleNamespace(client=None)))  # type: ignore[arg-type]
+
+
+def test_a_connection_that_was_closed_meanwhile_is_left_to_the_next_command() -> None:
+    closed = cooperative.socket()
+    closed.close()
+    tune(host_by(closed))

@@ -126,8 +126,8 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
                 connect_all(state)
         except PyinfraError as error:
             text = (
-                "no host could be reached: the lines above say why; next: check the network, VPN and ~/.ssh/config, "
-                "then: rackwright status INVENTORY"
+                "no host could be reached: the lines above say why; next: check the network, VPN, "
+                "ssh-add -l and ~/.ssh/config, then: rackwright status INVENTORY"
             )
             raise RackwrightError(text, code="RW1314") from error
         by_name = {entry.name: entry for entry in entries}
