@@ -91,7 +91,7 @@ def tune(host: Host) -> None:
     Without TCP_NODELAY each command costs 41 ms more. Without the others, the command that runs while a host loses
     its power or its network waits for ever.
     """
-    # One that was closed meanwhile raises at any attribute: the command that follows reports the lost connection.
+    # One that is closed already raises at any attribute: the command that follows reports the lost connection.
     with suppress(OSError):
         sock = _socket(_transport(host))
         if sock is not None:
