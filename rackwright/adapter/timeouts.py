@@ -125,7 +125,9 @@ def is_unconnected(host: Host) -> bool:
 def is_direct(host: Host) -> bool:
     """Return whether this machine itself connects to a host: not by a jump host, nor by a command (ProxyCommand)."""
     transport = _transport(host)
-    return transport is None or hasattr(transport.sock, "setsockopt")
+    with suppress(OSError):  # of a closed one, at any attribute
+        return transport is None or hasattr(transport.sock, "setsockopt")
+    return True
 
 
 def _transport(host: Host) -> Any:

@@ -58,7 +58,8 @@ def test_a_line_that_a_command_makes_is_left_alone() -> None:
     tune(SimpleNamespace(connector=SimpleNamespace(client=None)))  # type: ignore[arg-type]
 
 
-def test_a_connection_that_was_closed_meanwhile_is_left_to_the_next_command() -> None:
+def test_a_connection_that_is_closed_already_is_left_to_the_next_command() -> None:
     closed = cooperative.socket()
     closed.close()
     tune(host_by(closed))
+    assert is_direct(host_by(closed))
