@@ -13,7 +13,7 @@ from rackwright.profiles.catalog import Profile
 from rackwright.settings.json_schema import json_text
 
 SCHEMA = Path(".rackwright/settings.schema.json")
-"""Where editors find it, by the first line of each YAML file."""
+"""Its path for editors, which the first line of each YAML file names."""
 COPIED = ("deploy.py", "config.py", "group_vars/all.yml", "tasks/__init__.py")
 TEMPLATES = ("before-start.j2", "endpoint.service.j2", "wait-ready.j2")
 """Templates that a site gets; others are the library's until a site has one of its own."""

@@ -1,4 +1,4 @@
-"""What a machine says of itself for `rackwright init`: GPUs, driver, architecture, system. Pure."""
+"""A machine as `rackwright init` reads it: GPUs, driver, architecture, system. Pure."""
 
 from __future__ import annotations
 
