@@ -150,7 +150,7 @@ def test_without_their_packages_bench_and_lab_are_refused_with_the_package_to_in
         done = run(alone.with_name("rackwright"), verb, "--help", cwd=tmp_path)
         assert done.returncode == 1
         assert "RW1029" in done.stderr
-        assert f"rackwright-{verb}=={__version__}" in done.stderr
+        assert f"in a checkout of {__version__}: pip install ./packages/{verb}" in done.stderr
     assert run(alone, "-c", "import rackwright_lab", cwd=tmp_path).returncode == 1
 
 
