@@ -28,6 +28,8 @@ from rackwright.messages import RackwrightError, SettingsError, counted, paragra
 from rackwright.record.durations import switch_time
 from rackwright.record.journal import append, new_record, records
 from rackwright.rollout.begin_event import beginning
+from rackwright.settings.host_settings import HostSettings
+from rackwright.settings.problems import InvalidSettingsError
 from rackwright.sources.lockfile import Locks
 from rackwright.tables import shown_width
 from rackwright_bench.aiperf.environment import ready_python
@@ -40,13 +42,15 @@ from rackwright_bench.figures.rounds import Limits, pooled
 from rackwright_bench.figures.verdict import verdict
 from rackwright_bench.record import BENCH, Bench, called, read_bench
 from rackwright_bench.report.drawing import draw, svg_texts
+from rackwright_bench.report.markdown import markdown
 from rackwright_bench.report.page import write_page
 from rackwright_bench.report.table import clients_lines, compared_table, switches_lines, table
 from rackwright_bench.running import BenchPlan, measure, refuse_forced
-from rackwright_bench.suites.loading import suite_of, suite_text
+from rackwright_bench.suites.loading import own_suites, suite_of, suite_text
 from rackwright_bench.suites.prompts import CAVEAT, prompt_files
 from rackwright_bench.variants.comparing import Comparison, estimated
 from rackwright_bench.variants.naming import names_of, refuse_groups, variant_of
+from rackwright_bench.variants.ready import groups
 from rackwright_bench.variants.trial import TrialEndpoint
 from rackwright_engines.nearest import nearest
 
@@ -64,8 +68,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--compare-runs", nargs=2, metavar=("RUN", "RUN"), help="compare two earlier runs instead, by name, or `last`"
     )
-    what = "what is measured: a suite's name, or a file"
-    parser.add_argument("--suite", default="quick", metavar="quick|seed003|FILE", help=what)
+    tables = (
+        "print tables of earlier runs instead, in Markdown: a run or variant a column, or its shares of the first one"
+    )
+    parser.add_argument("--table", nargs="+", metavar="RUN", help=tables)
+    what = f"what is measured: {', '.join(own_suites())}, or a file"
+    parser.add_argument("--suite", default="quick", metavar="NAME|FILE", help=what)
     parser.add_argument("--print-suite", action="store_true", help="print the suite's file, to copy and change it")
     parser.add_argument("--endpoint", metavar="NAME", help="endpoint to measure, where the host has several")
     parser.add_argument(
@@ -74,9 +82,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     limit = "exit 1 when a cell breaks it: 'ttft_p99 > 500' (ms), 'output_rate < 0.9x of RUN'"
     parser.add_argument("--fail-if", action="append", default=[], metavar="LIMIT", help=limit)
     names = (
-        "variants of the endpoint, side by side: baseline (without its draft), settings, or names of the suite's file"
+        "variants of the endpoint, side by side: baseline (without its draft), settings, draft_N (tokens a draft), "
+        "names of the suite's file; or all heads (draft models for gpt-oss-120b) or lengths (1, 2, 3, 4, 8)"
     )
-    parser.add_argument("--compare", metavar="A,B", help=names)
+    parser.add_argument("--compare", metavar="A,B|heads|lengths", help=names)
     parser.add_argument("--rounds", type=int, metavar="N", help="most rounds (default: 1; 5 with --compare)")
     narrow = "no further round once every interval is within this share of its figure, after three (default: 5)"
     parser.add_argument("--narrow", type=float, default=5.0, metavar="PERCENT", help=narrow)
@@ -95,6 +104,9 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.DONE
     if args.compare_runs:
         return compare(root_of(args), args.compare_runs)
+    if args.table:
+        print(markdown([read_bench(root_of(args), run) for run in args.table]))
+        return ExitCode.DONE
     suite, rules = suite_of(suite_text(args.suite), args.suite), [fail_if_of(text) for text in args.fail_if]
     limits = limits_of(args)
     if args.tokenizer:
@@ -151,14 +163,13 @@ def compared_work(
     args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, root: Path, limits: Limits
 ) -> Work:
     """Measure variants in turn, on a host without other clients until then. Raises SettingsError for a wrong name."""
-    names = names_of(args.compare)
     refuse_groups(entry, name)
     if not args.anyway:
         refuse_too_many(hosts_named(args.inventory, [entry.name]), [entry.name], refused_of(args.inventory))
     declared = declared_by(root, [entry])[entry.name]
     entry = overlay_arguments(entry, declared, root / "deploy.py")
-    locks = Locks(root)
-    variants = {one: locks.pin(variant_of(one, entry, name, plan.suite, args.suite)) for one in names}
+    variants = chosen_variants(args, plan, entry, name, Locks(root))
+    first = next(iter(variants))
     for one, settings in variants.items():
         refuse_forced(f"{entry.name} {name}, {one}", settings.all_endpoints[name].environment)
 
@@ -169,11 +180,11 @@ def compared_work(
             work.carry_out(limits)
         finally:
             for other, shares in work.shares().items():
-                text = verdict(other, names[0], shares)
-                append(record, "verdict", text=text, variant=other, against=names[0])
+                text = verdict(other, first, shares)
+                append(record, "verdict", text=text, variant=other, against=first)
                 say(text)
             for text in work.answers_compared():
-                append(record, "verdict", text=text, against=names[0])
+                append(record, "verdict", text=text, against=first)
                 say(text)
         return {
             called(cell, one): pooled(rounds)
@@ -181,12 +192,37 @@ def compared_work(
             for cell, rounds in rounds_of.items()
         }
 
-    cost = estimated(plan, names, limits.most, switch_time(records(root)))
+    cost = estimated(plan, list(variants), limits.most, switch_time(records(root)))
     question = (
         f"This takes {HOST} out of service, and switches it to each variant and back, in {cost}. What serves now "
         "serves again at the end, whatever happens."
     )
-    return Work(question, {"endpoint": name, "compare": args.compare}, len(plan.cells) * len(names), carry_out)
+    begin = {"endpoint": name, "compare": ",".join(variants)}
+    return Work(question, begin, len(plan.cells) * len(variants), carry_out)
+
+
+def chosen_variants(
+    args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, locks: Locks
+) -> dict[str, HostSettings]:
+    """Return the variants by their names, pinned; of a group of them, those that the host does not refuse.
+
+    Raises SettingsError for a wrong name, and where fewer than two remain.
+    """
+    found = dict[str, HostSettings]()
+    for one in names_of(args.compare):
+        try:
+            found[one] = locks.pin(variant_of(one, entry, name, plan.suite, args.suite))
+        except SettingsError as error:
+            if args.compare.strip() not in groups():
+                raise
+            why = error.problems[0].text if isinstance(error, InvalidSettingsError) else error
+            say(f"{one} is left out: {why}")
+    if len(found) < 2:
+        raise SettingsError(
+            f"--compare {args.compare}: fewer than two of its variants fit this endpoint; nothing was measured",
+            code="RW1547",
+        )
+    return found
 
 
 def begun(
@@ -229,6 +265,8 @@ def show(root: Path, record: Path, text: str, python: Path) -> None:
         print(
             paragraph("\n".join(["", table(found.cells, shown_width()), *switches_lines(found), *clients_lines(found)]))
         )
+        if found.against:
+            print(f"\n{markdown([found])}\n")
         kinds = {data["kind"] for data in found.conditions["settings"]["datasets"].values()}
         if "burstgpt" in kinds:
             say(CAVEAT)

@@ -59,6 +59,20 @@ def test_the_seed_s_numbers_are_the_seed_s() -> None:
     assert len(list(cells(suite))) == 35
 
 
+def test_the_seed_s_first_two_experiments_are_its_own() -> None:
+    found = {
+        name: [
+            (cell.data.input, cell.data.output, cell.pattern.concurrency, cell.pattern.requests, cell.pattern.rate)
+            for cell in cells(load_suite(name))
+        ]
+        for name in ("seed003-1", "seed003-2")
+    }
+    assert found == {
+        "seed003-1": [(1024, 1024, 1, 32, None)],
+        "seed003-2": [(1024, 1024, 1, 32, None), (1024, 1024, 4, 64, None)],
+    }
+
+
 @pytest.mark.parametrize("name", own_suites())
 def test_every_suite_of_ours_loads(name: str) -> None:
     assert list(cells(load_suite(name)))

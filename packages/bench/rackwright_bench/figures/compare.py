@@ -1,8 +1,8 @@
 """Two runs of the same cells against each other: a ratio with its 95 % interval, and which of them is better. Pure.
 
-A percentile's interval comes from its order statistics, a rate's from the rates of ten parts of the cell (batch
-means), a ratio's from those of both, by recovering their variances on a logarithmic scale (Zou and Donner, 2008). Of a
-cell with rounds, each figure's interval is the one over its rounds.
+A percentile's interval comes from its order statistics, a mean's from its standard error, a rate's from the rates of
+ten parts of the cell (batch means), a ratio's from those of both, by recovering their variances on a logarithmic scale
+(Zou and Donner, 2008). Of a cell with rounds, each figure's interval is the one over its rounds.
 Nothing is drawn at random, so the same two runs always say the same.
 """
 
@@ -34,6 +34,9 @@ class Figure:
 FIGURES = (
     Figure("request_rate", True),
     Figure("output_rate", True),
+    Figure("total_rate", True),
+    Figure("ttft_mean", False),
+    Figure("tpot_mean", False),
     *(Figure(f"{name}_p{percentile}", False) for name in ("ttft", "itl", "latency") for percentile in PERCENTILES),
 )
 
@@ -67,13 +70,29 @@ def estimate(cell: Measured, figure: str) -> Estimate:
     """Return a figure of a cell by its name in FIGURES; over its rounds where it has any."""
     if cell.rounds:
         return over([estimate(one, figure).value for one in cell.rounds])
-    latency, _, percentile = figure.rpartition("_p")
-    if latency:
-        return percentile_of(cell.values(latency), int(percentile) / 100)
-    tokens = (
-        [float(request.tokens) for request in cell.requests] if figure == "output_rate" else [1.0] * len(cell.requests)
-    )
-    return rate_of(tokens, [request.ended for request in cell.requests], cell.seconds)
+    name, _, kind = figure.rpartition("_")
+    if kind == "mean":
+        return mean_of(cell.values(name))
+    if kind != "rate":
+        return percentile_of(cell.values(name), int(kind.removeprefix("p")) / 100)
+    return rate_of(_amounts(cell, figure), [request.ended for request in cell.requests], cell.seconds)
+
+
+def _amounts(cell: Measured, figure: str) -> list[float]:
+    """Return what each request counts for in a rate: itself, or tokens."""
+    if figure == "request_rate":
+        return [1.0] * len(cell.requests)
+    prompt = cell.input_tokens if figure == "total_rate" else 0.0
+    return [request.tokens + prompt for request in cell.requests]
+
+
+def mean_of(values: Sequence[float]) -> Estimate:
+    """Return the mean, and its interval by the central limit theorem."""
+    value = mean(values)
+    if len(values) < FEWEST:
+        return Estimate(value, 0.0, math.inf)
+    around = NORMAL * stdev(values) / math.sqrt(len(values))
+    return Estimate(value, max(value - around, 0.0), value + around)
 
 
 def percentile_of(ordered: Sequence[float], share: float) -> Estimate:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import fmean
 from typing import Any
 
 PERCENTILES = (50, 90, 99)
+TPOT = "tpot"
+"""Milliseconds a token after the first one: the pause between two tokens, on average over an answer."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,27 @@ class Measured:
         """Tokens of answers a second."""
         return sum(request.tokens for request in self.requests) / self.seconds
 
+    @property
+    def total_rate(self) -> float:
+        """Tokens of prompts and answers a second, as `vllm bench serve` prints it."""
+        return self.output_rate + self.input_tokens * self.request_rate
+
     def values(self, latency: str) -> list[float]:
-        """One of `ttft`, `itl`, `latency`, of all requests, the lowest first."""
+        """One of `ttft`, `itl`, `latency`, `tpot` of all requests, the lowest first.
+
+        `tpot` is `itl` without answers of a single token, which have none: `vllm bench serve` leaves them out, too.
+        """
+        if latency == TPOT:
+            return sorted(request.itl for request in self.requests if request.tokens > 1) or [0.0]
         return sorted(getattr(request, latency) for request in self.requests)
 
     def at(self, latency: str, percentile: int) -> float:
         """Return a percentile of one of them."""
         return quantile(self.values(latency), percentile / 100)
+
+    def mean(self, latency: str) -> float:
+        """Return the mean of one of them."""
+        return fmean(self.values(latency))
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
@@ -101,6 +118,7 @@ def figures_of(measured: Measured) -> dict[str, Any]:
     if measured.failed or not measured.requests:
         return figures
     figures |= {"request_rate": measured.request_rate, "output_rate": measured.output_rate, "goodput": measured.goodput}
+    figures |= {"total_rate": measured.total_rate, "ttft_mean": measured.mean("ttft"), "tpot_mean": measured.mean(TPOT)}
     for name in ("ttft", "itl", "latency"):
         figures |= {f"{name}_p{percentile}": measured.at(name, percentile) for percentile in PERCENTILES}
     return figures | {"tokens_a_step": measured.drafting.tokens_a_step, "accepted": measured.drafting.accepted}

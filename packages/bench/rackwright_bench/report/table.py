@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from rackwright.messages import counted
 from rackwright.tables import Column, drawn
 from rackwright_bench.figures.compare import Compared, in_percent
-from rackwright_bench.figures.figures import PERCENTILES, Drafting, Measured
+from rackwright_bench.figures.figures import PERCENTILES, TPOT, Drafting, Measured
 from rackwright_bench.record import Bench
 
 COLUMNS = (
     Column("cell"),
     Column("req/s"),
     Column("tok/s"),
+    Column("total tok/s", 6),
+    Column("mean TTFT/TPOT", 5),
     Column("TTFT p50/p90/p99"),
     Column("ITL p50/p90/p99", 3),
     Column("end to end p50/p90/p99", 2),
@@ -66,6 +68,8 @@ def _row(name: str, cell: Measured) -> tuple[str, ...]:
         name,
         f"{cell.request_rate:.2f}",
         f"{cell.output_rate:.1f}",
+        f"{cell.total_rate:.1f}",
+        f"{cell.mean('ttft'):.4g}/{cell.mean(TPOT):.4g} ms",
         *(_milliseconds(cell, latency) for latency in ("ttft", "itl", "latency")),
         NONE if cell.goodput is None else f"{cell.goodput:.2f}",
         NONE if cell.drafting.tokens_a_step is None else f"{cell.drafting.tokens_a_step:.2f}",

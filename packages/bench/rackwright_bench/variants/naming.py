@@ -1,8 +1,8 @@
 """What the names of `--compare` stand for: settings of the host, each with another endpoint. Pure.
 
 `settings`: as group_vars have it. `baseline`: the same without its draft. The name of its way of drafting (`eagle3`):
-as group_vars have it, too. Anything else is a key of `variants` in the suite's file: settings of the endpoint over its
-own.
+as group_vars have it, too. A key of `variants` in the suite's file: settings of the endpoint over its own. Any other is
+one of variants/ready.py.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from rackwright.messages import SettingsError
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.origin import Origin
 from rackwright_bench.suites.suite import Suite
+from rackwright_bench.variants.ready import BASE, groups, ready_keys, ready_names
 from rackwright_engines.nearest import nearest
 
-BASELINE, AS_SET = "baseline", "settings"
+BASELINE, AS_SET = BASE, "settings"
 DRAFTS = ("speculative", "decoding-type")
 """How the engines' options for drafting begin, hyphens for underscores."""
 
 
 def names_of(text: str) -> list[str]:
     """Return the names of `--compare A,B`, the first being what the others are compared with. Raises SettingsError."""
-    names = [name.strip() for name in text.split(",")]
+    names = list(groups().get(text.strip(), [name.strip() for name in text.split(",")]))
     if len(names) < 2 or len(set(names)) < len(names) or not all(names):
         raise SettingsError(
             f"--compare {text}: must be two or more different names with commas between them, as "
-            f"{BASELINE},{AS_SET}; nothing was measured",
+            f"{BASELINE},{AS_SET}, or one of {' and '.join(groups())}; nothing was measured",
             code="RW1530",
         )
     return names
@@ -57,7 +58,9 @@ def variant_of(name: str, entry: InventoryHost, endpoint: str, suite: Suite, fil
         return entry.settings
     if name == BASELINE:
         return _without_draft(entry.settings, endpoint)
-    names = [*suite.variants, AS_SET, BASELINE, *([drafting] if drafting else [])]
+    if (keys := ready_keys(name, current)) is not None:
+        return _named(entry, endpoint, keys, f"--compare {name}")
+    names = [*suite.variants, AS_SET, BASELINE, *([drafting] if drafting else []), *ready_names()]
     raise SettingsError(
         f"--compare: missing variant {name}{nearest(name, names)}: {', '.join(names)}; next: write it under "
         f"`variants` in the suite's file ({file}); nothing was measured",
