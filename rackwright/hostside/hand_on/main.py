@@ -1,0 +1,150 @@
+"""Entry: the JSON of `spec.py` as the first argument, secrets in files; exit 0 means that every file is whole."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rackwright.hostside.hand_on.failures import BUSY, MISTAKE, HandOnError, NoPiecesError
+from rackwright.hostside.hand_on.holding import Holding
+from rackwright.hostside.hand_on.peer import PeerConnection
+from rackwright.hostside.hand_on.pieces import Keys
+from rackwright.hostside.hand_on.pull import Puller
+from rackwright.hostside.hand_on.rate_limit import RateLimit
+from rackwright.hostside.hand_on.report import PullReport, say, size
+from rackwright.hostside.hand_on.server import PieceServer
+from rackwright.hostside.hand_on.spec import CERTIFICATE, HUB_TOKEN, RUN_TOKEN, HandOnSpec, read
+from rackwright.hostside.quiet_disk import die_with_parent, quiet_disk
+
+TELL = 64
+"""Hosts that get a message at the end; others find out when they ask."""
+TICK = 0.2
+
+
+def main() -> int:
+    """Fill and hand on the files of argv[1]. Return the exit status."""
+    # As process 1 of a container, Python would ignore SIGTERM.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    die_with_parent()
+    quiet_disk()
+    os.umask(0o022)
+    try:
+        run(read(sys.argv[1]))
+    except HandOnError as error:
+        say(str(error), "error")
+        return error.status
+    return 0
+
+
+def run(spec: HandOnSpec) -> None:
+    """Fill the folder, and hand on until the hosts of the run need no more. Raises HandOnError."""
+    keys = _keys(spec.secrets)
+    lock = None if spec.reads_only else _lock(spec.folder)
+    holdings = [Holding(file, spec.folder) for file in spec.files]
+    server = _server(spec, keys, holdings)
+    try:
+        report = _fill(spec, keys, holdings, server)
+        say(f"{len(holdings)} files, {size(report.total)}: complete and verified; {report.origins()}", "whole")
+        threading.Thread(target=_tell, args=(spec, keys), daemon=True).start()
+        _linger(spec, server)
+    finally:
+        if server:
+            server.close()
+        if lock is not None:
+            os.close(lock)
+
+
+def _fill(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding], server: PieceServer | None) -> PullReport:
+    if spec.reads_only:
+        return _read_only(holdings)
+    puller = Puller(spec, keys, holdings, _text(spec.secrets / HUB_TOKEN), _tls(spec, ssl.PROTOCOL_TLS_CLIENT))
+    if server:
+        server.tried = lambda: puller.tried
+    puller.run()
+    return puller.report
+
+
+def _read_only(holdings: Sequence[Holding]) -> PullReport:
+    """Sum up the files that are here. Raises HandOnError where one is not the published one."""
+    report = PullReport(sum(holding.file.size for holding in holdings))
+    for holding in holdings:
+        holding.read_only(report.add)
+    wrong = [holding.file.path for holding in holdings if not holding.whole]
+    if wrong:
+        raise HandOnError(f"{len(wrong)} files here are not the published ones: {', '.join(wrong[:3])}")
+    return report
+
+
+def _server(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding]) -> PieceServer | None:
+    if spec.listen is None:
+        return None
+    tls = _tls(spec, ssl.PROTOCOL_TLS_SERVER)
+    server = PieceServer(spec.listen, holdings, keys, RateLimit(spec.serve), spec.stall, tls)
+    server.start()
+    say(f"listening on {spec.listen.address} port {spec.listen.port}{', by TLS' if tls else ''}")
+    return server
+
+
+def _linger(spec: HandOnSpec, server: PieceServer | None) -> None:
+    """Hand on until all hosts are done, or none has asked for a while."""
+    while server and not server.all_done() and server.idle() < spec.linger:
+        time.sleep(TICK)
+
+
+def _tell(spec: HandOnSpec, keys: Keys) -> None:
+    """Tell the other hosts that this one needs no more."""
+    address = spec.listen.address if spec.listen else None
+    for source in spec.sources[:TELL]:
+        with suppress(NoPiecesError):
+            peer = PeerConnection(source, keys, address, min(2.0, spec.stall), _tls(spec, ssl.PROTOCOL_TLS_CLIENT))
+            peer.connect()
+            peer.tell_done()
+            peer.close()
+
+
+def _lock(folder: Path) -> int:
+    """Lock out other programs that fill the folder, as long as this process lives. Raises HandOnError."""
+    try:
+        (folder / ".parts").mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / ".parts/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise HandOnError(f"{folder}: another program fills it", BUSY) from None
+    except OSError as error:
+        raise HandOnError(f"{folder}: {error.strerror or error}") from None
+    return handle
+
+
+def _keys(secrets: Path) -> Keys:
+    try:
+        return Keys(_text(secrets / RUN_TOKEN) or "")
+    except ValueError as error:
+        raise HandOnError(f"{secrets / RUN_TOKEN}: {error}", MISTAKE) from None
+
+
+def _tls(spec: HandOnSpec, side: Any) -> ssl.SSLContext | None:
+    """Return how connections are encrypted: both sides have the run's certificate, and accept no other."""
+    if not spec.tls:
+        return None
+    context = ssl.SSLContext(side)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_cert_chain(spec.secrets / CERTIFICATE)
+        context.load_verify_locations(spec.secrets / CERTIFICATE)
+    except (OSError, ssl.SSLError) as error:
+        raise HandOnError(f"{spec.secrets / CERTIFICATE}: {error}", MISTAKE) from None
+    return context
+
+
+def _text(file: Path) -> str | None:
+    return file.read_text().strip() or None if file.exists() else None

@@ -1,0 +1,212 @@
+"""Hand verified pieces on, to the hosts of the run only, one at a time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from urllib.parse import quote
+
+from rackwright.hostside.hand_on import pieces
+from rackwright.hostside.hand_on.failures import HandOnError
+from rackwright.hostside.hand_on.holding import Holding, PieceRun
+from rackwright.hostside.hand_on.pieces import PIECE, Keys
+from rackwright.hostside.hand_on.rate_limit import RateLimit
+from rackwright.hostside.hand_on.request import PeerRequest, Reader, offset
+from rackwright.hostside.hand_on.slot import ServingSlot
+from rackwright.hostside.hand_on.spec import Listen
+from rackwright.hostside.quiet_disk import forget
+
+AT_ONCE = 4
+"""Pieces in one answer: after it, another host may have the turn."""
+CONNECTIONS, OF_ONE = 64, 4
+"""Connections at a time, of all hosts and of one."""
+WAIT = 2.0
+"""Seconds that a request waits for a piece that is not here yet."""
+Headers = dict[str, str]
+
+
+class PieceServer:
+    """The listener. tried: whether this host looked for a faster source than the one before it."""
+
+    def __init__(
+        self,
+        listen: Listen,
+        holdings: Sequence[Holding],
+        keys: Keys,
+        limit: RateLimit,
+        stall: float,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self.listen, self.keys, self.limit, self.stall, self.tls = listen, keys, limit, stall, tls
+        self.files = {f"/files/{quote(holding.file.path)}": holding for holding in holdings}
+        self.slot = ServingSlot(listen.allow, time.monotonic)
+        self.lock = threading.Lock()
+        self.connections: Counter[str] = Counter()
+        self.done: set[str] = set()
+        self.asked = time.monotonic()
+        self.tried: Callable[[], bool] = bool
+
+    def start(self) -> None:
+        """Listen. Raises HandOnError where the address or the port cannot be had."""
+        family = socket.AF_INET6 if ":" in self.listen.address else socket.AF_INET
+        try:
+            self.socket = socket.create_server((self.listen.address, self.listen.port), family=family, backlog=128)
+        except OSError as error:
+            where = f"{self.listen.address} port {self.listen.port}"
+            raise HandOnError(f"cannot listen on {where}: {error.strerror or error}") from None
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.socket.close()
+
+    def all_done(self) -> bool:
+        """Return True when every host that may ask has said that it needs no more."""
+        return self.done >= set(self.listen.allow)
+
+    def idle(self) -> float:
+        """Return the seconds since a host of the run asked for something."""
+        return time.monotonic() - self.asked
+
+    # -- connections
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, (address, *_) = self.socket.accept()
+            except OSError:
+                return
+            if not self._enter(address):
+                connection.close()
+                continue
+            threading.Thread(target=self._serve, args=(connection, address), daemon=True).start()
+
+    def _enter(self, address: str) -> bool:
+        """Count a connection; a stranger's, or one too many, is closed before a byte of it is read."""
+        with self.lock:
+            full = self.connections[address] >= OF_ONE or sum(self.connections.values()) >= CONNECTIONS
+            if address not in self.listen.allow or full:
+                return False
+            self.connections[address] += 1
+            return True
+
+    def _leave(self, address: str) -> None:
+        with self.lock:
+            self.connections[address] -= 1
+            if not self.connections[address]:
+                self.slot.leave(address)
+
+    def _serve(self, connection: socket.socket, address: str) -> None:
+        try:
+            # Whatever else is sent ends the connection.
+            with suppress(OSError, ValueError), self._wrapped(connection) as link:
+                Conversation(self, link, address).run()
+        finally:
+            connection.close()
+            self._leave(address)
+
+    def _wrapped(self, connection: socket.socket) -> socket.socket:
+        connection.settimeout(self.stall)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self.tls.wrap_socket(connection, server_side=True) if self.tls else connection
+
+
+class Conversation:
+    """One connection: its requests, each signed over the connection's nonce, and their answers."""
+
+    def __init__(self, server: PieceServer, link: socket.socket, address: str) -> None:
+        self.server, self.link, self.address = server, link, address
+        self.nonce, self.number = secrets.token_hex(16), 0
+
+    def run(self) -> None:
+        """PieceAnswer until the other side ends the connection, or says what it may not say."""
+        reader = Reader(self.link, 2 * self.server.stall)
+        while (request := reader.next()) is not None:
+            self.link.settimeout(self.server.stall)
+            if "authorization" not in request.headers:
+                self._answer("401 Unauthorized", {"X-Nonce": self.nonce})
+            elif not self._is_signed(request):
+                self._answer("401 Unauthorized", {})
+                return
+            else:
+                self.server.asked = time.monotonic()
+                self._dispatch(request)
+
+    def _is_signed(self, request: PeerRequest) -> bool:
+        self.number += 1
+        right = self.server.keys.sign_request(self.nonce, self.number, request.words())
+        return pieces.same(f"Run {right}", request.headers["authorization"])
+
+    def _dispatch(self, request: PeerRequest) -> None:
+        holding = self.server.files.get(request.target)
+        if (request.method, request.target) == ("POST", "/done"):
+            self.server.done.add(self.address)
+            self._answer("204 No Content", {})
+        elif holding is None or request.method == "POST":
+            self._answer("404 Not Found", {})
+        elif (start := offset(request.headers.get("range", ""), holding.file.size, PIECE)) is None:
+            self._answer("416 Range Not Satisfiable", {})
+        elif request.method == "HEAD":
+            self._answer("200 OK", self._state(holding))
+        else:
+            self._give(holding, start, request.headers)
+
+    def _give(self, holding: Holding, start: int, headers: Headers) -> None:
+        """PieceAnswer with pieces, or with the reason why not."""
+        held, passing = int(headers.get("x-held", "0")), headers.get("x-passing", "")
+        whole = headers.get("x-whole") == "1"
+        with self.server.lock:
+            why = self.server.slot.ask(self.address, held, passing if passing in self.server.listen.allow else "")
+        if why or not holding.wait_beyond(start, whole, WAIT):
+            self._answer(
+                "503 Service Unavailable", {**self._state(holding), "Retry-After": "1", "X-Why": why or "waiting"}
+            )
+            return
+        part = holding.pieces(start, AT_ONCE)
+        if part is None:
+            raise ValueError("thrown away at this moment")
+        with os.fdopen(part.handle, "rb") as file:
+            self._send(holding, part, file)
+
+    def _send(self, holding: Holding, part: PieceRun, file: object) -> None:
+        headers = {
+            **self._state(holding),
+            "Content-Range": f"bytes {part.start}-{part.end - 1}/{holding.file.size}",
+            "X-Pieces": ",".join(part.sums),
+            "X-List": self.server.keys.sign_list(holding.file.sha256, part.start, part.sums),
+        }
+        self._answer("206 Partial Content", headers, part.end - part.start)
+        here = part.start
+        while here < part.end:
+            size = min(self.server.limit.block, part.end - here)
+            self.server.limit.spend(size)
+            if self.link.sendfile(file, here, size) != size:  # type: ignore[arg-type]
+                raise ValueError("the file is shorter than it was")
+            here += size
+            with self.server.lock:
+                self.server.slot.still(self.address)
+        forget(part.handle, part.start, part.end - part.start)
+
+    def _state(self, holding: Holding) -> Headers:
+        flags = {"X-Whole": holding.whole, "X-Tried": self.server.tried()}
+        total = sum(one.have for one in self.server.files.values())
+        return {
+            "X-Have": str(holding.have),
+            "X-Total": str(total),
+            **{name: str(int(flag)) for name, flag in flags.items()},
+        }
+
+    def _answer(self, status: str, headers: Headers, size: int = 0) -> None:
+        lines = [
+            f"HTTP/1.1 {status}",
+            *(f"{name}: {value}" for name, value in headers.items()),
+            f"Content-Length: {size}",
+        ]
+        self.link.sendall("\r\n".join([*lines, "", ""]).encode())
