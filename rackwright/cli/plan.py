@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rackwright.cli.inventories import add_limit, add_shared
 from rackwright.inspect.grouping import exit_code
-from rackwright.inspect.headline import headline, with_restart_notes
+from rackwright.inspect.headline import NO_WAVES, Waves, headline, with_restart_notes
 from rackwright.inspect.left_hosts import left_hosts
 from rackwright.inspect.plan import HostPlan, plan_host
 from rackwright.inspect.plan_text import as_wide, next_step, plan_text, plan_values
@@ -28,6 +28,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("plan", help="what a deploy would change; 0 nothing, 2 something, 1 not known")
     add_limit(parser)
+    # `rackwright rollout` reads its own plan by this, before it asks.
+    parser.add_argument("--in-waves", action="store_true", help=argparse.SUPPRESS)
     add_shared(parser, "json")
     parser.set_defaults(handler=run)
 
@@ -37,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
     plans = with_restart_notes([plan_of(one) for one in hosts])
     typical = switch_time(records(site_root(Path(arguments.inventory).expanduser())))
-    first = headline(plans, typical, _at_once(hosts), _drain(hosts))
+    first = headline(plans, typical, _at_once(hosts), _drain(hosts), _waves(hosts) if arguments.in_waves else NO_WAVES)
     left_behind = [] if arguments.limit or arguments.only else _left_behind(arguments.inventory, hosts)
     profiles = _profiles(arguments.inventory, hosts)
     if arguments.json:
@@ -61,6 +63,11 @@ def _left_behind(inventory: str, hosts: Sequence[Surveyed]) -> list[str]:
 
 def _at_once(hosts: Sequence[Surveyed]) -> int:
     return min((amount(one.settings.rollout.max_unavailable, len(hosts)) for one in hosts), default=1)
+
+
+def _waves(hosts: Sequence[Surveyed]) -> Waves:
+    sizes = (amount(one.settings.rollout.wave, len(hosts)) for one in hosts)
+    return Waves(min(sizes, default=1), max((one.settings.rollout.bake for one in hosts), default=0))
 
 
 def _drain(hosts: Sequence[Surveyed]) -> int:

@@ -107,11 +107,13 @@ def run(args: argparse.Namespace) -> int:
     print(folded(paragraph("\n".join(f"rackwright: {text}" for text in messages)), shown_width()))
     if not args.yes:
         print("rackwright: reading what the rollout changes there", flush=True)
-    if not args.yes and not agreed(
-        f"This rolls {args.inventory} out on {number}: {plan_headline(args, present.hosts, data)}"
-    ):
-        print("nothing was done", file=sys.stderr)
-        return ExitCode.ERROR
+        plan = read_plan(args, present.hosts, data)
+        if changes_nothing(plan):
+            print(f"rackwright: there is nothing to change on {number}; nothing was done")
+            return ExitCode.DONE
+        if not agreed(f"This rolls {args.inventory} out on {number}: {plan_headline(plan, args.inventory)}"):
+            print("nothing was done", file=sys.stderr)
+            return ExitCode.ERROR
     options = {"deploy": str(deploy), "data": data, "skip_offline": args.skip_offline}
     started = begin(args.inventory, root, entries, FORWARD, not args.plain, **options).with_only(
         present.hosts, present.events
@@ -121,9 +123,9 @@ def run(args: argparse.Namespace) -> int:
     return started.end(*roll_out(started, deploy, data))
 
 
-def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> str:
-    """Return a plan's headline and what changes, read by another process: connecting makes this one cooperative."""
-    words = [*module("rackwright"), "plan", args.inventory, "--json"]
+def read_plan(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    """Return the plan, read by another process, or why there is none: connecting makes this process cooperative."""
+    words = [*module("rackwright"), "plan", args.inventory, "--json", "--in-waves"]
     words += [argument for host in hosts for argument in ("--limit", host)]
     words += [argument for key, value in data.items() for argument in ("--data", f"{key}={json.dumps(value)}")]
     try:
@@ -136,10 +138,21 @@ def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[
             check=False,
             start_new_session=True,
         )
-        return "\n  ".join(_asked_of(json.loads(done.stdout)))
-    except (subprocess.SubprocessError, ValueError, KeyError) as error:
-        why = "reading took too long" if isinstance(error, subprocess.TimeoutExpired) else "see above"
-        return f"what it stops is not known, {why}; to see it: rackwright plan {args.inventory}"
+        return dict(json.loads(done.stdout))
+    except (subprocess.SubprocessError, ValueError) as error:
+        return "reading took too long" if isinstance(error, subprocess.TimeoutExpired) else "see above"
+
+
+def changes_nothing(plan: Mapping[str, Any] | str) -> bool:
+    """Return whether all hosts of a plan are as wanted."""
+    return not isinstance(plan, str) and all(host["state"] == "converged" for host in plan["hosts"])
+
+
+def plan_headline(plan: Mapping[str, Any] | str, inventory: str) -> str:
+    """Return a plan's headline and what changes, or that it is not known."""
+    if isinstance(plan, str):
+        return f"what it stops is not known, {plan}; to see it: rackwright plan {inventory}"
+    return "\n  ".join(_asked_of(plan))
 
 
 def _asked_of(plan: Mapping[str, Any]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 
 from rackwright.inspect.host_names import hosts_text
@@ -11,16 +11,34 @@ from rackwright.inspect.plan import HostPlan
 from rackwright.messages import counted
 
 
-def headline(plans: Sequence[HostPlan], typical: float | None = None, at_once: int = 1, drain: int = 0) -> str:
+@dataclass(frozen=True)
+class Waves:
+    """Waves of a rollout after its canary: hosts of each, and seconds for which one is watched before the next."""
+
+    size: int
+    bake: int
+
+    def watched(self, turns: int) -> int:
+        """Return the seconds between the waves of so many turns."""
+        return self.bake * ceil((turns - 1) / self.size)
+
+
+NO_WAVES = Waves(1, 0)
+"""A plain deploy."""
+
+
+def headline(
+    plans: Sequence[HostPlan], typical: float | None = None, at_once: int = 1, drain: int = 0, waves: Waves = NO_WAVES
+) -> str:
     """`restarts 4 endpoints on 4 hosts, about 20 min; stops llm on gpu03`.
 
     typical: seconds that a host's switch takes here. at_once: hosts that may be down at the same time. drain: seconds
-    that each may wait for open requests behind a gateway; 0 without one.
+    that each may wait for open requests behind a gateway; 0 without one. waves: those of a rollout.
     """
     pending = [plan for plan in plans if plan.state == "pending"]
     restarting = {(one, plan.together or (plan.host,)) for plan in pending for one in _restarted(plan)}
     stopping = {plan.host: texts for plan in pending if (texts := _stopped(plan))}
-    parts = [_restarts([hosts for _, hosts in restarting], typical, at_once, drain)] if restarting else []
+    parts = [_restarts([hosts for _, hosts in restarting], typical, at_once, drain, waves)] if restarting else []
     parts += [f"{' and '.join(endpoints)} on {hosts_text(hosts)}" for endpoints, hosts in _alike(stopping)]
     return "; ".join(parts) or "stops nothing that serves"
 
@@ -56,11 +74,14 @@ def _names(several: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(name for names in several for name in names))
 
 
-def _restarts(endpoints: Sequence[Sequence[str]], typical: float | None, at_once: int, drain: int) -> str:
+def _restarts(endpoints: Sequence[Sequence[str]], typical: float | None, at_once: int, drain: int, waves: Waves) -> str:
     """endpoints: the hosts of each; those that serve one together switch as one."""
     hosts, turns = {name for members in endpoints for name in members}, {members[0] for members in endpoints}
     one_by_one = ceil(len(turns) / at_once)
-    time = f", about {_duration(one_by_one * typical)}" if typical else ""
+    watched = waves.watched(len(turns))
+    time = f", about {_duration(one_by_one * typical + watched)}" if typical else ""
+    if watched:
+        time += f", {_duration(watched)} {'of them' if typical else 'of waiting'} between waves (rollout.bake)"
     # A typical switch has waited for its clients, too: this is what it may come to, at worst.
     waits = f", and up to {_duration(one_by_one * drain)} until no request is open (drain_timeout)" if drain else ""
     return f"restarts {counted(len(endpoints), 'endpoint')} on {counted(len(hosts), 'host')}{time}{waits}"

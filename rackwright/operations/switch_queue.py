@@ -38,7 +38,7 @@ class SwitchQueue:
     def bake(self, host: str, check: BakeCheck) -> None:
         """Check a host after its wave, and let the site's hooks hear of waves and of ends of switches."""
         self.bake_checks[host] = check
-        self.turns.bake = baking(max(other.settings.rollout.bake for other in self.members.values()), self.bake_checks)
+        self.turns.bake = baking(self.turns.limits.bake, self.bake_checks)
         self.turns.on_wave, self.turns.on_end = self._ask_for_wave, self._report_end
 
     def _ask_for_wave(self, task: Begin) -> str:

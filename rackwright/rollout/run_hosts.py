@@ -96,7 +96,8 @@ def limits_of(members: Iterable[RunHost], rollout: bool) -> RunLimits:
         down[GATEWAYS] = 1  # whatever the settings say: without the other one no client reaches any model
     wave = min((amount(member.settings.rollout.wave, len(members)) for member in members), default=1)
     budget = min((amount(member.settings.rollout.error_budget, len(members), 0) for member in members), default=0)
-    return RunLimits(down, wave if rollout else None, budget)
+    bake = max((member.settings.rollout.bake for member in members), default=0)
+    return RunLimits(down, wave, budget, bake) if rollout else RunLimits(down, None, budget)
 
 
 def in_rollout() -> bool:

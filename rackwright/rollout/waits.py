@@ -29,7 +29,7 @@ def _waits(endpoints: Sequence[EndpointSettings], bake: str) -> str:
     drain, load = max(one.drain_timeout for one in endpoints), max(one.load_timeout for one in endpoints)
     return (
         f"it waits up to {drain} s for open requests (drain_timeout), up to {load} s for an engine to load "
-        f"(load_timeout), and {bake} s after each wave (rollout.bake)"
+        f"(load_timeout), and {bake} s after each wave but the last (rollout.bake)"
     )
 
 

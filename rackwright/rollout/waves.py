@@ -55,6 +55,8 @@ class RunLimits:
     """Serving hosts a wave; None: no waves after the canaries."""
     budget: int = 0
     """Hosts that may fail by a fault of their own."""
+    bake: int = 0
+    """Seconds for which a finished wave is watched before the next begins."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def waves_event(nodes: Collection[Node], limits: RunLimits) -> dict[str, Any]:
     """Waves and limits as the record of a run keeps them.
 
     `waves`: names by wave, canaries first. `down`: hosts of each domain that take capacity away while they switch,
-    and how many of them may do so at a time.
+    and how many of them may do so at a time. `bake`: seconds between waves.
     """
     numbers = wave_numbers(nodes, limits.wave)
     waves = [[node.name for node in in_order(nodes) if numbers[node.name] == at] for at in sorted({*numbers.values()})]
@@ -112,7 +114,7 @@ def waves_event(nodes: Collection[Node], limits: RunLimits) -> dict[str, Any]:
         }
         for domain in domains
     }
-    return {"waves": waves, "down": down}
+    return {"waves": waves, "down": down, "bake": limits.bake}
 
 
 def current_wave(nodes: Collection[Node], progress: RunProgress, size: int | None) -> int | None:

@@ -40,7 +40,7 @@ def _events(count: int, size: int, bad: int, chance: random.Random) -> Iterator[
     staged = 38.0
     for name in names:
         yield from _staging(name, chance, staged)
-    yield event(staged, "waves", waves=waves, down={"b200": {"limit": max(1, count // 10), "hosts": names}})
+    yield event(staged, "waves", waves=waves, down={"b200": {"limit": max(1, count // 10), "hosts": names}}, bake=20)
     now, faulty = staged, set(names[-bad:] if bad else ())
     for number, wave in enumerate(waves):
         for at, name in enumerate(wave):

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.cli.rollout import agreed, plan_headline
+from rackwright.cli.rollout import agreed, changes_nothing, plan_headline, read_plan
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.models import MODELS
-from rackwright.inspect.headline import headline, with_restart_notes
+from rackwright.inspect.headline import Waves, headline, with_restart_notes
 from rackwright.inspect.plan import HostPlan, PlannedChange, plan_host
 from rackwright.inspect.plan_text import plan_text, plan_values
 from rackwright.plan.concern import ResolvedNames
@@ -39,6 +39,17 @@ def test_the_text_of_an_option_that_restarts_every_endpoint() -> None:
     text = plan_text(plans, headline(plans))
     assert text.startswith("restarts 4 endpoints on 4 hosts\n\n4 hosts (a, b, c, d): ")
     assert plan_values(plans, headline(plans))["headline"] == "restarts 4 endpoints on 4 hosts"
+
+
+def test_a_rollout_takes_as_long_as_its_switches_and_what_is_watched_between_its_waves_text() -> None:
+    four = [planned(host, engine={"max_batch_size": 12}) for host in ("a", "b", "c", "d")]
+    waves = Waves(size=1, bake=300)
+    between = "15 min of them between waves (rollout.bake)"
+    assert headline(four, typical=30, waves=waves) == f"restarts 4 endpoints on 4 hosts, about 17 min, {between}"
+    assert "about 7 min, 5 min of them between" in headline(four, typical=30, waves=Waves(size=3, bake=300))
+    assert headline(four, waves=waves).endswith("4 hosts, 15 min of waiting between waves (rollout.bake)")
+    assert headline(four[:1], typical=30, waves=waves) == "restarts 1 endpoint on 1 host, about 30 s"
+    assert headline(four, typical=30, waves=Waves(size=1, bake=0)) == headline(four, typical=30)
 
 
 def test_another_model_restarts_what_serves_although_its_release_is_not_known_yet() -> None:
@@ -133,14 +144,24 @@ def test_the_text_of_a_rollout_s_question_has_the_headline_and_what_changes(monk
 
     monkeypatch.setattr(subprocess, "run", run)
     args = argparse.Namespace(inventory="i.py")
-    assert plan_headline(args, ["a"], {"port": 9000}).splitlines() == [
+    found = read_plan(args, ["a"], {"port": 9000})
+    assert plan_headline(found, "i.py").splitlines() == [
         "restarts 4 endpoints",
         "  a: 2 changes; restarts endpoint llm because max_batch_size changed",
     ]
-    assert words[-6:] == ["i.py", "--json", "--limit", "a", "--data", "port=9000"]
+    assert words[-7:] == ["i.py", "--json", "--in-waves", "--limit", "a", "--data", "port=9000"]
     broken = subprocess.CompletedProcess(words, 1, b"")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: broken)
-    assert "is not known" in plan_headline(args, ["a"], {})
+    assert "is not known" in plan_headline(read_plan(args, ["a"], {}), "i.py")
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [(["converged"], True), (["converged", "pending"], False), (["unreachable"], False), (["refused"], False)],
+)
+def test_a_rollout_asks_only_where_something_changes_or_is_not_known(states: list[str], expected: bool) -> None:
+    assert changes_nothing({"hosts": [{"state": state} for state in states]}) is expected
+    assert not changes_nothing("see above")
 
 
 def test_where_nobody_can_answer_the_option_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,6 +257,14 @@ def test_from_the_second_run_on_there_is_an_estimate_from_the_start() -> None:
     assert abs(estimate - (truth - timeline.now)) < (truth - timeline.now) / 2
 
 
+def test_an_estimate_from_the_start_has_what_is_watched_between_the_waves() -> None:
+    waves = event(1, "waves", waves=[["h1"], ["h2"], ["h3"]], bake=300)
+    timeline = timeline_of([event(0, "begin", hosts=["h1", "h2", "h3"]), waves])
+    timeline.typical = 20.0
+    assert timeline.now is not None
+    assert remaining(timeline, timeline.now) == 3 * 20 + 2 * 300
+
+
 @pytest.mark.parametrize("share", [0.45, 0.6, 0.75, 0.9])
 def test_an_estimate_is_near_what_it_takes(share: float) -> None:
     events = made_up(40, wave=10)

@@ -29,7 +29,7 @@ def test_a_rollout_says_its_waves_and_its_longest_waits_text() -> None:
     assert "serve, 1 may be down" in waves
     assert "up to 30 s for open requests" in waits
     assert "up to 600 s for an engine" in waits
-    assert "and 5 or 9 s after each wave" in waits
+    assert "and 5 or 9 s after each wave but the last" in waits
 
 
 def test_the_command_line_wins_text() -> None:

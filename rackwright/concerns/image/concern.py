@@ -194,7 +194,7 @@ def _owned(image: WantedImage, reading: SeenImages) -> tuple[Owned, ...]:
 
 def report(wanted: WantedImages, reading: SeenImages) -> str:
     """List the tags on this host that differ from the pinned digest; nothing is restarted for it."""
-    lines = [not_asked(image.reference, image.unresolved) for image in wanted if image.unresolved]
+    lines = not_asked({image.reference: image.unresolved for image in wanted if image.unresolved})
     for image in wanted:
         current = reading.tagged(image.reference)
         if current and image.digest and current != image.digest:
@@ -212,12 +212,20 @@ IMAGE: Concern[WantedImages, SeenImages] = Concern(
 )
 
 
-def not_asked(name: str, why: str) -> str:
-    """Return the sentence for a name that the control machine could not resolve, so that the host does."""
-    return (
-        f"{name} is resolved by this host itself, so another host may get other bytes: {why}; "
-        "to have the same everywhere, run: rackwright pin INVENTORY"
-    )
+def not_asked(names: Mapping[str, str]) -> list[str]:
+    """Return the rows on names that the control machine could not resolve, so that the host does: each reason once.
+
+    names: why, by name.
+    """
+    if not names:
+        return []
+    resolved = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} resolved by this host itself"
+    reasons = [f"  {why}" for why in dict.fromkeys(names.values())]
+    return [
+        f"{resolved}, so another host may get other bytes",
+        *reasons,
+        "  to have the same everywhere: rackwright pin INVENTORY",
+    ]
 
 
 __all__: Sequence[str] = (

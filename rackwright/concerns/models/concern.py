@@ -490,7 +490,7 @@ def _taken(wanted: WantedModel, model: SeenModel) -> Change:
 
 def report(wanted: WantedModels, _: SeenModels) -> str:
     """List the revisions that this host resolves on its own."""
-    return "\n".join(not_asked(name_of(model.source), model.unresolved) for model in wanted if model.unresolved)
+    return "\n".join(not_asked({name_of(model.source): model.unresolved for model in wanted if model.unresolved}))
 
 
 TAKES = frozenset({ENDPOINTS, "models", "mirrors", "downloads", "proxy"})

@@ -20,7 +20,7 @@ def remaining(timeline: Timeline, now: float) -> float | None:
         return None
     open_hosts = [[timeline.hosts[name] for name in wave if timeline.hosts[name].is_open] for wave in timeline.waves]
     waves = [hosts for hosts in open_hosts if hosts]
-    bake = timeline.bakes[-1].seconds if timeline.bakes else 0.0
+    bake = timeline.bakes[-1].seconds if timeline.bakes else timeline.bake
     switching = sum(_wave(timeline, hosts, typical, now) for hosts in waves)
     return switching + bake * max(0, len(waves) - 1) + _of_this_bake(timeline, now)
 

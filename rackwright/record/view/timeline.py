@@ -176,6 +176,8 @@ class Timeline:
     marks: list[tuple[str, float]] = field(default_factory=list)
     """When each wave began to switch, and when the run began to roll back."""
     limits: dict[str, Limit] = field(default_factory=dict)
+    bake: float = 0.0
+    """Seconds for which each wave is to be watched before the next."""
     bakes: list[WatchedWave] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     typical: float | None = None

@@ -151,7 +151,7 @@ def _waves(timeline: Timeline, event: Event, now: float) -> None:
             host.state = RunState.WAITING
             host.message = f"for its turn: {wave_name(number)}"
             host.enter(WAITING, now)
-    timeline.waves = waves
+    timeline.waves, timeline.bake = waves, float(event.get("bake", 0))
     timeline.limits = {
         domain: Limit(int(limit["limit"]), frozenset(limit["hosts"])) for domain, limit in event.get("down", {}).items()
     }
