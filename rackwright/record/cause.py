@@ -38,3 +38,7 @@ class Reason:
 
     cause: Cause
     check: str
+
+
+READY_HOOK = Reason(Cause.HOOK, "the ready hook")
+"""Alone, it leaves the new release proven and committed: clients are not let in again."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from rackwright.exit_codes import ExitCode
 from rackwright.messages import coded, counted
+from rackwright.record.cause import READY_HOOK
 from rackwright.record.fault import Failure, Fault, Judgement, failures_in, judged
 from rackwright.record.journal import Event
 from rackwright.record.states import ENDED_WELL, NOT_REACHED, UNRECOVERED, UNTOUCHED, WELL, RunState, state_named
@@ -37,6 +38,13 @@ class Result:
     def failed(self) -> list[str]:
         """Hosts whose switch went wrong; a gateway without endpoints has none."""
         return [host for host, state in self.states.items() if state not in ENDED_WELL | NOT_REACHED | UNTOUCHED]
+
+    @property
+    def not_let_in(self) -> list[str]:
+        """Hosts that failed and have the change: it is proven there, and only the site's ready hook failed after it."""
+        reasons = {host: {(one.cause, one.check) for one in self.failures if one.host == host} for host in self.failed}
+        ready = {(READY_HOOK.cause, READY_HOOK.check)}
+        return [host for host in self.failed if reasons[host] == ready and self.states[host] is RunState.FAILED]
 
     @property
     def bare(self) -> list[str]:
@@ -90,7 +98,7 @@ def end_of_rollout(
     from the run that it resumes.
     """
     # One that did not converge committed its release before.
-    changed = {*forward.named(*WELL, RunState.NOT_CONVERGED), *earlier}
+    changed = {*forward.named(*WELL, RunState.NOT_CONVERGED), *forward.not_let_in, *earlier}
     spread = f"the change is on {counted(len(changed), 'host')}"
     if not forward.failed and forward.held:
         text = f"stopped: {forward.held}; {spread}; next: rackwright resume to continue"
@@ -117,11 +125,11 @@ def stopped(changed: Collection[str]) -> ExitCode:
     return ExitCode.MIXED if changed else ExitCode.ERROR
 
 
-def _with_failures(forward: Result, changed: Collection[str]) -> ExitCode:
+def _with_failures(forward: Result, changed: Set[str]) -> ExitCode:
     """Return how a rollout ended that stopped because hosts failed, while the others keep what they have."""
     if not changed and set(forward.failed) == set(forward.named(RunState.ROLLED_BACK)):
         return ExitCode.ROLLED_BACK
-    return stopped(changed)
+    return ExitCode.ERROR if changed >= set(forward.states) else stopped(changed)
 
 
 def _or_back(inventory: str, forward: Result) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.exit_codes import ExitCode
-from rackwright.record.cause import Cause
+from rackwright.record.cause import READY_HOOK, Cause
 from rackwright.record.ending import Result, end_of_drain, end_of_rollout, end_of_way_back, result
 from rackwright.record.fault import Failure
 from rackwright.record.states import RunState
@@ -93,6 +93,17 @@ def test_the_exit_status_comes_from_the_record(
     ended = end_of_rollout("inventory/b200.py", HOSTS, status, forward, backward, leaving)
     assert ended[0] == code
     assert text in ended[1]
+
+
+@pytest.mark.parametrize(("second", "code", "number"), [("not switched", 5, "1 host"), ("failed", 1, "2 hosts")])
+def test_a_host_whose_ready_hook_failed_has_the_change(second: str, code: int, number: str) -> None:
+    failed = [host for host, state in {"h1": "failed", "h2": second}.items() if state == "failed"]
+    failures = tuple(Failure(host, READY_HOOK.cause, READY_HOOK.check, 0) for host in failed)
+    ended = end_of_rollout("i.py", HOSTS, 1, found(failures, h1="failed", h2=second), None)
+    assert ended[0] == code
+    refusal(ended[1], "RW0614", f"{', '.join(failed)} failed, the change is on {number}")
+    drain = tuple(Failure("h1", Cause.HOOK, check, 0) for check in ("the drain hook", READY_HOOK.check))
+    assert "on 0 hosts" in end_of_rollout("i.py", HOSTS, 1, found(drain, h1="failed", h2="not switched"), None)[1]
 
 
 @given(st.fixed_dictionaries({host: st.sampled_from(RunState) for host in HOSTS}), st.sampled_from(["", "a hook"]))

@@ -33,7 +33,7 @@ from rackwright.messages import ReadingError, paragraph
 from rackwright.paths import endpoint_dir, failed_dir, unit_name
 from rackwright.plan.change import Shell
 from rackwright.plan.jobstream import Heard, text_of
-from rackwright.record.cause import Cause, Reason
+from rackwright.record.cause import READY_HOOK, Cause, Reason
 from rackwright.record.journal import keep_beside, note
 from rackwright.remote.commands import command_of, remote, run_simple
 from rackwright.remote.errors import ConnectionLostError, NotStartedError, StepFailedError
@@ -97,7 +97,7 @@ class NotAdmittedError(StepFailedError):
     """A proven release serves, and the site's hook has not let clients in again."""
 
     code = "RW0724"
-    reasons = (Reason(Cause.HOOK, "the ready hook"),)
+    reasons = (READY_HOOK,)
 
 
 def switch_and_prove(host: Host, step: Proved, before: Mapping[str, Verdict] | None = None) -> None:
