@@ -14,7 +14,7 @@ from rackwright.init.bases import Bases
 from rackwright.init.choices import Choices, best, choices
 from rackwright.init.fresh import followed_files
 from rackwright.init.machine import Machine, distinct
-from rackwright.init.making import Made, fresh_site, lab_files, make_site, optional_files, site_texts
+from rackwright.init.making import Made, fresh_site, inventory_texts, lab_files, make_site, optional_files, site_texts
 from rackwright.init.questions import Ask, ask_hosts, ask_machine, ask_profile
 from rackwright.init.reading import read_machines
 from rackwright.init.shipped import has_step_files, shipped_files, step_files
@@ -123,7 +123,7 @@ def _profiles(site: Path, machines: Mapping[TypedHost, Machine], ask: Ask | None
     if ask is None:
         found = list(best(machines.values()))
         if not found:
-            raise _unanswered(site)
+            raise _no_profile_for(site, list(machines))
         return found
     kinds = distinct(machines.values())
     if not kinds:
@@ -131,6 +131,15 @@ def _profiles(site: Path, machines: Mapping[TypedHost, Machine], ask: Ask | None
         return [ask_profile(ask, names, catalog.profile(names[0]).machine)]
     texts = {machine.fitting: f"{machine.gpus} x {machine.gpu}" for machine in machines.values()}
     return [ask_profile(ask, names, texts[names]) for names in kinds]
+
+
+def _no_profile_for(site: Path, hosts: Sequence[TypedHost]) -> RackwrightError:
+    typed = " --host ".join(host.typed for host in hosts)
+    text = "no profile can be chosen by these hosts, as the lines above say; nothing was written; next"
+    return RackwrightError(
+        f"{text}: repair that, or rackwright init {site} --host {typed} --profile NAME (rackwright profiles list)",
+        code="RW1416",
+    )
 
 
 def _unanswered(site: Path) -> RackwrightError:
@@ -150,7 +159,7 @@ def _told(site: Path, made: Made, found: Choices, lab: bool) -> Iterator[str]:
         else f"\n{site}: nothing new was written"
     )
     yield from tree(made.written, found)
-    yield from not_added(site, made.existing, found)
+    yield from not_added(site, inventory_texts(site, made), found)
     rows = [] if lab else list(edits(site_texts(site, made), found))
     yield from ["\nEdit:", *rows] if rows else []
     if inventories := ["lab"] if lab else [*found.inventories]:

@@ -79,6 +79,12 @@ def site_texts(site: Path, made: Made) -> dict[Path, str]:
     return {path: (site / path).read_text(errors="replace") for path in made.yours}
 
 
+def inventory_texts(site: Path, made: Made) -> dict[Path, str]:
+    """Return the inventories that were there already."""
+    existing = [path for path in made.existing if path.parts[0] == "inventory"]
+    return {path: (site / path).read_text(errors="replace") for path in existing}
+
+
 def optional_files(before: Mapping[Path, bytes]) -> dict[Path, bytes]:
     """Return what a site has beside the usual files, as it is shipped now, or was where its package is missing."""
     found = {path: before[path] for path in (*LAB, ANSIBLE) if path in before}

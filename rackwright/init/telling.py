@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rackwright.init.choices import Choices
+from rackwright.init.choices import Choices, SiteGroup
 from rackwright.init.fresh import host_entry
 from rackwright.init.machine import Machine
 from rackwright.init.typed_host import TypedHost
@@ -94,8 +95,11 @@ def retained(site: Path, existing: Collection[Path]) -> Iterator[str]:
         )
 
 
-def not_added(site: Path, existing: Collection[Path], found: Choices) -> Iterator[str]:
-    """Yield what must be added by hand to inventories that were there already, and the hosts that fit no profile."""
+def not_added(site: Path, texts: Mapping[Path, str], found: Choices) -> Iterator[str]:
+    """Yield what must be added by hand to inventories that were there already, and the hosts that fit no profile.
+
+    texts: those inventories.
+    """
     for host in found.left_out:
         what = f"{host.machine.gpus} x {host.machine.gpu}" if host.machine and host.machine.gpu else "no NVIDIA GPU"
         names = " or ".join(group.profile.name for group in found.groups)
@@ -105,10 +109,20 @@ def not_added(site: Path, existing: Collection[Path], found: Choices) -> Iterato
             yield f"  next: rackwright init {site} --profile {fitting[0]} --host {host.host.typed}"
     for stem, groups in found.inventories.items():
         path = Path(f"inventory/{stem}.py")
-        for group in groups:
-            if path in existing and group.hosts:
-                yield f"add to {site / path}, in {group.name}:"
-                yield from (f"  {host_entry(host)}," for host in group.hosts)
+        if path in texts:
+            yield from _add_to(site, path, texts[path], groups)
+
+
+def _add_to(site: Path, path: Path, text: str, groups: Sequence[SiteGroup]) -> Iterator[str]:
+    """Yield the lines of hosts that an inventory lacks; without new hosts, how one gets such a line."""
+    for group in groups:
+        if new := [host for host in group.hosts if json.dumps(host.host.name) not in text]:
+            yield f"add to {site / path}, in {group.name}:"
+            yield from (f"  {host_entry(host)}," for host in new)
+    if not any(group.hosts for group in groups):
+        command = f"rackwright init {shlex.quote(str(site))} --profile {groups[0].profile.name} --host USER@ADDRESS"
+        yield f"another host: {command}"
+        yield f"  reads it, and prints its line for {site / path}"
 
 
 def next_commands(site: Path, inventories: Sequence[str]) -> Iterator[str]:

@@ -284,6 +284,32 @@ def test_yes_takes_the_best_profile_of_each_kind(
     assert yaml.safe_load((tmp_path / "group_vars/h200.yml").read_text()) == {"profile": H200.fitting[0]}
 
 
+def test_yes_says_which_hosts_let_no_profile_be_chosen(
+    machines: dict[TypedHost, Machine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machines.update({HERE: Machine(trouble="it did not answer")})
+    assert main(["init", str(tmp_path / "site"), "--yes", "--host", "ops@10.0.0.7"]) == 1
+    printed = capsys.readouterr()
+    assert "10.0.0.7: it did not answer" in printed.out
+    refusal(printed.err, "RW1416", "--host ops@10.0.0.7 --profile NAME")
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_site_that_is_there_says_how_a_host_is_added(
+    machines: dict[TypedHost, Machine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machines.update({HERE: B200, THERE: B200})
+    texts = []
+    for hosts in (["ops@10.0.0.7"], [], ["ops@10.0.0.7", "ops@10.0.0.8"]):
+        typed = [argument for host in hosts for argument in ("--host", host)]
+        assert main(["init", str(tmp_path), "--profile", "b200", *typed]) == 0
+        texts.append(capsys.readouterr().out)
+    fresh, again, more = texts
+    assert "another host" not in fresh
+    assert f"another host: rackwright init {tmp_path} --profile b200 --host USER@ADDRESS\n" in again
+    assert f'add to {tmp_path}/inventory/b200.py, in b200:\n  ("10.0.0.8", {{"ssh_user": "ops"}}),\n' in more
+
+
 def test_a_host_that_is_left_out_is_told_with_its_own_command_and_fails(
     machines: dict[TypedHost, Machine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
