@@ -18,7 +18,11 @@ from rackwright.adapter.prompt import answer_to
 from rackwright.masks import without_logins
 from rackwright.messages import RackwrightError, paragraph
 
-_REINSTALLED = "If it was reinstalled: rackwright rebuild INVENTORY --limit HOST compares the new key, and accepts it"
+_PAGE = "docs/how-to/host-keys.md"
+_REINSTALLED = (
+    "If it was reinstalled: rackwright rebuild INVENTORY --limit HOST compares the new key, and accepts it; if not, "
+    f"another machine may answer in its place: {_PAGE}"
+)
 _INSTEAD = {"If this is expected, you can remove the bad key using:": _REINSTALLED, "    ssh-keygen -R": ""}
 """By how pyinfra's lines begin: what is said in their place, or nothing."""
 _COLOUR = re.compile(r"(\x1b\[(?:[01]|3[1-7]|9[0-7])m)")
@@ -59,7 +63,7 @@ def tame_output() -> None:
 def rebuilt(error: str, host: str) -> str:
     """Return what to do next where pyinfra reports a changed host key; empty for another error."""
     return (
-        f"; next, if it was reinstalled: rackwright rebuild INVENTORY --limit {host}"
+        f"; next, if it was reinstalled: rackwright rebuild INVENTORY --limit {host}; see {_PAGE}"
         if "host key error" in error
         else ""
     )

@@ -38,7 +38,8 @@ def why_untrusted(host: TypedHost, ask: Ask | None) -> str:
 def changed_key(host: TypedHost) -> str:
     """Return what to say of a host that shows another key than known_hosts has."""
     entry = shlex.quote(place_of(host.name, host.data).entry)
-    return f"its host key is another one than known_hosts has; if it was reinstalled: ssh-keygen -R {entry}"
+    forget = f"ssh-keygen -R {entry}; see docs/how-to/host-keys.md"
+    return f"its host key is another one than known_hosts has; if it was reinstalled: {forget}"
 
 
 def _accept_when_compared(host: TypedHost, target: HostKeyPlace, key: HostKey, ask: Ask | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,5 +114,10 @@ def test_a_reinstalled_host_is_rebuilt_and_its_key_is_not_thrown_away_text() -> 
         shown("WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!") == "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!"
     )
     error = "SSH host key error (Host key for 192.0.2.1 does not match.)"
-    assert rebuilt(error, "gpu01") == "; next, if it was reinstalled: rackwright rebuild INVENTORY --limit gpu01"
+    page = "docs/how-to/host-keys.md"
+    assert rebuilt(error, "gpu01") == (
+        f"; next, if it was reinstalled: rackwright rebuild INVENTORY --limit gpu01; see {page}"
+    )
+    assert page in str(shown("If this is expected, you can remove the bad key using:"))
+    assert (Path(__file__).parents[2] / page).exists()
     assert rebuilt("timed out", "gpu01") == ""
