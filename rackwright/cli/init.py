@@ -137,7 +137,7 @@ def _no_profile_for(site: Path, hosts: Sequence[TypedHost]) -> RackwrightError:
     typed = " --host ".join(host.typed for host in hosts)
     text = "no profile can be chosen by these hosts, as the lines above say; nothing was written; next"
     return RackwrightError(
-        f"{text}: repair that, or rackwright init {site} --host {typed} --profile NAME; names: rackwright profiles list",
+        f"{text}: repair it, or rackwright init {site} --host {typed} --profile NAME; names: rackwright profiles list",
         code="RW1416",
     )
 

@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_plan(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> Mapping[str, Any] | str:
-    """Return the plan, read by another process, or why there is none: connecting makes this process cooperative."""
+    """Return the plan, read by another process, or why it is not known: connecting makes this process cooperative."""
     words = [*module("rackwright"), "plan", args.inventory, "--json", "--in-waves"]
     words += [argument for host in hosts for argument in ("--limit", host)]
     words += [argument for key, value in data.items() for argument in ("--data", f"{key}={json.dumps(value)}")]

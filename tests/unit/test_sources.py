@@ -347,12 +347,9 @@ def test_a_server_that_does_not_answer_costs_its_time_out_once(
     assert len(tried) == 2, "the registry once, the hub once for two models"
     report = MODELS.report
     assert report is not None
-    assert report(MODELS.wanted(settings, one), one[MODELS]).splitlines() == [
-        "openai/gpt-oss-120b@main and nvidia/gpt-oss-120b-Eagle3@main are resolved by this host itself, so another "
-        "host may get other bytes",
-        "  nothing",
-        "  to have the same everywhere: rackwright pin INVENTORY",
-    ]
+    head, *reasons = report(MODELS.wanted(settings, one), one[MODELS]).splitlines()
+    assert "gpt-oss-120b@main and nvidia/gpt-oss-120b-Eagle3@main are" in head
+    assert [row.strip() for row in reasons].count("nothing") == 1
 
 
 def test_registry_and_hub_are_asked_side_by_side(
