@@ -25,7 +25,7 @@ from rackwright.concerns.endpoint.proof.proof_row import RULES, Answer, Question
 from rackwright.concerns.endpoint.switch.balancer_hooks import ready_script
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import TAKEN as TAKEN_CAUSE
-from rackwright.concerns.endpoint.switch.job import started_script, wait_script
+from rackwright.concerns.endpoint.switch.job import join_script, started_script, wait_script
 from rackwright.concerns.endpoint.switch.proving import JUDGE, Tried, prove_script, rows_of
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
@@ -627,9 +627,25 @@ def test_a_network_that_docker_kept_of_a_container_that_is_gone_is_freed_once_te
     assert "docker restarted" not in died(tmp_path, LEFT, 125, runs="0123")[0]
 
 
-def test_whoever_starts_a_unit_frees_its_port_and_whoever_waits_does_not() -> None:
-    assert "free_port()" in started_script("llm", 9)
-    assert "free_port()" not in wait_script("llm", 9)
+@pytest.mark.parametrize(
+    ("script", "frees"),
+    [(started_script("llm", 9), True), (join_script("llm", 9), True), (wait_script("llm", 9), False)],
+)
+def test_a_port_is_freed_by_a_start_and_by_a_run_that_joins_a_load_and_not_by_a_proof(
+    tmp_path: Path, script: str, frees: bool
+) -> None:
+    """A run may meet the unit between two of its own tries after a power cut; RW2411 would leave that to the next one."""
+    (tmp_path / "docker").write_text("#!/bin/sh\n")
+    (tmp_path / "docker").chmod(0o755)
+    idle = DYING.replace("  esac", "    is-active) return 1 ;;\n  esac")
+    stubs = f"{idle}{ANSWERS}journalctl() {{ [ $1 = --sync ] || echo '{HELD}'; }}\n"
+    for name in re.findall(r"^(\w+)\(\) ", stubs, re.MULTILINE):
+        script = re.sub(rf"^{name}\(\) ", f"real_{name}() ", script, flags=re.MULTILINE)
+    words = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "main": AFTER, "then": "active", "started_once": "yes"}
+    done = subprocess.run(
+        ["sh", "-c", stubs + script], env={**os.environ, **words}, check=False, capture_output=True, text=True
+    )
+    assert (FREED in done.stdout, done.returncode) == (frees, 0 if frees else 1), done.stdout + done.stderr
 
 
 # -- what Docker refuses

@@ -125,9 +125,12 @@ def gpus_kept_script(*endpoints: str) -> str:
 
 
 def join_script(endpoint: str, load_timeout: int) -> str:
-    """Wait for what an earlier run has left under way: its switch, and then the load."""
+    """Wait for what an earlier run has left under way: its switch, and then the load.
+
+    After a power cut the unit may still try again and again to get a port that dockerd has kept.
+    """
     job = job_unit(endpoint_job("switch", endpoint))
-    return host_script("wait_for_switch", job=job, seconds=load_timeout + 60) + wait_script(endpoint, load_timeout)
+    return host_script("wait_for_switch", job=job, seconds=load_timeout + 60) + started_script(endpoint, load_timeout)
 
 
 def wait_script(endpoint: str, load_timeout: int) -> str:
@@ -138,7 +141,7 @@ def wait_script(endpoint: str, load_timeout: int) -> str:
 
 
 def started_script(endpoint: str, load_timeout: int) -> str:
-    """Return the same for one that this job has started itself: what keeps its port from it is put right once."""
+    """Return the same of a start, or of a load after a boot: what keeps its port from it is put right once."""
     shared = host_text("docker_lacks.sh") + host_text("docker_start.sh")
     mend = shared + host_script("free_port", unit=unit_name(endpoint))
     return mend + wait_script(endpoint, load_timeout)

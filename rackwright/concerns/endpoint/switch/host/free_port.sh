@@ -1,6 +1,6 @@
 # What keeps a container from its port, and a restart of dockerd puts right: a port that dockerd keeps of a container that is gone
 # (await_start.sh), and Docker's chains that another tool has flushed. Once, and only where dockerd runs nothing that would go
-# down with it. For a job that has started the unit itself. Parameters: unit.
+# down with it. For a job that has started the unit, or joins its load at boot. Parameters: unit.
 freed=
 free_port() {
   [ -z "$freed" ] && what=$(hindered) && running=$(timeout 20 docker ps --quiet) && [ -z "$running" ] || return 1
