@@ -634,7 +634,7 @@ def test_a_network_that_docker_kept_of_a_container_that_is_gone_is_freed_once_te
 def test_a_port_is_freed_by_a_start_and_by_a_run_that_joins_a_load_and_not_by_a_proof(
     tmp_path: Path, script: str, frees: bool
 ) -> None:
-    """A run may meet the unit between two of its own tries after a power cut; RW2411 would leave that to the next one."""
+    """A run may meet the unit between two of its own tries; RW2411 would leave it to the next run, or to the watch."""
     (tmp_path / "docker").write_text("#!/bin/sh\n")
     (tmp_path / "docker").chmod(0o755)
     idle = DYING.replace("  esac", "    is-active) return 1 ;;\n  esac")
