@@ -85,6 +85,23 @@ class Client:
         except (OSError, ValueError) as error:
             raise UnreachableError(_unreachable(url, error), code="RW0903") from None
 
+    def opened(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> Any:
+        """Return the answer to a question for a large file, open, whatever its status; to be read and closed.
+
+        Raises UnreachableError when the server does not answer at all.
+        """
+        request = urllib.request.Request(url, headers={"User-Agent": "rackwright", **headers})
+        if login:
+            request.add_unredirected_header("Authorization", login.unmask())
+        try:
+            return self._opener(url).open(request, timeout=SECONDS)
+        except urllib.error.HTTPError as error:
+            return error
+        except HTTPException as error:
+            raise UnreachableError(_no_http(url, error), code="RW0950") from None
+        except (OSError, ValueError) as error:
+            raise UnreachableError(_unreachable(url, error), code="RW0903") from None
+
     def post(self, url: Secret, header: Secret | None, body: bytes, seconds: float) -> HttpAnswer:
         """Post JSON to an address that is itself a secret; it is in no message. A redirect is an answer as any other.
 

@@ -46,8 +46,10 @@ from rackwright_bench.report.markdown import markdown
 from rackwright_bench.report.page import write_page
 from rackwright_bench.report.table import clients_lines, compared_table, switches_lines, table
 from rackwright_bench.running import BenchPlan, measure, refuse_forced
+from rackwright_bench.suites.fetching import fetch_requests
 from rackwright_bench.suites.loading import own_suites, suite_of, suite_text
 from rackwright_bench.suites.prompts import CAVEAT, prompt_files
+from rackwright_bench.suites.suite import Suite
 from rackwright_bench.variants.comparing import Comparison, estimated
 from rackwright_bench.variants.naming import names_of, refuse_groups, variant_of
 from rackwright_bench.variants.ready import groups
@@ -75,6 +77,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     what = f"what is measured: {', '.join(own_suites())}, or a file"
     parser.add_argument("--suite", default="quick", metavar="NAME|FILE", help=what)
     parser.add_argument("--print-suite", action="store_true", help="print the suite's file, to copy and change it")
+    fetch = "only fetch the suite's files of requests, once, from where they were published, or from a mirror of yours"
+    sources = "published|URL|SET=URL"
+    parser.add_argument("--fetch", action="append", metavar=sources, help=fetch)
     parser.add_argument("--endpoint", metavar="NAME", help="endpoint to measure, where the host has several")
     parser.add_argument(
         "--tokenizer", metavar="DIR", help="tokenizer that counts the prompts' tokens (default: the host's own files)"
@@ -109,6 +114,8 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.DONE
     suite, rules = suite_of(suite_text(args.suite), args.suite), [fail_if_of(text) for text in args.fail_if]
     limits = limits_of(args)
+    if args.fetch:
+        return fetch(args, suite)
     if args.tokenizer:
         refuse_without_tokenizer(args.tokenizer)
     root = site_root(Path(args.inventory)).absolute()
@@ -123,6 +130,15 @@ def run(args: argparse.Namespace) -> int:
             print("nothing was done", file=sys.stderr)
             return ExitCode.ERROR
         return begun(args, entry, work, root, [(rule, earlier.get(rule.run)) for rule in rules])
+
+
+def fetch(args: argparse.Namespace, suite: Suite) -> int:
+    """Fetch the suite's files of requests with the proxy, authority and hub of the inventory's first host."""
+    root = site_root(Path(args.inventory)).absolute()
+    entry = chosen_hosts(args.inventory, args.limit, args.only)[0]
+    names = fetch_requests(suite, args.fetch, entry.settings, root, say)
+    say(f"{', '.join(names) or 'no set'} of suite {Path(args.suite).stem}: ready to be measured with")
+    return ExitCode.DONE
 
 
 def limits_of(args: argparse.Namespace) -> Limits:

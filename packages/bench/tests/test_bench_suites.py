@@ -97,6 +97,7 @@ PAIRS = {
     "a: {kind: sharegpt, input: 3}": "datasets.a.input: sharegpt brings its own prompts",
     "a: {kind: spec_bench}": "datasets.a.output: spec_bench has questions without answers",
     "a: {kind: random, input: 1, output: 1, path: x}": "datasets.a.path: random is made, not read",
+    f"a: {{kind: random, input: 1, output: 1, sha256: {'a' * 64}}}": "datasets.a.sha256: random is made, not read",
     "a: {kind: sharegtp}": "(did you mean sharegpt?)",
 }
 
@@ -166,10 +167,17 @@ def test_a_file_is_locked_at_first_use_and_other_bytes_are_refused(tmp_path: Pat
         prompt_files(suite, tmp_path, tmp_path, tmp_path)
 
 
+def test_a_file_of_other_bytes_than_the_suite_has_is_refused(tmp_path: Path) -> None:
+    text = SUITE.replace("path: spec.jsonl", f"path: spec.jsonl, sha256: {'a' * 64}")
+    with refused("RW1517", "datasets.a.path: ", "the suite has", "a" * 64):
+        prompt_files(suite_of(text, "bench.yml"), files(tmp_path), tmp_path, tmp_path)
+    assert not (tmp_path / LOCK).exists()
+
+
 def test_a_file_that_is_missing_is_named_with_where_it_is_from(tmp_path: Path) -> None:
     with refused("RW1516", "datasets.a.path: ", "spec.jsonl ", "Spec-Bench", error=SettingsError):
         prompt_files(suite_of(SUITE, "bench.yml"), tmp_path, tmp_path, tmp_path)
-    with refused("RW1516", "datasets.sharegpt.path: ", "no path", error=SettingsError):
+    with refused("RW1516", "datasets.sharegpt: ", "none was fetched", "--fetch published", error=SettingsError):
         prompt_files(load_suite("seed003"), tmp_path, tmp_path, tmp_path)
     assert not (tmp_path / LOCK).exists()
 

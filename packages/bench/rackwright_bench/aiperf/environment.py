@@ -29,8 +29,13 @@ LAST = 12
 def environment_folder() -> Path:
     """Where the environment of this lock and this Python lies, or is to lie."""
     digest = hashlib.sha256(f"{sys.version_info[:2]}\n{LOCK.read_text()}".encode()).hexdigest()[:12]
+    return cache_folder() / f"aiperf-{version()}-{digest}"
+
+
+def cache_folder() -> Path:
+    """Where the bench keeps what it has fetched for a user."""
     cache = Path(os.environ.get(CACHE_VARIABLE) or "~/.cache").expanduser().absolute()
-    return cache / "rackwright" / "bench" / f"aiperf-{version()}-{digest}"
+    return cache / "rackwright" / "bench"
 
 
 def version() -> str:
@@ -46,7 +51,7 @@ def ready_python(say: Callable[[str], None]) -> Path:
     folder = environment_folder()
     python = folder / "bin" / "python"
     if not (folder / READY).exists():
-        with _alone(folder):
+        with alone(folder):
             if not (folder / READY).exists():
                 say(f"making the environment of aiperf {version()} in {folder}: once, 1.2 GB, some minutes")
                 _make(folder, python)
@@ -54,7 +59,7 @@ def ready_python(say: Callable[[str], None]) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """One process at a time makes it. Raises RackwrightError where nothing can be written."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

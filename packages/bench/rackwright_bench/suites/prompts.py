@@ -1,4 +1,4 @@
-"""ShareGPT, Spec-Bench and BurstGPT from files that the user has, as aiperf takes them: a prompt and a length a line.
+"""ShareGPT, Spec-Bench and BurstGPT from files, as aiperf takes them: a prompt and a length a line.
 
 A file's SHA-256 goes into `rackwright.bench.lock.yml` of the site at first use; other bytes are refused from then on,
 since figures of other requests do not compare.
@@ -11,6 +11,8 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 import yaml
 
 from rackwright.messages import RackwrightError, SettingsError, writing
+from rackwright_bench.aiperf.environment import cache_folder
 from rackwright_bench.suites.suite import DataSet, Kind, Suite
 from rackwright_engines.quick_yaml import load_yaml
 
@@ -26,11 +29,6 @@ HEAD = """\
 # Written by `rackwright bench`: the files of requests that were measured with, by SHA-256; keep it with the site.
 # To measure with another file of a name, remove its line.
 """
-WHERE: Mapping[Kind, str] = {
-    "sharegpt": "ShareGPT_V3_unfiltered_cleaned_split.json of the data set anon8231489123/ShareGPT_Vicuna_unfiltered",
-    "spec_bench": "question.jsonl of github.com/hemingkx/Spec-Bench (data/spec_bench)",
-    "burstgpt": "BurstGPT_without_fails_2.csv of github.com/HPMLL/BurstGPT (release v1.1)",
-}
 CHARACTERS = 4
 """Of English text a token, about: ShareGPT's answers are counted so where no length is set."""
 WORDS = ("harbour", "lantern", "evening", "meadow", "copper", "river", "window", "garden", "silver", "mountain")
@@ -43,42 +41,58 @@ def prompt_files(suite: Suite, beside: Path, root: Path, out: Path) -> dict[str,
 
     beside: the folder that relative paths are of. Raises SettingsError naming the set, its key and what is missing.
     """
-    locked = _locked(root)
+    digests_by_set = locked(root)
     needed = max(pattern.requests for pattern in suite.arrivals.values()) + suite.warmup
     found, digests = dict[str, Path](), dict[str, str]()
     for name, data in suite.datasets.items():
         if data.kind != "random":
-            content = _content(name, data, beside)
-            digests[name] = _checked(name, content, locked, root)
-            rows = islice(cycle(_rows(name, data, content.decode(errors="replace"), suite.seed)), needed)
+            content = _content(name, data, beside, digests_by_set.get(name) or data.sha256 or "")
+            digests[name] = _checked(name, data, content, digests_by_set, root)
+            chosen = islice(cycle(rows(name, data, content.decode(errors="replace"), suite.seed)), needed)
             found[name] = out / f"{name}.jsonl"
-            found[name].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    if digests.keys() - locked.keys():
-        with writing(root / LOCK):
-            (root / LOCK).write_text(HEAD + yaml.safe_dump({**locked, **digests}))
+            found[name].write_text("".join(f"{json.dumps(row)}\n" for row in chosen))
+    note_digests(root, digests)
     return found
 
 
-def _content(name: str, data: DataSet, beside: Path) -> bytes:
-    where = WHERE[data.kind]
-    if data.path is None:
-        raise SettingsError(
-            f"datasets.{name}.path: {data.kind} is read from a file of yours, and no path is set; "
-            f"nothing was measured; next: fetch {where}, save the suite (rackwright bench INVENTORY --suite NAME "
-            "--print-suite), set path",
-            code="RW1516",
-        )
-    path = beside / Path(data.path).expanduser()
+def store() -> Path:
+    """Return the folder of the files that `--fetch` has brought, each by its SHA-256."""
+    return cache_folder() / "requests"
+
+
+@cache
+def published(kind: Kind) -> Mapping[str, str]:
+    """Return where a kind's file was published: `file`, and `hub` or `url`."""
+    found: Mapping[str, str] = load_yaml((files("rackwright_bench") / "data" / "requests.yaml").read_text())[kind]
+    return found
+
+
+def _where(kind: Kind) -> str:
+    source = published(kind)
+    return f"{source['file']} of {source['url'] if 'url' in source else 'the data set ' + source['hub']}"
+
+
+def _content(name: str, data: DataSet, beside: Path, digest: str) -> bytes:
+    path = beside / Path(data.path).expanduser() if data.path else store() / digest
     try:
         return path.read_bytes()
     except OSError as error:
+        if data.path is None:
+            raise SettingsError(
+                f"datasets.{name}: {data.kind} is read from a file, and none was fetched; nothing was measured; next: "
+                "rackwright bench INVENTORY --suite SUITE --fetch published; or set its path to "
+                f"{_where(data.kind)}",
+                code="RW1516",
+            ) from error
         raise SettingsError(
-            f"datasets.{name}.path: {path} cannot be read: {error.strerror}; nothing was measured; next: fetch {where}",
+            f"datasets.{name}.path: {path} cannot be read: {error.strerror}; nothing was measured; next: fetch "
+            f"{_where(data.kind)}, or leave path out, and --fetch",
             code="RW1516",
         ) from error
 
 
-def _locked(root: Path) -> dict[str, str]:
+def locked(root: Path) -> dict[str, str]:
+    """Return the SHA-256 of each set that a site has measured with, or fetched. Raises RackwrightError."""
     try:
         found = load_yaml((root / LOCK).read_text()) or {}
         return {str(name): str(value) for name, value in found.items()}
@@ -89,30 +103,41 @@ def _locked(root: Path) -> dict[str, str]:
         raise RackwrightError(why, code="RW1517") from error
 
 
-def _checked(name: str, content: bytes, locked: Mapping[str, str], root: Path) -> str:
+def note_digests(root: Path, digests: Mapping[str, str]) -> None:
+    """Write the SHA-256 of sets that the lock file lacks. Raises RackwrightError."""
+    digests_by_set = locked(root)
+    if digests.keys() - digests_by_set.keys():
+        with writing(root / LOCK):
+            (root / LOCK).write_text(HEAD + yaml.safe_dump({**digests, **digests_by_set}))
+
+
+def _checked(name: str, data: DataSet, content: bytes, digests_by_set: Mapping[str, str], root: Path) -> str:
     found = hashlib.sha256(content).hexdigest()
-    if locked.get(name, found) != found:
-        raise RackwrightError(
-            f"datasets.{name}.path: its SHA-256 is {found}, and {root / LOCK} has {locked[name]}: figures of other "
-            "requests do not compare; nothing was measured; next: the former file, or remove the line",
-            code="RW1517",
-        )
+    for by, digest in ((root / LOCK, digests_by_set.get(name)), ("the suite", data.sha256)):
+        if digest not in (None, found):
+            raise RackwrightError(
+                f"datasets.{name}.path: its SHA-256 is {found}, and {by} has {digest}: figures of other requests do "
+                "not compare; nothing was measured; next: the former file, or remove the line",
+                code="RW1517",
+            )
     return found
 
 
 # -- the three forms
 
 
-def _rows(name: str, data: DataSet, text: str, seed: int) -> list[dict[str, Any]]:
-    """All requests of a file, in an order by the seed. Raises SettingsError when it has none, or another form."""
+def rows(name: str, data: DataSet, text: str, seed: int) -> list[dict[str, Any]]:
+    """Return all requests of a file, in an order by the seed. Raises SettingsError for a file of another form."""
     try:
-        rows = list(READ[data.kind](text, data.output))
+        found = list(READ[data.kind](text, data.output))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise SettingsError(f"datasets.{name}.path: no file of {WHERE[data.kind]}: {error!r}", code="RW1518") from error
-    if not rows:
-        raise SettingsError(f"datasets.{name}.path: the file has no requests: {WHERE[data.kind]}?", code="RW1518")
-    random.Random(seed).shuffle(rows)
-    return rows
+        raise SettingsError(
+            f"datasets.{name}.path: no file of {_where(data.kind)}: {error!r}", code="RW1518"
+        ) from error
+    if not found:
+        raise SettingsError(f"datasets.{name}.path: the file has no requests: {_where(data.kind)}?", code="RW1518")
+    random.Random(seed).shuffle(found)
+    return found
 
 
 def _row(prompt: str, tokens: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from rackwright.settings.misfit import MisfitError
-from rackwright.settings.sections import FOLDER, Frozen
+from rackwright.settings.sections import FOLDER, SHA256, Frozen
 
 Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -26,20 +26,23 @@ class DataSet(Frozen):
     """A set of requests."""
 
     kind: Kind
-    """`random` is made here; the others are read from `path`."""
+    """`random` is made here; the others are read from a file."""
     input: Tokens | None = None
     """Tokens of a prompt: of `random` alone."""
     output: Tokens | None = None
     """Tokens of an answer. Of `sharegpt` and `burstgpt` the file says it of each request, unless it is set."""
     path: str | None = None
-    """The file, absolute or beside the suite's file."""
+    """The file, absolute or beside the suite's file; without it the one that `--fetch` has brought."""
+    sha256: Annotated[str, Field(pattern=SHA256)] | None = None
+    """Of the file: other bytes are refused."""
 
     @model_validator(mode="after")
     def _fits(self) -> DataSet:
         if self.kind == "random" and (self.input is None or self.output is None):
             raise MisfitError("random needs input and output, in tokens", "input" if self.input is None else "output")
-        if self.kind == "random" and self.path is not None:
-            raise MisfitError("random is made, not read: leave path out", "path")
+        if self.kind == "random" and (self.path is not None or self.sha256 is not None):
+            key = "sha256" if self.path is None else "path"
+            raise MisfitError(f"random is made, not read: leave {key} out", key)
         if self.kind != "random" and self.input is not None:
             raise MisfitError(f"{self.kind} brings its own prompts: leave input out", "input")
         if self.kind == "spec_bench" and self.output is None:
