@@ -88,7 +88,6 @@ Planned verbs are not in this version; their names and forms are settled here fi
 |---|---|---|
 """
 PLANNED = {
-    "cache": ("list, verify, prune and repair models and images on hosts", "rackwright cache ls [INVENTORY]"),
     "bundle": ("write all that a closed network needs into one folder", "rackwright bundle [INVENTORY] --out DIR"),
     "diagnose": ("test the GPUs of drained hosts", "rackwright diagnose --limit HOST"),
 }
@@ -113,7 +112,8 @@ def _overview(top: Parser) -> Iterator[str]:
 
 
 def _row(verb: str, text: str, example: str) -> str:
-    first = {"firewall": "show", "lease": "show", "watch": "show", "keys": "add", "secrets": "list", "profiles": "list"}
+    shows = dict.fromkeys(("firewall", "lease", "watch"), "show")
+    first = {**shows, "keys": "add", "secrets": "list", "profiles": "list", "cache": "ls"}
     below = f"-{first[verb]}" if verb in first else ""
     return f"| [{verb}](#rackwright-{verb}{below}) | {text} | `{example}` |"
 

@@ -35,6 +35,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "watch": 'rackwright watch pause inventory/b200.py --limit b200-01 --for 1h --reason "new driver"',
         "lease": "rackwright lease show inventory/b200.py",
         "notify": "rackwright notify --test inventory/b200.py",
+        "cache": "rackwright cache ls inventory/b200.py",
     },
     "Serve clients by a gateway": {
         "keys": "rackwright keys add inventory/b200.py alice",
@@ -76,6 +77,10 @@ BELOW = {
     "keys revoke": "rackwright keys revoke inventory/b200.py alice",
     "secrets list": EXAMPLES["secrets"],
     "secrets rotate": "rackwright secrets rotate inventory/b200.py --secret registry.key",
+    "cache ls": EXAMPLES["cache"],
+    "cache verify": "rackwright cache verify inventory/b200.py --limit b200-01",
+    "cache repair": "rackwright cache repair inventory/b200.py --limit b200-01",
+    "cache prune": "rackwright cache prune inventory/b200.py --dry",
     "lease show": EXAMPLES["lease"],
     "lease break": "rackwright lease break inventory/b200.py --limit b200-01",
 }

@@ -40,9 +40,12 @@ class Surveyed:
     """Its SSH address."""
 
 
-def survey(inventory: str, limit: Sequence[str], more: More | None = None, only: Sequence[str] = ()) -> list[Surveyed]:
+def survey(
+    inventory: str, limit: Sequence[str], more: More | None = None, only: Sequence[str] = (), whole: bool = False
+) -> list[Surveyed]:
     """Read every chosen host with one command each, in inventory order; hosts are only looked at.
 
+    whole: all concerns are read, also those that deploy.py does not call.
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
     entries = chosen_hosts(inventory, limit, only, arguments=False)
@@ -54,7 +57,11 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     with connected(entries) as hosts:
         # Its lock must be gevent's: a real one, made before `connected` patches, stops the only thread for ever.
         names = Names()
-        found = in_parallel(hosts, lambda one: _read(one, wanted[one.host.name], declared[one.host.name], more, names))
+
+        def read(one: Connected) -> Surveyed:
+            return _read(one, wanted[one.host.name], declared[one.host.name], more, names, whole)
+
+        found = in_parallel(hosts, read)
     away = "no connection; next: ssh to it by hand, or leave it out by --limit"
     unseen = {
         entry.name: Surveyed(entry.name, wanted[entry.name], declared[entry.name], None, trouble=away, reached=False)
@@ -63,9 +70,12 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     return [replace(found.get(entry.name, unseen[entry.name]), address=entry.address) for entry in entries]
 
 
-def _read(one: Connected, settings: HostSettings, declared: Declared, more: More | None, names: Names) -> Surveyed:
+def _read(
+    one: Connected, settings: HostSettings, declared: Declared, more: More | None, names: Names, whole: bool
+) -> Surveyed:
+    steps = () if whole else declared.steps
     try:
-        reading, sections = read_host(one.host, settings, more(settings) if more else None, declared.steps)
+        reading, sections = read_host(one.host, settings, more(settings) if more else None, steps)
     except ReadingError as error:
         return Surveyed(one.host.name, settings, declared, None, trouble=str(error))
     return Surveyed(one.host.name, settings, declared, names.complete(settings, reading), sections)

@@ -126,6 +126,16 @@ def image_rows(image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield from ((repository, NONE, digest) for digest in unmatched)
 
 
+def image_sizes(engine: str) -> dict[tuple[str, str], int]:
+    """Return the bytes of each image by its repository and digest, from the shared section of Docker's answers."""
+    images = dict(_bodies(engine)).get("images") or ()
+    return {
+        (repository, digest): int(image.get("Size") or 0)
+        for image in images
+        for repository, _, digest in image_rows(image)
+    }
+
+
 def _by_repository(references: Sequence[str], mark: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for reference in references:

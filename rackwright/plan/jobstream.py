@@ -22,6 +22,8 @@ LONGEST_EVENT = 256 * 1024
 """Bytes of an event: the longest is a row of the proof, which the judge has cut to far less."""
 PROGRESS = "progress"
 """The event that reports a job's progress."""
+DAMAGED = "damaged"
+"""The event that names a file whose bytes are not the verified ones, or that is gone."""
 
 
 @dataclass(frozen=True)

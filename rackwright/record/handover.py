@@ -39,6 +39,13 @@ class Handover:
     """Seconds within which a restarted host must be back."""
     purge: bool = False
     """A teardown removes models and images too."""
+    purpose: str = ""
+    """What of a host's caches is asked for: a purpose of record.py."""
+    agreed: Sequence[str] = field(default_factory=list)
+    """What an operator has agreed to remove from hosts that do not need it: a path or an image's name.
+
+    `HOST:PATH` for an unfinished download, which is one host's alone.
+    """
     steps: Mapping[str, Sequence[str]] | None = None
     """By host, the steps that deploy.py calls, when a teardown removes only what other steps have left."""
 

@@ -20,9 +20,13 @@ LEAST, MOST = 1.0, 15.0
 SELDOM = 30.0
 """Seconds between two lines of how far a job is, where lines stay on the screen."""
 
+STALLED = 10.0
+"""Seconds without a byte after which a download is reported as stalled; what ends it is `downloads.stall_timeout`."""
+
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30}
-_BYTES = re.compile(r"([\d.]+) (MiB|GiB) of ([\d.]+) (MiB|GiB) \(\d+%\)")
-_LAYERS = re.compile(r"layers: (\d+) of (\d+) fetched, (\d+) unpacked")
+_BYTES = re.compile(r"([\d.]+) (MiB|GiB) of ([\d.]+) (MiB|GiB) \(\d+%\)(?:, ([\d.]+) MiB/s)?")
+_LAYERS = re.compile(r"layers: (\d+) of (\d+) fetched, (\d+) unpacked, (\d+) MiB in flight")
+_VERIFYING = "verifying"
 _HOW_FAR = ("verifying ", "draining: ", "loading, ")
 _PHASES = {
     "verifying ": VERIFYING,
@@ -40,18 +44,40 @@ class Progress:
 
     phase: str
     part: float | None = None
+    done: int | None = None
+    """Bytes; None where the line does not tell, as of layers of an image."""
+    total: int | None = None
+    rate: float | None = None
+    """Bytes a second, as the line says."""
+    state: str = ""
+    """What of an image's download changes as long as bytes arrive; empty where that is not a question."""
+
+    @property
+    def remaining(self) -> float | None:
+        """Return seconds until its end at this rate; None where that is not known, or never."""
+        if self.total is None or self.done is None or not self.rate:
+            return None
+        return max(0, self.total - self.done) / self.rate
 
 
 def parse_line(output_line: str) -> Progress | None:
     """Return what a job's line says of how far it is; None when it is about something else."""
     text = output_line.strip()
     if found := _BYTES.search(text):
-        done, unit, total, whole = found.groups()
-        return Progress(DOWNLOADING, _part(float(done) * _UNITS[unit], float(total) * _UNITS[whole]))
+        return _of_bytes(text, *found.groups())
     if found := _LAYERS.match(text):
-        layers, fetched, unpacked = int(found[2]), int(found[1]), int(found[3])
-        return Progress(DOWNLOADING, _part(fetched + unpacked, 2 * layers))
+        fetched, layers, unpacked = int(found[1]), int(found[2]), int(found[3])
+        # Unpacking says nothing for minutes: only what is still to be fetched can stall.
+        state = found[0] if fetched < layers else ""
+        return Progress(DOWNLOADING, _part(fetched + unpacked, 2 * layers), state=state)
     return next((Progress(phase) for start, phase in _PHASES.items() if text.startswith(start)), None)
+
+
+def _of_bytes(text: str, done: str, unit: str, total: str, whole: str, rate: str | None) -> Progress:
+    phase = VERIFYING if text.startswith(_VERIFYING) else DOWNLOADING
+    here, all_of_it = float(done) * _UNITS[unit], float(total) * _UNITS[whole]
+    speed = None if rate is None else float(rate) * _UNITS["MiB"]
+    return Progress(phase, _part(here, all_of_it), round(here), round(all_of_it), speed)
 
 
 def _part(done: float, total: float) -> float | None:
@@ -64,14 +90,32 @@ class Meter:
     def __init__(self) -> None:
         self.last: Progress | None = None
         self.when = 0.0
+        self._moves = Movement()
+        self._rates: list[float] = []
+        self._was_stalled = False
 
     def progress_fields(self, output_line: str, now: float) -> Mapping[str, Any] | None:
         """Return the fields of the event for a line, or None. now: seconds of a clock that never runs backwards."""
         found = parse_line(output_line)
-        if found is None or not self._is_news(found, now):
+        if found is None:
             return None
-        self.last, self.when = found, now
-        return {"phase": found.phase, "part": found.part, "text": output_line.strip()[:200]}
+        still = self._moves.still(found, now)
+        self._rates += [found.rate] if found.rate is not None else []
+        stalled = still >= STALLED
+        if not self._is_news(found, now) and stalled == self._was_stalled:
+            return None
+        self.last, self.when, self._was_stalled = found, now, stalled
+        rate = round(sum(self._rates) / len(self._rates)) if self._rates else None
+        self._rates.clear()
+        return {
+            "phase": found.phase,
+            "part": found.part,
+            "text": output_line.strip()[:200],
+            "bytes": found.done,
+            "of": found.total,
+            "rate": rate,
+            "stalled": round(still) if stalled else None,
+        }
 
     def _is_news(self, found: Progress, now: float) -> bool:
         if self.last is None or found.phase != self.last.phase:
@@ -79,6 +123,24 @@ class Meter:
         grown = (found.part or 0.0) - (self.last.part or 0.0)
         passed = now - self.when
         return passed >= MOST or (passed >= LEAST and (grown >= STEP or found.part == 1.0 != self.last.part))
+
+
+class Movement:
+    """Tells for how long no byte of a download has come."""
+
+    def __init__(self) -> None:
+        self._last: Progress | None = None
+        self._since: float | None = None
+
+    def still(self, found: Progress, now: float) -> float:
+        """Return the seconds up to a line without a byte; 0 where bytes came, or the line does not tell."""
+        moves = found.rate != 0.0 and (not found.state or self._last is None or found.state != self._last.state)
+        if moves or found.phase != DOWNLOADING or found.part == 1.0:
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        self._last = found
+        return now - self._since if self._since is not None else 0.0
 
 
 class Calm:

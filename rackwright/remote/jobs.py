@@ -14,7 +14,7 @@ from rackwright.messages import ReadingError, counted
 from rackwright.paths import job_unit
 from rackwright.plan.change import Job, Shell
 from rackwright.plan.drain_end import DRAINED, parse_drain
-from rackwright.plan.jobstream import PROGRESS, Event, Heard, JobStream, text_of
+from rackwright.plan.jobstream import DAMAGED, PROGRESS, Event, Heard, JobStream, text_of
 from rackwright.record.journal import note
 from rackwright.record.progress import Calm, Meter
 from rackwright.remote import job_scripts
@@ -159,6 +159,8 @@ def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[H
         note(DRAINED, host=host.name, **drain.fields)
         heard = replace(heard, text=str(drain))
     heed(heard)
+    if isinstance(heard, Event) and heard.kind == DAMAGED:
+        note(DAMAGED, host=host.name, job=job.name, text=heard.text)
     if (
         isinstance(heard, Event)
         and heard.kind == PROGRESS

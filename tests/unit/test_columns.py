@@ -21,6 +21,7 @@ PRINT_ROWS = {
     "runs",
     "quarantine",
     "lease show",
+    "cache ls",
     "keys list",
     "usage",
     "secrets list",

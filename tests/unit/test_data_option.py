@@ -18,8 +18,8 @@ from rackwright.rollout import launch
 from rackwright.settings.sections import Hooks
 
 WITHOUT = {"init", "runs", "report", "explain", "advise", "schema", "completion", "firewall", "lease", "watch"}
-WITHOUT |= {"keys", "questions", "secrets", "profiles"}
-"""They load no settings, or those of a record; some, as `firewall` and `keys`, have verbs of their own."""
+WITHOUT |= {"cache", "keys", "questions", "secrets", "profiles"}
+"""They load no settings, or those of a record; some, as `firewall` and `cache`, have verbs of their own."""
 
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"

@@ -134,6 +134,8 @@ UNCHANGED = {("registry", Path("concerns/image/concern.py"))}
 """By a part of the reading that no change of the concern's touches: the helper that keeps root's logins."""
 AT_THE_END = {("gateway", Path("operations/steps.py"))}
 """By a whole reading, after the last step."""
+OF_CACHES = {("encodings", Path("concerns/caches") / name) for name in ("entries.py", "spare.py", "damage.py")}
+"""In runs of `rackwright cache`, which decide once, by a reading that no step has changed."""
 
 
 def test_no_other_concern_decides_by_those_that_stand_alone() -> None:
@@ -148,4 +150,4 @@ def test_no_other_concern_decides_by_those_that_stand_alone() -> None:
     }
     assert found, "readings are looked up by their concern's constant"
     theirs = {(name, path) for name, path in found if name in alone and name not in (path.stem, path.parent.name)}
-    assert theirs == UNCHANGED | AT_THE_END
+    assert theirs == UNCHANGED | AT_THE_END | OF_CACHES

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -322,10 +323,44 @@ def test_what_is_damaged_no_longer_counts_as_verified(models: Path, may_touch: b
     if not may_touch:
         (refusing / "touch").write_text("#!/bin/sh\nexit 1\n")
         (refusing / "touch").chmod(0o755)
-    environment = {**os.environ, "PATH": f"{refusing}:{os.environ['PATH']}"}
-    subprocess.run(["sh", "-c", job.script], check=True, env=environment)
+    assert events_of(job, tmp_path, {"PATH": f"{refusing}:{os.environ['PATH']}"}).count("damaged") == 2
     assert pending(settings) != []
     assert record_of(path).exists() is may_touch
+    assert not hashed_of(path).exists()
+
+
+def events_of(job: Job, folder: Path, environment: dict[str, str]) -> list[str]:
+    """Run a job's script as the host does; return the words of its events."""
+    home = folder / "job"
+    home.mkdir(exist_ok=True)
+    for name, text in (("nonce", "n\n"), ("log", ""), ("events", "")):
+        (home / name).write_text(text)
+    subprocess.run(["sh", "-c", job.script], check=True, env={**os.environ, **environment, "JOB": str(home)})
+    return [row.split(" ")[2] for row in (home / "events").read_text().splitlines()]
+
+
+def hashed_of(path: Path) -> Path:
+    return record_of(path).with_suffix(".hashed")
+
+
+def test_a_folder_whose_files_are_all_right_has_the_time_of_that_text(models: Path, tmp_path: Path) -> None:
+    path = model_folder(models)
+    pins = [
+        {"path": name, "size": len(name), "sha256": hashlib.sha256(name.encode()).hexdigest()}
+        for name in ("config.json", "sub dir/weights of it.safetensors")
+    ]
+    settings = host(models, model={**BASE, "revision": COMMIT, "files": pins})
+    (change,) = hash_changes(settings, look(settings)[MODELS])
+    (job,) = change.steps
+    assert isinstance(job, Job)
+    assert events_of(job, tmp_path, {}) == ["progress", "progress"]
+    assert hashed_of(path).read_text().strip().isdecimal()
+    (path / "config.json").write_text("CONFIG.json")
+    assert "damaged" in events_of(job, tmp_path, {})
+    assert not hashed_of(path).exists(), "what was right once is not right now"
+    hashed_of(path).write_text("1")
+    subprocess.run(["sh", "-c", remove_script(str(path))], check=True)
+    assert not hashed_of(path).exists()
 
 
 def test_other_bytes_than_the_locks_are_put_right_and_verified_deep_by_the_lock_text(models: Path) -> None:

@@ -7,14 +7,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.plan.jobstream import Event
-from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, Calm, Meter, Progress, parse_line
+from rackwright.record.progress import (
+    DOWNLOADING,
+    DRAINING,
+    LOADING,
+    PROVING,
+    VERIFYING,
+    Calm,
+    Meter,
+    Progress,
+    parse_line,
+)
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("  512.0 MiB of 2.0 GiB (25%), 95.1 MiB/s", Progress(DOWNLOADING, 0.25)),
-        ("layers: 4 of 8 fetched, 2 unpacked, 120 MiB in flight, 8 s", Progress(DOWNLOADING, 0.375)),
+        ("  512.0 MiB of 2.0 GiB (25%), 95.1 MiB/s", Progress(DOWNLOADING, 0.25, 512 << 20, 2 << 30, 95.1 * (1 << 20))),
+        ("verifying: 1 MiB of 4 MiB (25%), 2 MiB/s", Progress(VERIFYING, 0.25, 1 << 20, 4 << 20, 2 << 20)),
+        (
+            "layers: 4 of 8 fetched, 2 unpacked, 120 MiB in flight, 8 s",
+            Progress(DOWNLOADING, 0.375, state="layers: 4 of 8 fetched, 2 unpacked, 120 MiB in flight"),
+        ),
+        ("layers: 8 of 8 fetched, 2 unpacked, 0 MiB in flight, 8 s", Progress(DOWNLOADING, 0.625)),
         ("layers: 0 of 0 fetched, 0 unpacked, 0 MiB in flight, 4 s", Progress(DOWNLOADING, None)),
         ("draining: requests open: 3, connections: 5, waiting up to 30 s", Progress(DRAINING)),
         ("loading, 15 s: Loading weights", Progress(LOADING)),
@@ -56,7 +71,43 @@ def test_the_end_of_a_download_is_told() -> None:
         "phase": DOWNLOADING,
         "part": 1.0,
         "text": progress_line(100),
+        "bytes": 100 << 20,
+        "of": 100 << 20,
+        "rate": round(9.9 * (1 << 20)),
+        "stalled": None,
     }
+
+
+def still_line(rate: str) -> str:
+    return f"50.0 MiB of 100.0 MiB (50%), {rate} MiB/s"
+
+
+def test_a_download_without_a_byte_is_reported_as_stalled_and_once_it_moves_again() -> None:
+    meter = Meter()
+    assert meter.progress_fields(still_line("3.0"), 0.0)
+    found = {now: meter.progress_fields(still_line("0.0"), float(now)) for now in range(2, 16, 2)}
+    stalls = {now: fields["stalled"] for now, fields in found.items() if fields}
+    assert stalls == {12: 10}
+    moving = meter.progress_fields(still_line("1.0"), 16.5)
+    assert moving is not None
+    assert moving["stalled"] is None
+
+
+def test_the_rate_of_an_event_is_the_mean_of_the_lines_since_the_one_before() -> None:
+    meter = Meter()
+    meter.progress_fields(still_line("3.0"), 0.0)
+    assert not meter.progress_fields(still_line("1.0"), 2.0)
+    fields = meter.progress_fields(still_line("5.0"), 15.0)
+    assert fields is not None
+    assert fields["rate"] == 3 << 20
+
+
+@pytest.mark.parametrize(("fetched", "stalls"), [(3, True), (8, False)])
+def test_an_image_stalls_only_while_layers_are_fetched(fetched: int, stalls: bool) -> None:
+    meter = Meter()
+    texts = [f"layers: {fetched} of 8 fetched, 2 unpacked, 5 MiB in flight, {now} s" for now in range(0, 40, 4)]
+    found = [meter.progress_fields(text, 4.0 * number) for number, text in enumerate(texts)]
+    assert any(fields["stalled"] for fields in found if fields) is stalls
 
 
 def test_how_far_a_job_is_is_printed_every_half_minute_and_all_else_at_once() -> None:

@@ -36,6 +36,8 @@ class Inventories:
     """The hosts that an inventory is being loaded for."""
     settings: dict[str, HostSettings] = field(default_factory=dict)
     """With `--data` and the lock file: those that are asked for while pyinfra runs."""
+    as_deployed: set[str] = field(default_factory=set)
+    """Hosts whose settings have what the site's deploy.py says, in a run of another deploy file."""
     data: dict[str, Any] = field(default_factory=dict)
     """`--data` of a Rackwright command."""
     locks: dict[str, Lock | SettingsError] = field(default_factory=dict)

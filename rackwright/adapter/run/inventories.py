@@ -188,6 +188,23 @@ def settings_of(host: Host) -> HostSettings:
     return found
 
 
+def count_as_deployed(host: Host, root: Path) -> HostSettings:
+    """Let what the site's deploy.py says as arguments count for a host, in a run of another file; return its settings.
+
+    root: the site's folder.
+    """
+    inventories = part_of(host.state, Inventories)
+    entry = inventories.entry(host.name)
+    if entry is not None and host.name not in inventories.as_deployed:
+        lock = inventories.locks.get(host.name, Lock())
+        if isinstance(lock, SettingsError):
+            raise lock
+        (declared,) = with_arguments(root, [entry])
+        inventories.settings[host.name] = pinned(declared.settings, lock)
+        inventories.as_deployed.add(host.name)
+    return settings_of(host)
+
+
 def groups_of(host: Host) -> tuple[str, ...]:
     """Return the groups that an inventory itself lists for a host; pyinfra adds some of its own."""
     entry = part_of(host.state, Inventories).entry(host.name)

@@ -88,6 +88,13 @@ def changes(wanted: WantedEncodings, reading: SeenEncodings) -> list[Change]:
     return [change for encoding in wanted.files for change in _changes(wanted, encoding, reading.get(encoding.file))]
 
 
+def repair_changes(settings: HostSettings, reading: HostReading) -> list[Change]:
+    """Fetch the files that are there with wrong bytes, whether an endpoint needs them now or not."""
+    files, source = reading[ENCODINGS], wanted(settings, reading)
+    wrong = [one for one in ENCODING_FILES if one.file in files and files[one.file].sha256 != one.sha256]
+    return [change for encoding in wrong for change in _changes(source, encoding, files[encoding.file])]
+
+
 def _changes(wanted: WantedEncodings, encoding: Encoding, reading: SeenFile | None) -> list[Change]:
     path = f"{wanted.directory}/{encoding.file}"
     if reading is None or reading.sha256 != encoding.sha256:

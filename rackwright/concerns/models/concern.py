@@ -17,7 +17,7 @@ from typing import Any
 
 from rackwright.concerns.image import digest_of, not_asked, pull_job
 from rackwright.concerns.proxy_values import proxy_values
-from rackwright.hostside import helper_script, host_script, store_functions
+from rackwright.hostside import helper_script, host_script, job_script, store_functions
 from rackwright.hostside.packed import packed
 from rackwright.paths import MANIFESTS, job_container
 from rackwright.plan.change import Change, Job, Owned, Refuse
@@ -29,10 +29,14 @@ from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, FilePin, Mirrors, ModelSource
 
 MANIFEST = ".rackwright.json"
+HASHED = "hashed"
+"""Ending of the file, beside a model's record, with the second in which all of its files were last read and right."""
 Known = tuple[int, int, int, int | None]
 """Identity of a verified file: size, mtime, inode, and ctime where users other than root may write."""
 LINE_BREAK = "\x01"
 """Replacement of a line break in the listed name of a file."""
+HASH_JOB = "hash-"
+"""Begins the names of the jobs that hash a folder again."""
 INSIDE = "/run/rackwright"
 """Folder of the job's secrets and its program in the container."""
 FETCH_TIMEOUT = 24 * 3600
@@ -451,25 +455,28 @@ def _some(paths: Sequence[str]) -> str:
     return ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
 
 
-def hash_changes(settings: HostSettings, reading: SeenModels) -> list[Change]:
-    """Hash each model's files again; the next reading shows damaged ones (DECISIONS 20)."""
+def hash_changes(
+    settings: HostSettings, reading: SeenModels, why: str = "models.verify_deep asks for it"
+) -> list[Change]:
+    """Hash each model's files again; the next reading shows damaged ones (DECISIONS 20). why: who asks for it."""
     pins = {(source.repository, source.commit): source.pins for source in sources_of(settings)}
-    return [_hash_change(model, pins.get((model.repository, model.commit), {})) for model in reading.models]
+    return [_hash_change(model, pins.get((model.repository, model.commit), {}), why) for model in reading.models]
 
 
-def _hash_change(model: SeenModel, pins: Mapping[str, FilePin]) -> Change:
-    name = f"hash-{slug(model.path.rpartition('/')[2])}"
+def _hash_change(model: SeenModel, pins: Mapping[str, FilePin], why: str) -> Change:
+    name = f"{HASH_JOB}{slug(model.path.rpartition('/')[2])}"
     job = Job(name, f"hash {model.path}", _hash_script(model, pins), timeout=FETCH_TIMEOUT, code="RW2904")
-    why = f"models.verify_deep asks for it; {model.size / 2**30:.1f} GiB to read"
-    return Change(f"hash the {len(model.pinned_files)} files of {model.path}", why, (job,))
+    what = f"hash the {len(model.pinned_files)} files of {model.path}"
+    return Change(what, f"{why}; {model.size / 2**30:.1f} GiB to read", (job,))
 
 
 def _hash_script(model: SeenModel, pins: Mapping[str, FilePin]) -> str:
     """Return the script that hashes a model's files: the lock file's hashes come first, then the manifest's."""
     locked = {path: pin.sha256 for path, pin in pins.items() if pin.sha256}
     sums = "\n".join(f"{locked.get(path, sha256)} {path}" for path, (_, sha256) in sorted(model.pinned_files.items()))
-    record = f"{MANIFESTS}/{model.path.rpartition('/')[2]}.json"
-    return host_script("hash_model", place=model.path, sums=sums, record=record)
+    size = max(1, model.size >> 20)
+    record, hashed = (f"{MANIFESTS}/{model.path.rpartition('/')[2]}.{kind}" for kind in ("json", HASHED))
+    return job_script("hash_model", place=model.path, sums=sums, size=size, record=record, hashed=hashed)
 
 
 def remove_script(folder: str) -> str:

@@ -7,16 +7,22 @@ from rackwright.concerns.retention.concern import (
     RETENTION,
     KeptRelease,
     SeenRetention,
-    _spare_image,
-    _spare_model,
+    listed,
     parse,
+    remove_image,
+    remove_model,
+    spare_image,
+    spare_model,
 )
 
 __all__ = [
     "RETENTION",
     "KeptRelease",
     "SeenRetention",
-    "_spare_image",
-    "_spare_model",
+    "listed",
     "parse",
+    "remove_image",
+    "remove_model",
+    "spare_image",
+    "spare_model",
 ]

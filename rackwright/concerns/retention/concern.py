@@ -98,27 +98,29 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
         return WantedRetention((), ())
     owned: frozenset[Owned] = reading[RECORD]
     return WantedRetention(
-        tuple(model for model in reading[MODELS].models if _spare_model(model, on_host, owned)),
-        tuple(image for image in reading[IMAGE].images if _spare_image(image, on_host, owned, retention.used)),
+        tuple(model for model in reading[MODELS].models if spare_model(model, on_host, owned)),
+        tuple(image for image in reading[IMAGE].images if spare_image(image, on_host, owned, retention.used)),
     )
 
 
-def _spare_model(model: SeenModel, retained: Iterable[KeptRelease], owned: Iterable[Owned]) -> bool:
+def spare_model(model: SeenModel, retained: Iterable[KeptRelease], owned: Iterable[Owned]) -> bool:
+    """Return True for a model that Rackwright put there, and that no retained release mounts."""
     ours = any(entry.kind == "model" and fnmatchcase(model.path, entry.name) for entry in owned)
     return ours and not any(model.path in release.paths for release in retained)
 
 
-def _spare_image(
+def spare_image(
     image: LocalImage, retained: Iterable[KeptRelease], owned: Iterable[Owned], used: Iterable[str] = ()
 ) -> bool:
+    """Return True for an image that Rackwright pulled, that no retained release runs, and no container uses."""
     names = {f"{image.repository}:{image.tag}", f"{image.repository}@{image.digest}"}
-    ours = any(entry.kind == "image" and _listed(entry.name) in names for entry in owned)
-    if any(_listed(name) in names for name in used if ":" in name):
+    ours = any(entry.kind == "image" and listed(entry.name) in names for entry in owned)
+    if any(listed(name) in names for name in used if ":" in name):
         return False  # Docker would refuse: a container was made from it
-    return ours and not any(_listed(release.image) == f"{image.repository}@{image.digest}" for release in retained)
+    return ours and not any(listed(release.image) == f"{image.repository}@{image.digest}" for release in retained)
 
 
-def _listed(reference: str) -> str:
+def listed(reference: str) -> str:
     """Return a reference with its repository in the form in which Docker lists it."""
     bare, at, digest = reference.partition("@")
     return f"{repository_of(bare)}@{digest}" if at else f"{repository_of(bare)}:{tag_of(bare)}"
@@ -126,16 +128,18 @@ def _listed(reference: str) -> str:
 
 def changes(spare: WantedRetention, _: SeenRetention) -> Sequence[Change]:
     """Remove each spare model and image."""
-    return [*(_remove_model(model) for model in spare.models), *(_remove_image(image) for image in spare.images)]
+    return [*(remove_model(model) for model in spare.models), *(remove_image(image) for image in spare.images)]
 
 
-def _remove_model(model: SeenModel) -> Change:
+def remove_model(model: SeenModel) -> Change:
+    """Return the change that removes a spare model."""
     what = f"remove the model {model.path} ({model.size / 2**30:.1f} GiB)"
     step = Shell(remove_script(model.path), timeout=600)
     return Change(what, "no kept release names it", (step,), disowns=(Owned("model", model.path),))
 
 
-def _remove_image(image: LocalImage) -> Change:
+def remove_image(image: LocalImage) -> Change:
+    """Return the change that removes a name of a spare image."""
     names = [f"{image.repository}:{image.tag}"] if image.tag else []
     names += [f"{image.repository}@{image.digest}"] if image.digest else []
     owned = tuple(Owned("image", name) for name in names)

@@ -14,7 +14,7 @@ from rackwright.paths import endpoint_job
 from rackwright.plan.drain_end import DRAINED, DrainEnd
 from rackwright.record.fault import failures_in
 from rackwright.record.journal import Event
-from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK
+from rackwright.record.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK, VERIFYING
 from rackwright.record.record import BACKWARD, BY_HAND, taken_back
 from rackwright.record.states import RunState
 from rackwright.record.view.timeline import (
@@ -116,6 +116,8 @@ def phase_of_job(job: str) -> str:
     # A switch drains first: its drain hook says nothing, and what was served is served until that has ended.
     if job.startswith(("rest-", "restart-host", _SWITCH, "dockerd")):
         return DRAINING
+    if job.startswith("hash-"):
+        return VERIFYING
     return LOADING if job.startswith("wait-") else STAGING
 
 

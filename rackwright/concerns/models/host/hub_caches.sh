@@ -31,12 +31,18 @@ possible() { # prints where caches may be, each behind the home out of which it 
       meant "$home" | sed "s|^|$home |"
   done
 }
+within() { # home, a cache, what it really is; true where it does not lead out of the home
+  [ "$1" = - ] || [ "$3" = "$2" ] || case $3 in "$(readlink -e "$1")"/*) true ;; *) false ;; esac
+}
+really() { # a cache; sets `real` to what it really is; false where its name cannot be handed on
+  real=$(timeout -k 1 5 readlink -e "$1") || return 1
+  case $real in *[!A-Za-z0-9._/@+-]*) return 1 ;; esac
+}
 holding() { # prints the caches that hold the model, as they really are, each once
   possible | sort -u | while read -r home cache; do
-    real=$(timeout -k 1 5 readlink -e "$cache") || continue
-    case $real in *[!A-Za-z0-9._/@+-]*) continue ;; esac
+    really "$cache" || continue
     [ -d "$real/$model" ] && [ ! -L "$real/$model" ] || continue
-    if [ "$home" = - ] || [ "$real" = "$cache" ] || case $real in "$(readlink -e "$home")"/*) true ;; *) false ;; esac; then
+    if within "$home" "$cache" "$real"; then
       printf '%s\n' "$real"
     else
       printf '%s\n' "the cache $cache leads out of $home, to $real, and is not used; next: name $real in models.hub_caches" >&2

@@ -7,7 +7,7 @@ remove() { # folder, what in it is the mark
 for folder in $place $place.partial; do
   case $folder in
     *.partial) [ ! -d "$folder/.parts" ] || { remove "$folder" .parts && rm -f "$manifests/${folder##*/}"; } ;;
-    *) [ ! -f "$folder/$manifest" ] || { remove "$folder" "$manifest" && rm -f "$manifests/${folder##*/}.json"; } ;;
+    *) [ ! -f "$folder/$manifest" ] || { remove "$folder" "$manifest" && rm -f "$manifests/${folder##*/}.json" "$manifests/${folder##*/}.hashed"; } ;;
   esac
 done
 # Empty is what a removal leaves that was cut at its very end; below a pattern, an empty folder may be anybody's.
