@@ -624,6 +624,11 @@ class Gate(Frozen):
     """`basic`: the release, its GPUs, its name, a chat answer. `full` adds tool calls, channels, streaming, loops,
     drafts and speed, compared with the release before; a rollout asks it in full.
     """
+    plain_text: bool = False
+    """True asks `/v1/completions` in a full gate, too: NVIDIA's question on a train, of its guide for DGX Spark.
+
+    A text that is missing, endless or nonsense is refused; one without the right distance is a warning.
+    """
     commit_deadline: Seconds = 300
     """Seconds after the basic proof in which the control machine must approve a release by the rest of the full gate.
 

@@ -16,11 +16,13 @@ from urllib.parse import urlsplit
 from rackwright.adapter.run.session import Connected
 from rackwright.adapter.ssh.forward import NoForwardError, forwarded
 from rackwright.concerns.encodings.concern import ENCODING_FILES
+from rackwright.concerns.endpoint import full_gate
 from rackwright.concerns.endpoint.container import local_url, served_name
 from rackwright.concerns.endpoint.proof.asking import listener_script
 from rackwright.concerns.lease import parse_seen, read_script
 from rackwright.concerns.lease.take_lease import LeaseHeldError, refusal
 from rackwright.concerns.lease.this_process import is_gone
+from rackwright.engines.exported import exported
 from rackwright.messages import RackwrightError
 from rackwright.paths import ENCODINGS_MOUNT, container_name
 from rackwright.plan.change import Shell
@@ -30,7 +32,11 @@ from rackwright.remote.errors import StepFailedError
 from rackwright.remote.local_probe import probe
 from rackwright.settings.host_settings import EndpointSettings
 from rackwright_bench.aiperf.tokenizer import in_cache
-from rackwright_bench.figures.acceptance import SILENT, counts_of
+from rackwright_bench.figures.acceptance import counters_path, counts_of, drafting_of, why_not
+from rackwright_bench.figures.figures import Drafting
+from rackwright_engines.fit.sizes import plan_of
+from rackwright_engines.options.schema import line_for
+from rackwright_engines.version import bare
 
 VOCABULARY = ENCODING_FILES[0]
 VOCABULARY_AS = "fb374d419588a4632f3f557e76b4b70aebbca790"
@@ -152,10 +158,20 @@ class Measuree:
 
     def counts(self) -> dict[str, float]:
         """Return the engine's counters; none of an engine whose metrics must not be read, or that has none."""
-        if self.endpoint.engine_kind in SILENT:
+        path = counters_path(self.endpoint)
+        if not path:
             return {}
-        url = shlex.quote(f"{local_url(self.endpoint)}/metrics")
+        url = shlex.quote(f"{local_url(self.endpoint)}{path}")
         return counts_of(self._ask(f"curl --silent --noproxy '*' --max-time 20 {url}"))
+
+    def drafting(self, grown: Mapping[str, float], answers: Drafting) -> Drafting:
+        """Return what came of its drafts. grown: its counters; answers: what aiperf has read in its answers."""
+        kind, drafts = self.endpoint.engine_kind, bool(full_gate.drafting_of(self.endpoint))
+        found = drafting_of(kind, drafts, grown, answers, plan_of(self.endpoint).number("length", 0))
+        if not drafts or kind == "vllm" or found.accepted is not None:
+            return found
+        options = exported(self.one.entry.settings, self.endpoint)
+        return Drafting(why_not=why_not(self.endpoint, options or line_for(kind, bare(self.endpoint.version))[0]))
 
     def gpus(self) -> GpuSample | None:
         """Its host's GPUs now; None where nvidia-smi does not answer."""

@@ -15,14 +15,13 @@ from pathlib import Path
 from statistics import fmean
 
 from rackwright.adapter.concurrency import sleep
-from rackwright.concerns.endpoint import full_gate
 from rackwright.messages import RackwrightError, printable
 from rackwright_bench.aiperf.environment import without_ours
 from rackwright_bench.aiperf.process import LOG, begun
 from rackwright_bench.aiperf.results import EACH, read_results
 from rackwright_bench.aiperf.words import GRACE, Target, profile_words, surroundings
 from rackwright_bench.endpoint_on_host import GpuSample, Measuree
-from rackwright_bench.figures.acceptance import drafting_of, grown_between
+from rackwright_bench.figures.acceptance import grown_between
 from rackwright_bench.figures.figures import Measured
 from rackwright_bench.figures.guards import others, slowed
 from rackwright_bench.suites.suite import Cell, Suite
@@ -55,13 +54,12 @@ def measure_cell(tool: Tool, measuree: Measuree, suite: Suite, cell: Cell, promp
     grown = grown_between(before, measuree.counts())
     found = _found(out, why)
     shutil.rmtree(out)
-    drafts = bool(full_gate.drafting_of(measuree.endpoint))
     foreign = others(grown, len(found.requests) + suite.warmup) if not found.failed else ""
     readings = [sample for sample in samples if sample is not None]
     marks = [foreign, slowed(_reasons(readings))]
     return replace(
         found,
-        drafting=drafting_of(measuree.endpoint.engine_kind, drafts, grown),
+        drafting=measuree.drafting(grown, found.drafting),
         marks=tuple(filter(None, marks)),
         gpu=_gpu(readings, found),
     )

@@ -23,11 +23,19 @@ from rackwright.settings.host_settings import EndpointSettings
 from rackwright_bench.aiperf.environment import LOCK
 from rackwright_bench.aiperf.results import measured
 from rackwright_bench.endpoint_on_host import GpuSample, parse_gpu_sample
-from rackwright_bench.figures.acceptance import counts_of, drafting_of, grown_between
+from rackwright_bench.figures.acceptance import (
+    by_answers,
+    counters_path,
+    counts_of,
+    drafting_of,
+    grown_between,
+    why_not,
+)
 from rackwright_bench.figures.compare import FIGURES, compared, estimate, in_percent, ratio_of, sentences
 from rackwright_bench.figures.fail_if import broken, fail_if_of
 from rackwright_bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
 from rackwright_bench.figures.guards import FORCED, forced, others, slowed, switches
+from rackwright_bench.figures.rounds import pooled
 from rackwright_bench.record import Bench, bench_of
 from rackwright_bench.report import plots
 from rackwright_bench.report.curves import Curves, curves
@@ -35,6 +43,7 @@ from rackwright_bench.report.drawing import curves_of, draw, svg_texts
 from rackwright_bench.report.grids import grids
 from rackwright_bench.report.page import html
 from rackwright_bench.report.table import acceptance, clients_lines, switches_lines, table
+from rackwright_engines.options.schema import line_for
 from tests.refused import refused
 
 BEFORE = """\
@@ -86,6 +95,72 @@ def steady(count: int = 100, slower: float = 1.0) -> Measured:
 def test_acceptance_is_what_the_counters_grew_by() -> None:
     found = drafting_of("vllm", True, GROWN)
     assert found == Drafting(tokens_a_step=2.0, accepted=0.5, by_position=(0.7, 0.3))
+
+
+TRTLLM_GROWN = {"trtllm_spec_decode_num_draft_tokens": 300.0, "trtllm_spec_decode_num_accepted_tokens": 120.0}
+
+
+def test_acceptance_of_tensorrt_llm_is_what_its_prometheus_counters_grew_by_text() -> None:
+    found = drafting_of("tensorrt-llm", True, TRTLLM_GROWN, length=3)
+    assert found == Drafting(tokens_a_step=2.2, accepted=0.4)
+    unknown_length = drafting_of("tensorrt-llm", True, TRTLLM_GROWN)
+    assert unknown_length == Drafting(accepted=0.4)
+    assert acceptance(unknown_length) == (
+        "tokens a step not measurable; 40.0% of draft tokens accepted; by position not measurable"
+    )
+    assert pooled([replace(steady(), drafting=unknown_length)] * 2).drafting == unknown_length
+    idle = drafting_of("tensorrt-llm", True, dict.fromkeys(TRTLLM_GROWN, 0.0), length=3)
+    assert (idle.tokens_a_step, idle.accepted, bool(idle.why_not)) == (None, None, True)
+
+
+def statistics(steps: int, drafted: int, accepted: int) -> dict[str, dict[str, int]]:
+    names = ("spec_decode_steps", "spec_decode_draft_tokens", "spec_decode_accepted_draft_tokens")
+    return {name: {"value": value} for name, value in zip(names, (steps, drafted, accepted), strict=True)}
+
+
+def test_acceptance_is_what_the_answers_say_where_no_counter_does() -> None:
+    rows = [statistics(6, 18, 9), statistics(4, 12, 3), {}]
+    answers = by_answers(rows, {"0": 3, "1": 4, "2": 1, "3": 2})
+    assert answers == Drafting(tokens_a_step=2.2, accepted=0.4, by_position=(0.7, 0.3, 0.2))
+    assert drafting_of("sglang", True, {}, answers) == answers
+    assert drafting_of("tensorrt-llm", True, {}, answers) == answers
+    assert drafting_of("vllm", True, {}, answers) == answers
+    assert drafting_of("vllm", True, GROWN, answers).accepted == 0.5
+    assert drafting_of("vllm", False, GROWN, answers).why_not == "no drafting"
+    assert by_answers([{}], {}).accepted is None
+
+
+def test_the_statistics_of_answers_are_read_from_what_aiperf_writes() -> None:
+    rows = [request_record(0, "warmup"), request_record(1), request_record(2)]
+    for row in rows:
+        row["metrics"] |= statistics(5, 15, 6)
+    whole: dict[str, Any] = {"pooled_spec_decode_acceptance_histogram": {"0": 4, "2": 6}}
+    assert measured(whole, rows).drafting == Drafting(2.2, 0.4, (0.6, 0.6))
+
+
+def trtllm(version: str, **engine: Any) -> EndpointSettings:
+    image = f"nvcr.io/nvidia/tensorrt-llm/release:{version}"
+    return EndpointSettings.model_validate({"image": image, "engine": engine})
+
+
+def test_an_engine_that_does_not_report_it_says_which_option_would_text() -> None:
+    without = line_for("tensorrt-llm", "1.4.0rc1")[0]
+    key = "per_request_spec_decode_stats"
+    text = why_not(trtllm("1.4.0rc1"), without)
+    assert (f"1.4.0rc1 has no {key}" in text, "return_perf_metrics" in text) == (True, True)
+    assert "return_perf_metrics" not in why_not(trtllm("1.4.0rc1", return_perf_metrics=True), without)
+    section = {**without.sections[without.root], key: without.sections[without.root]["return_perf_metrics"]}
+    later = replace(without, sections={**without.sections, without.root: section})
+    assert why_not(trtllm("1.5.0"), later).endswith(f"set engine: {{{key}: true}}")
+    assert f"although {key} is on" in why_not(trtllm("1.5.0", per_request_spec_decode_stats=True), later)
+    assert "last moment" in why_not(EndpointSettings(engine_kind="sglang"), later)
+
+
+def test_only_counters_that_no_reader_drains_are_read() -> None:
+    assert counters_path(trtllm("1.4.0rc1")) == ""
+    assert counters_path(trtllm("1.4.0rc1", return_perf_metrics=True)) == "/prometheus/metrics"
+    assert counters_path(EndpointSettings(engine_kind="vllm")) == "/metrics"
+    assert counters_path(EndpointSettings(engine_kind="sglang")) == ""
 
 
 @pytest.mark.parametrize("engine", ["sglang", "tensorrt-llm"])

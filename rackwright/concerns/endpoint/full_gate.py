@@ -20,6 +20,7 @@ from rackwright.concerns.endpoint.proof.full import (
     no_tools,
     streams,
 )
+from rackwright.concerns.endpoint.proof.plain_text import plain_text
 from rackwright.concerns.endpoint.proof.proof_row import Question, Severity
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
 from rackwright.concerns.endpoint.proof.speed import speed
@@ -70,6 +71,7 @@ def full_questions(base: str, model: str, endpoint: EndpointSettings, keeps: flo
         channels(base, model),
         no_tools(kind, missing) if missing and endpoint.harmony else calls_a_tool(base, model),
         *((drafts_accepted(base, model, kind, method, keeps), sampled_answers(base, model, method)) if method else ()),
+        *([plain_text(base, model)] if endpoint.gate.plain_text else []),
         speed(base, model),
     )
     return (*(row for row in rows if row.needs <= has), gpu_counters())

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.messages import RackwrightError, printable
+from rackwright_bench.figures.acceptance import by_answers
 from rackwright_bench.figures.figures import Measured, Request
 
 WHOLE, EACH = "profile_export_aiperf.json", "profile_export.jsonl"
+HISTOGRAM = "pooled_spec_decode_acceptance_histogram"
 PROFILING = "profiling"
 """The phase that counts; the other one is the warm-up."""
 SAID = 200
@@ -45,6 +47,7 @@ def measured(whole: Mapping[str, Any], each: Iterable[Mapping[str, Any]]) -> Mea
         short=int(_average(whole, "osl_mismatch_count") or 0),
         goodput=_average(whole, "goodput"),
         failed=sum(errors.values()),
+        drafting=by_answers([row["metrics"] for row in rows if not row.get("error")], whole.get(HISTOGRAM) or {}),
         errors=tuple(f"{count} x {text}" for text, count in errors.most_common()),
     )
 

@@ -115,10 +115,11 @@ def _in_turn(rounds: Sequence[Measured]) -> Iterator[Request]:
 
 def _drafting(found: Sequence[Drafting]) -> Drafting:
     """Its mean: each round has sent as much as the others. Not measurable where one of them was not."""
-    unknown = next((one for one in found if one.tokens_a_step is None), None)
+    unknown = next((one for one in found if one.tokens_a_step is None and one.accepted is None), None)
     if unknown is not None:
         return unknown
     shares = [one.accepted for one in found if one.accepted is not None]
     places = zip(*(one.by_position for one in found), strict=False)
-    steps = fmean(one.tokens_a_step or 0.0 for one in found)
-    return Drafting(steps, fmean(shares) if shares else None, tuple(map(fmean, places)))
+    steps = [one.tokens_a_step for one in found if one.tokens_a_step is not None]
+    mean_steps = fmean(steps) if len(steps) == len(found) else None
+    return Drafting(mean_steps, fmean(shares) if shares else None, tuple(map(fmean, places)))

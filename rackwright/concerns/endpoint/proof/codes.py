@@ -23,6 +23,7 @@ CODES = {
     "threads in the container": "RW0416",
     "sampled answers": "RW0417",
     "quality of answers": "RW0418",
+    "plain text": "RW0427",
     "beside its peers": "RW0424",
     "a long prompt": "RW0428",
     "network between the hosts": "RW0430",
