@@ -54,8 +54,10 @@ def run(spec: HandOnSpec) -> None:
     try:
         report = _fill(spec, keys, holdings, server)
         say(f"{len(holdings)} files, {size(report.total)}: complete and verified; {report.origins()}", "whole")
-        threading.Thread(target=_tell, args=(spec, keys), daemon=True).start()
+        teller = threading.Thread(target=_tell, args=(spec, keys), daemon=True)
+        teller.start()
         _linger(spec, server)
+        teller.join(spec.linger)
     finally:
         if server:
             server.close()

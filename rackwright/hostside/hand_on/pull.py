@@ -111,7 +111,6 @@ class Puller:
             except NoPiecesError as error:
                 self._failed(source, error)
             if holding.have > before:
-                self.passing = ""
                 return True
         return self._from_origin(holding) if self._is_origins_turn() else False
 
@@ -188,8 +187,10 @@ class Puller:
                 peer.ask(holding, holding.have, self._message(holding))
             if answer.why or answer.have <= holding.have + PIECE:
                 self.watch.at_edge(time.monotonic() - begun)
-            if waited > PATIENCE or self._is_slow(peer, holding, answer):
-                return self._look_up(peer)
+            if waited > PATIENCE:
+                return self._pass(peer, "has nothing more")
+            if self._is_slow(peer, holding, answer):
+                return self._pass(peer, "is slower than the host before it")
 
     def _take(self, peer: PeerConnection, holding: Holding, answer: PieceAnswer, response: object) -> bool:
         """Take the pieces of an answer, and ask for the next one. Return True at the end of the file."""
@@ -221,6 +222,7 @@ class Puller:
 
     def _is_current(self, peer: PeerConnection) -> None:
         if self.current != peer.source:
+            self.passing = ""
             self.current, self.watch = peer.source, SourceWatch(time.monotonic())
         self.rest.pop(peer.source, None)
 
@@ -231,8 +233,9 @@ class Puller:
             self.peer.close()
             self.peer = None
 
-    def _look_up(self, peer: PeerConnection) -> None:
-        """Leave a source that is slow or has nothing, for one that has more; it is asked again when none has."""
+    def _pass(self, peer: PeerConnection, reason: str) -> None:
+        """Leave a source for one that has more; it is asked again when none has."""
+        say(f"{peer.source.name} {reason}: looking for another source")
         self.passing = peer.source.address
         self.rest[peer.source] = (time.monotonic() + PAUSE, PAUSE)
         self._leave()
