@@ -62,6 +62,11 @@ class Holding:
 
     # -- receive
 
+    def missing(self) -> int:
+        """Return the bytes that are not on the disk, verified or not."""
+        sizes = [path.stat().st_size for path in (self.target, self.part) if path.is_file()]
+        return max(0, self.file.size - max(sizes, default=0))
+
     def resume(self, still_working: Callable[[int], None]) -> None:
         """Take up what is here: the file at its path, or a part that an earlier run left."""
         source = self.target if self._fits(self.target) else self.part

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
+import shutil
 import signal
 import ssl
 import sys
@@ -28,6 +30,9 @@ from rackwright.hostside.quiet_disk import die_with_parent, quiet_disk
 TELL = 64
 """Hosts that get a message at the end; others find out when they ask."""
 TICK = 0.2
+SPARE = 64 << 20
+"""Bytes of the disk that stay free."""
+HANDLES = 65536
 
 
 def main() -> int:
@@ -37,6 +42,8 @@ def main() -> int:
     die_with_parent()
     quiet_disk()
     os.umask(0o022)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(HANDLES, most) if most > 0 else HANDLES, most))
     try:
         run(read(sys.argv[1]))
     except HandOnError as error:
@@ -53,11 +60,15 @@ def run(spec: HandOnSpec) -> None:
     server = _server(spec, keys, holdings)
     try:
         report = _fill(spec, keys, holdings, server)
-        say(f"{len(holdings)} files, {size(report.total)}: complete and verified; {report.origins()}", "whole")
+        wrong = [holding.file.path for holding in holdings if not holding.whole]
+        if not wrong:
+            say(f"{len(holdings)} files, {size(report.total)}: complete and verified; {report.origins()}", "whole")
         teller = threading.Thread(target=_tell, args=(spec, keys), daemon=True)
         teller.start()
         _linger(spec, server)
         teller.join(spec.linger)
+        if wrong:
+            raise HandOnError(f"{len(wrong)} files here are not the published ones: {', '.join(wrong[:3])}")
     finally:
         if server:
             server.close()
@@ -68,6 +79,7 @@ def run(spec: HandOnSpec) -> None:
 def _fill(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding], server: PieceServer | None) -> PullReport:
     if spec.reads_only:
         return _read_only(holdings)
+    _room(spec, holdings)
     puller = Puller(spec, keys, holdings, _text(spec.secrets / HUB_TOKEN), _tls(spec, ssl.PROTOCOL_TLS_CLIENT))
     if server:
         server.tried = lambda: puller.tried
@@ -76,14 +88,21 @@ def _fill(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding], server: Pie
 
 
 def _read_only(holdings: Sequence[Holding]) -> PullReport:
-    """Sum up the files that are here. Raises HandOnError where one is not the published one."""
+    """Sum up the files that are here; those that are not the published ones are not handed on."""
     report = PullReport(sum(holding.file.size for holding in holdings))
     for holding in holdings:
         holding.read_only(report.add)
-    wrong = [holding.file.path for holding in holdings if not holding.whole]
-    if wrong:
-        raise HandOnError(f"{len(wrong)} files here are not the published ones: {', '.join(wrong[:3])}")
     return report
+
+
+def _room(spec: HandOnSpec, holdings: Sequence[Holding]) -> None:
+    """Compare what is missing with the room on the disk. Raises HandOnError before a byte is fetched."""
+    missing = sum(holding.missing() for holding in holdings)
+    free = shutil.disk_usage(spec.folder).free
+    if missing + SPARE > free:
+        raise HandOnError(
+            f"{spec.folder}: {size(missing)} are missing, and {size(free)} are free; make room, and run again"
+        )
 
 
 def _server(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding]) -> PieceServer | None:

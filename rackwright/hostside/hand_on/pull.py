@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import ssl
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from rackwright.hostside.hand_on import pieces
 from rackwright.hostside.hand_on.failures import HandOnError, NoPiecesError, WrongPiecesError, of_disk
@@ -26,6 +26,7 @@ PATIENCE = 3.0
 """Seconds that a source may have nothing new before others are looked at."""
 SETTLE = 6.0
 """Seconds for which only the neighbour is asked at the start: all hosts begin within a few seconds."""
+Response = http.client.HTTPResponse
 LONGEST_WAIT = 900.0
 """Seconds without a byte while sources still answer."""
 
@@ -46,6 +47,10 @@ class Puller:
         self.peer: PeerConnection | None = None
         self.watch = SourceWatch(self.start)
         self.passing, self.tried, self.round = "", False, 0
+        self.vouching: set[str] = set()
+        """Hosts that gave bytes of the present file and said that they had all of it, verified."""
+        self.interval = 0.0
+        """Seconds between the last two answers with pieces."""
         self.rest: dict[SourceHost, tuple[float, float]] = {}
         """Sources that failed: until when they are left alone, and for how long the next time."""
         self.reasons: dict[str, str] = {}
@@ -68,27 +73,30 @@ class Puller:
     # -- one file
 
     def _fill(self, holding: Holding) -> None:
-        before = set(holding.givers)
         holding.resume(self.report.add)
         holding.careful = False
         self.report.done = self.held
         for _ in range(TRIES):
             if holding.whole:
                 return
+            self.vouching.clear()
             self._receive(holding)
-            before, careful = set(holding.givers), holding.careful
+            givers = set(holding.givers)
             if not holding.close_whole_or_discard():
-                self._blame(holding, before, careful)
-        raise HandOnError(f"{holding.file.path}: wrong bytes, {TRIES} times; its sources: {', '.join(sorted(before))}")
+                self._blame(holding, givers)
+        raise HandOnError(f"{holding.file.path}: wrong bytes, {TRIES} times; its sources: {', '.join(sorted(givers))}")
 
-    def _blame(self, holding: Holding, givers: set[str], careful: bool) -> None:
-        """Name the sources of a wrong file. Those that said they had it whole are not asked again."""
+    def _blame(self, holding: Holding, givers: set[str]) -> None:
+        """Name the sources of a wrong file.
+
+        A host that gave all of it as a verified file is not asked again; another one may have been deceived itself.
+        """
         say(
             f"{holding.file.path} is not the published file and was thrown away; from: {', '.join(sorted(givers))}",
             "warning",
         )
         self.report.done = self.held
-        if careful or len(givers) == 1:
+        if givers <= self.vouching:
             self.sources = [source for source in self.sources if source.name not in givers]
         self._leave()
 
@@ -161,12 +169,14 @@ class Puller:
             return True
         state = self._state(peer, holding)
         self.reasons[peer.source.name] = "it has nothing more"
-        return state.have > holding.have and (state.whole or not holding.careful)
+        # The host before a source that only waits has one piece more in every chain.
+        ahead = holding.have + (PIECE if self.passing and not state.whole else 0)
+        return state.have > ahead and (state.whole or not holding.careful)
 
     def _stream(self, peer: PeerConnection, holding: Holding) -> None:
         """Receive answer after answer. While the last piece of one is compared, the next is on its way."""
         peer.ask(holding, holding.have, self._message(holding))
-        waited = 0.0
+        waited, last = 0.0, time.monotonic()
         while True:
             begun = time.monotonic()
             answer, response = peer.answer()
@@ -176,7 +186,7 @@ class Puller:
                 return self._leave(keep=True)
             self._is_current(peer)
             if not answer.why:
-                waited = 0.0
+                waited, self.interval, last = 0.0, begun - last, begun
                 peer.check_list(holding, holding.have, answer)
                 if self._take(peer, holding, answer, response):
                     return None
@@ -187,21 +197,24 @@ class Puller:
                 peer.ask(holding, holding.have, self._message(holding))
             if answer.why or answer.have <= holding.have + PIECE:
                 self.watch.at_edge(time.monotonic() - begun)
-            if waited > PATIENCE:
+            if waited > max(PATIENCE, 3 * self.interval):
                 return self._pass(peer, "has nothing more")
             if self._is_slow(peer, holding, answer):
                 return self._pass(peer, "is slower than the host before it")
 
-    def _take(self, peer: PeerConnection, holding: Holding, answer: PieceAnswer, response: object) -> bool:
+    def _take(
+        self, peer: PeerConnection, holding: Holding, answer: PieceAnswer, response: http.client.HTTPResponse
+    ) -> bool:
         """Take the pieces of an answer, and ask for the next one. Return True at the end of the file."""
         for number, digest in enumerate(answer.sums):
             start = answer.start + number * PIECE
-            data = peer.take(response, min(PIECE, answer.end - start), self.limit)  # type: ignore[arg-type]
+            data = peer.take(response, min(PIECE, answer.end - start), self.limit)
             if start + len(data) == answer.end < holding.file.size:
                 peer.ask(holding, answer.end, self._message(holding))
             if pieces.sha256(data) != digest:
                 raise WrongPiecesError(f"a piece of {holding.file.path} is not what its list says")
             holding.add(data, digest, peer.source.name)
+            (self.vouching.add if answer.whole else self.vouching.discard)(peer.source.name)
             self.report.add(len(data), peer.source.name)
         return answer.end == holding.file.size
 
@@ -265,15 +278,18 @@ class Puller:
         """Return what another host has; None where it does not answer."""
         address = self.spec.listen.address if self.spec.listen else None
         peer = PeerConnection(source, self.keys, address, min(2.0, self.spec.stall), self.tls)
-        with suppress(NoPiecesError):
+        try:
             peer.connect()
             return self._state(peer, holding)
-        peer.close()
-        return None
+        except NoPiecesError:
+            return None
+        finally:
+            peer.close()
 
     def _state(self, peer: PeerConnection, holding: Holding) -> PieceAnswer:
         peer.ask(holding, holding.have, self._message(holding), "HEAD")
         answer, _ = peer.answer()
+        self.answered = time.monotonic()
         return answer
 
     # -- the hub

@@ -26,16 +26,15 @@ class PeerRequest:
 
 
 class Reader:
-    """Reads the requests of one connection. idle: seconds that it may be silent between two of them."""
+    """Reads the requests of one connection."""
 
-    def __init__(self, connection: socket.socket, idle: float) -> None:
-        self.connection, self.idle = connection, idle
-        self.rest, self.first = b"", True
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection, self.rest = connection, b""
 
-    def next(self) -> PeerRequest | None:
-        """Return the next request; None at the end. Raises ValueError or OSError."""
-        self.connection.settimeout(WITHIN if self.first else self.idle)
-        self.first, limit = False, 0.0
+    def next(self, idle: float) -> PeerRequest | None:
+        """Return the next request; None at the end. Raises ValueError, or OSError after so many idle seconds."""
+        self.connection.settimeout(idle)
+        limit = 0.0
         while b"\r\n\r\n" not in self.rest:
             if len(self.rest) > LONGEST or (limit and time.monotonic() > limit):
                 raise ValueError("too long")

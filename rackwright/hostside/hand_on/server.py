@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from urllib.parse import quote
@@ -18,15 +18,15 @@ from rackwright.hostside.hand_on.failures import HandOnError
 from rackwright.hostside.hand_on.holding import Holding, PieceRun
 from rackwright.hostside.hand_on.pieces import PIECE, Keys
 from rackwright.hostside.hand_on.rate_limit import RateLimit
-from rackwright.hostside.hand_on.request import PeerRequest, Reader, offset
+from rackwright.hostside.hand_on.request import WITHIN, PeerRequest, Reader, offset
 from rackwright.hostside.hand_on.slot import ServingSlot
 from rackwright.hostside.hand_on.spec import Listen
 from rackwright.hostside.quiet_disk import forget
 
 AT_ONCE = 4
 """Pieces in one answer: after it, another host may have the turn."""
-CONNECTIONS, OF_ONE = 64, 4
-"""Connections at a time, of all hosts and of one."""
+GUESTS, OF_ONE = 64, 4
+"""Connections at a time that are not signed yet, of all hosts and of one; and of one that are."""
 WAIT = 2.0
 """Seconds that a request waits for a piece that is not here yet."""
 Headers = dict[str, str]
@@ -48,7 +48,8 @@ class PieceServer:
         self.files = {f"/files/{quote(holding.file.path)}": holding for holding in holdings}
         self.slot = ServingSlot(listen.allow, time.monotonic)
         self.lock = threading.Lock()
-        self.connections: Counter[str] = Counter()
+        self.guests: Counter[str] = Counter()
+        self.members: defaultdict[str, list[socket.socket]] = defaultdict(list)
         self.done: set[str] = set()
         self.asked = time.monotonic()
         self.tried: Callable[[], bool] = bool
@@ -89,31 +90,45 @@ class PieceServer:
             threading.Thread(target=self._serve, args=(connection, address), daemon=True).start()
 
     def _enter(self, address: str) -> bool:
-        """Count a connection; a stranger's, or one too many, is closed before a byte of it is read."""
+        """Count a connection that is not signed yet; others, and one too many, are closed before a byte is read."""
         with self.lock:
-            full = self.connections[address] >= OF_ONE or sum(self.connections.values()) >= CONNECTIONS
+            full = self.guests[address] >= OF_ONE or sum(self.guests.values()) >= GUESTS
             if address not in self.listen.allow or full:
                 return False
-            self.connections[address] += 1
+            self.guests[address] += 1
             return True
 
-    def _leave(self, address: str) -> None:
+    def admit(self, address: str, link: socket.socket) -> None:
+        """Count a connection that proved the run's token. Of too many of a host, the oldest is what a break left."""
         with self.lock:
-            self.connections[address] -= 1
-            if not self.connections[address]:
+            self.guests[address] -= 1
+            self.members[address].append(link)
+            if len(self.members[address]) > OF_ONE:
+                with suppress(OSError):
+                    self.members[address][0].shutdown(socket.SHUT_RDWR)
+
+    def _leave(self, address: str, link: socket.socket | None) -> None:
+        with self.lock:
+            if link not in self.members[address]:
+                self.guests[address] -= 1
+                return
+            self.members[address].remove(link)
+            if not self.members[address]:
                 self.slot.leave(address)
 
     def _serve(self, connection: socket.socket, address: str) -> None:
+        link = None
         try:
             # Whatever else is sent ends the connection.
-            with suppress(OSError, ValueError), self._wrapped(connection) as link:
+            with suppress(OSError, ValueError):
+                link = self._wrapped(connection)
                 Conversation(self, link, address).run()
         finally:
-            connection.close()
-            self._leave(address)
+            self._leave(address, link)
+            (link or connection).close()
 
     def _wrapped(self, connection: socket.socket) -> socket.socket:
-        connection.settimeout(self.stall)
+        connection.settimeout(WITHIN)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self.tls.wrap_socket(connection, server_side=True) if self.tls else connection
 
@@ -126,23 +141,27 @@ class Conversation:
         self.nonce, self.number = secrets.token_hex(16), 0
 
     def run(self) -> None:
-        """PieceAnswer until the other side ends the connection, or says what it may not say."""
-        reader = Reader(self.link, 2 * self.server.stall)
-        while (request := reader.next()) is not None:
-            self.link.settimeout(self.server.stall)
-            if "authorization" not in request.headers:
-                self._answer("401 Unauthorized", {"X-Nonce": self.nonce})
-            elif not self._is_signed(request):
+        """Give a nonce; then answer what is signed, until the other side ends the connection or errs."""
+        reader = Reader(self.link)
+        if reader.next(WITHIN) is None:
+            return
+        self._answer("401 Unauthorized", {"X-Nonce": self.nonce})
+        idle = WITHIN
+        while (request := reader.next(idle)) is not None:
+            if not self._is_signed(request):
                 self._answer("401 Unauthorized", {})
                 return
-            else:
-                self.server.asked = time.monotonic()
-                self._dispatch(request)
+            if self.number == 1:
+                self.server.admit(self.address, self.link)
+            idle = 2 * self.server.stall
+            self.link.settimeout(self.server.stall)
+            self.server.asked = time.monotonic()
+            self._dispatch(request)
 
     def _is_signed(self, request: PeerRequest) -> bool:
         self.number += 1
         right = self.server.keys.sign_request(self.nonce, self.number, request.words())
-        return pieces.same(f"Run {right}", request.headers["authorization"])
+        return pieces.same(f"Run {right}", request.headers.get("authorization", ""))
 
     def _dispatch(self, request: PeerRequest) -> None:
         holding = self.server.files.get(request.target)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rackwright.hostside.hand_on.pieces import PIECE
 
-LAG = 8 * PIECE
+LAG = 2 * PIECE
 """Bytes by which a host that comes earlier in the order may be behind the one that it replaces."""
 IDLE = 5.0
 """Seconds after which the turn of a host that asks nothing is over."""
