@@ -8,6 +8,8 @@ import http.server
 import json
 import os
 import random
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,7 +110,8 @@ class Hub:
                 self.break_at = -1
                 request.close_connection = True
                 return
-            request.wfile.write(data[here : here + block])
+            with suppress(ConnectionError):
+                request.wfile.write(data[here : here + block])
             self.sent[path] += len(data[here : here + block])
             if self.rate:
                 time.sleep(max(0, begun + (here + block - start) / self.rate - time.monotonic()))
@@ -122,13 +126,15 @@ class Host:
     address: str
     folder: Path
     process: subprocess.Popen[str] | None = None
-    output: str = ""
+    python: list[str] = field(default_factory=list)
 
     def source(self) -> dict[str, Any]:
         return {"name": self.name, "address": self.address, "port": self.fleet.port}
 
-    def start(self, sources: list[Host] | None = None, allow: list[Host] | None = None, **spec: Any) -> None:
-        """Start it; by default as the next of a chain in the order of the fleet."""
+    def start(
+        self, sources: list[Host] | None = None, allow: list[Host] | None = None, limit: int = 0, **spec: Any
+    ) -> None:
+        """Start it; by default as the next of a chain in the order of the fleet. limit: bytes that a file may have."""
         number = self.fleet.hosts.index(self)
         before, after = self.fleet.hosts[:number][::-1], self.fleet.hosts[number + 1 :]
         sources = before + (after[::-1] if before else []) if sources is None else sources
@@ -146,8 +152,15 @@ class Host:
             "secrets": str(self.fleet.secrets),
         } | spec
         self.log = (self.folder.parent / f"{self.name}.log").open("a")
-        command = [self.fleet.python, str(self.fleet.program), json.dumps(whole)]
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, text=True)
+        command = [*(self.python or [self.fleet.python]), str(self.fleet.program), json.dumps(whole)]
+        limited = ["prlimit", f"--fsize={limit}", *command] if limit else command
+        self.process = subprocess.Popen(limited, stdout=self.log, stderr=subprocess.STDOUT, text=True)
+
+    def clear(self) -> None:
+        """Begin again with an empty folder and an empty log."""
+        shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        (self.folder.parent / f"{self.name}.log").write_text("")
 
     def text(self) -> str:
         return (self.folder.parent / f"{self.name}.log").read_text()
@@ -164,7 +177,7 @@ class Host:
             assert self.process.poll() is None or text in self.text(), f"{self.name} ended:\n{self.text()}"
             time.sleep(0.02)
 
-    def kill(self, number: int = 9) -> None:
+    def kill(self, number: int = signal.SIGKILL) -> None:
         if self.process and self.process.poll() is None:
             self.process.send_signal(number)
             self.process.wait(10)

@@ -1,0 +1,251 @@
+"""Faults of the hand-on program: after any of them no wrong byte counts, the others get all, and no listener stays."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from rackwright.hostside.hand_on.pieces import Keys
+from tests import texts
+from tests.lab.products import in_proof, with_proof
+from tests.programs.hand_on_hosts import MIB, TOKEN, Fleet, Fleets, Host, content, fleets, program
+from tests.programs.hand_on_liar import KINDS, Liar
+
+__all__ = ["fleets", "program"]
+FILES = {"a/first": content(3 * MIB + 5, 1), "b": content(MIB, 2), "c/last": content(2 * MIB + 1, 3)}
+TOTAL = sum(map(len, FILES.values()))
+
+
+def all_whole(fleet: Fleet) -> None:
+    for host in fleet.hosts:
+        assert host.wait() == 0, host.text()
+        assert host.is_whole(), host.text()
+        assert not host.wrong()
+    assert not fleet.listening()
+
+
+@pytest.mark.parametrize("times", with_proof([5, 100], [5], "five kills at random percents are tried"))
+def test_kills_at_every_percent_leave_nothing_wrong(fleets: Fleets, times: int) -> None:
+    fleet = fleets(3, FILES, rate=8 * MIB)
+    chance = random.Random(times)
+    percents = [chance.randrange(100) for _ in range(times)] if times < 100 else list(range(100))
+    for percent in percents:
+        for host in fleet.hosts:
+            host.clear()
+            host.start(linger=2)
+        victim = chance.choice(fleet.hosts)
+        victim.wait_for_bytes(max(1, TOTAL * percent // 100))
+        victim.kill()
+        assert not victim.wrong()
+        victim.start(linger=2)
+        all_whole(fleet)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_host_that_sends_wrong_bytes_is_named_and_another_one_gives(fleets: Fleets, kind: str) -> None:
+    fleet = fleets(3, FILES)
+    first, liar, host = fleet.hosts
+    lying = Liar(liar, kind, [host])
+    first.start(allow=[host], linger=4)
+    first.wait_for("whole:")
+    host.start(sources=[liar, first], allow=[])
+    assert host.wait() == 0, host.text()
+    assert host.is_whole()
+    lying.close()
+    words = {"piece": "is not what its list says", "list": "is not signed by this run", "whole": "not the published"}
+    warned = next(row for row in host.text().splitlines() if row.startswith("warning: ") and words[kind] in row)
+    assert liar.name in warned
+    assert "MiB from host-0" in host.text().rpartition("whole:")[2]
+
+
+def test_a_host_that_was_deceived_is_asked_again_once_it_is_right(fleets: Fleets) -> None:
+    fleet = fleets(4, {"model": content(4 * MIB)})
+    first, liar, middle, last = fleet.hosts
+    lying = Liar(liar, "whole", [middle])
+    first.start(allow=[middle], linger=6)
+    first.wait_for("whole:")
+    last.start(sources=[middle], allow=[], stall=20)
+    middle.start(sources=[liar, first], allow=[last], rate_mib=4.0)
+    for host in (middle, last):
+        assert host.wait() == 0, host.text()
+        assert host.is_whole()
+    lying.close()
+    assert f"from: {liar.name}" in middle.text()
+
+
+def test_wrong_bytes_of_the_hub_are_never_whole_on_any_host(fleets: Fleets) -> None:
+    fleet = fleets(2, FILES)
+    fleet.hub.files = FILES | {"b": content(MIB, 9)}
+    first, second = fleet.hosts
+    first.start()
+    second.start(stall=3)
+    assert first.wait() == 1
+    assert second.wait() == 1
+    for host in fleet.hosts:
+        assert not host.wrong()
+        assert not (host.folder / "b").exists()
+    assert texts.THROWN_AWAY.format(path="b", names="the hub") in first.text()
+    assert not fleet.listening()
+
+
+@pytest.mark.parametrize(("status", "words"), [(404, "has no such file (404)"), (401, "refuses the token (401)")])
+def test_what_the_hub_refuses_ends_the_run_with_its_reason(fleets: Fleets, status: int, words: str) -> None:
+    fleet = fleets(1, FILES)
+    fleet.hub.status = status
+    fleet.hosts[0].start(listen=None)
+    assert fleet.hosts[0].wait() == 1
+    assert words in fleet.hosts[0].text()
+
+
+def test_a_hub_that_breaks_the_connection_is_asked_for_the_rest(fleets: Fleets) -> None:
+    fleet = fleets(1, FILES)
+    fleet.hub.break_at = 2 * MIB + 3
+    fleet.hosts[0].start(listen=None)
+    all_whole(fleet)
+    assert [wanted for path, wanted, _ in fleet.hub.asked if path == "a/first"][1] == f"bytes={2 * MIB}-"
+
+
+class ByHand:
+    """A connection by hand, signed or not."""
+
+    def __init__(self, host: Host, address: str, token: str = TOKEN) -> None:
+        self.http = http.client.HTTPConnection(host.address, host.fleet.port, timeout=15, source_address=(address, 0))
+        self.keys, self.number, self.nonce = Keys(token), 0, ""
+
+    def ask(self, method: str, path: str, wanted: str = "bytes=0-", signed: bool = True) -> int:
+        """Return the status of an answer."""
+        if not self.nonce:
+            self.http.request("GET", "/")
+            answer = self.http.getresponse()
+            answer.read()
+            self.nonce = answer.headers.get("X-Nonce", "")
+        self.number += 1
+        signature = self.keys.sign_request(self.nonce, self.number, [method, path, wanted])
+        headers = {"Range": wanted, **({"Authorization": f"Run {signature}"} if signed else {})}
+        self.http.request(method, path, headers=headers)
+        answer = self.http.getresponse()
+        answer.read()
+        return answer.status
+
+
+def test_a_hostile_host_of_the_run_gets_the_runs_files_only(fleets: Fleets) -> None:
+    fleet = fleets(2, FILES)
+    first, other = fleet.hosts
+    (first.folder / "secret").write_text("not of the run")
+    first.start(linger=20)
+    first.wait_for("whole:")
+    assert ByHand(first, other.address).ask("GET", "/files/b") == 206
+    for path in ("/files/secret", "/files/../secret", "/files//etc/passwd", "/files/%2e%2e/secret", "/etc/passwd", "/"):
+        assert ByHand(first, other.address).ask("GET", path) == 404, path
+    assert ByHand(first, other.address).ask("GET", "/files/a/../b") == 404
+    assert ByHand(first, other.address).ask("GET", "/files/%62") == 404
+    assert ByHand(first, other.address).ask("POST", "/files/b") == 404
+    for wanted in ("bytes=5-", "bytes=0-10", "bytes=-5", f"bytes={MIB}-", "bytes=99999999999999999999999-", ""):
+        assert ByHand(first, other.address).ask("GET", "/files/b", wanted) == 416, wanted
+    first.kill()
+
+
+def test_who_has_no_token_or_another_address_gets_nothing(fleets: Fleets) -> None:
+    fleet = fleets(2, FILES)
+    first, other = fleet.hosts
+    first.start(linger=20)
+    first.wait_for("whole:")
+    assert ByHand(first, other.address).ask("GET", "/files/b", signed=False) == 401
+    assert ByHand(first, other.address, TOKEN + "x").ask("GET", "/files/b") == 401
+    replayed = ByHand(first, other.address)
+    assert replayed.ask("GET", "/files/b") == 206
+    replayed.number -= 1
+    assert replayed.ask("GET", "/files/b") == 401
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+        ByHand(first, "127.0.0.99").ask("GET", "/files/b")
+    first.kill()
+
+
+def test_a_hundred_silent_connections_of_a_non_member_stop_no_one(fleets: Fleets) -> None:
+    fleet = fleets(2, FILES)
+    first, second = fleet.hosts
+    first.start()
+    first.wait_for("listening")
+    links = [_link(first, "127.0.0.99", b"") for _ in range(100)]
+    links += [_link(first, "127.0.0.77", b"GET / HTTP/1.1\r\nX: ") for _ in range(100)]
+    second.start()
+    all_whole(fleet)
+    for link in links:
+        link.close()
+
+
+def _link(host: Host, address: str, text: bytes) -> socket.socket:
+    link = socket.create_connection((host.address, host.fleet.port), 5, (address, 0))
+    with suppress(OSError):
+        link.sendall(text)
+    return link
+
+
+@in_proof("a hundred connections of a non-member are tried; these end by a time limit of ten seconds")
+def test_half_a_request_of_a_host_of_the_run_ends_by_time(fleets: Fleets) -> None:
+    fleet = fleets(2, FILES)
+    first, second = fleet.hosts
+    first.start(linger=30)
+    first.wait_for("listening")
+    links = [_link(first, second.address, b"GET / HTTP/1.1\r\nX: ") for _ in range(4)]
+    start = time.monotonic()
+    for link in links:
+        link.settimeout(30)
+        assert link.recv(1) == b""
+    assert 5 < time.monotonic() - start < 15
+    second.start()
+    all_whole(fleet)
+
+
+def test_a_full_disk_is_named_and_what_arrived_is_kept(fleets: Fleets) -> None:
+    fleet = fleets(1, {"model": content(4 * MIB)})
+    (host,) = fleet.hosts
+    host.start(limit=2 * MIB + 100, listen=None)
+    assert host.wait() == 1
+    assert "no room is left" in host.text()
+    assert not host.wrong()
+    host.start(listen=None)
+    all_whole(fleet)
+    assert fleet.hub.asked[-1][1] == f"bytes={2 * MIB}-"
+
+
+def test_a_source_that_dies_half_way_is_left_and_one_that_comes_back_is_filled(fleets: Fleets) -> None:
+    fleet = fleets(4, {"model": content(12 * MIB)}, rate=3 * MIB)
+    for host in fleet.hosts:
+        host.start()
+    middle, after = fleet.hosts[1], fleet.hosts[2]
+    middle.wait_for_bytes(4 * MIB)
+    middle.kill()
+    after.wait_for_bytes(8 * MIB)
+    middle.start()
+    all_whole(fleet)
+    assert sum(fleet.hub.sent.values()) == 12 * MIB
+    assert "from host-0" in after.text().rpartition("whole:")[2]
+    assert "MiB from this host's disk" in middle.text().rpartition("whole:")[2]
+
+
+@in_proof("tests/unit/test_hand_on.py decides by the same figures; half a minute at a rate")
+def test_a_slow_host_is_passed_and_gets_its_bytes_at_the_end_of_the_chain(fleets: Fleets) -> None:
+    fleet = fleets(5, {"model": content(40 * MIB)}, rate=2 * MIB)
+    ends: dict[str, float] = {}
+    start = time.monotonic()
+    for host in fleet.hosts:
+        slow: dict[str, Any] = {"rate_mib": 1.0, "serve_mib": 1.0} if host.name == "host-1" else {}
+        host.start(**slow)
+    while len(ends) < 5:
+        ends |= {
+            one.name: time.monotonic() - start for one in fleet.hosts if one.name not in ends and "whole:" in one.text()
+        }
+        assert time.monotonic() - start < 90
+        time.sleep(0.1)
+    others = [seconds for name, seconds in ends.items() if name not in ("host-0", "host-1")]
+    assert max(others) < 1.5 * ends["host-0"]
+    assert ends["host-1"] < 1.25 * 40
+    assert sum(fleet.hub.sent.values()) == 40 * MIB
+    all_whole(fleet)
