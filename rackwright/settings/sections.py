@@ -31,6 +31,8 @@ DIGEST = re.compile(r"^sha256:[0-9a-f]{64}\Z")
 NAME = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"
 """An endpoint's name. A dot parts Rackwright's names on a host, so an endpoint's name has none."""
 FOLDER = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
+MODEL_FOLDER = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
+"""Hubs write names with capitals, and so do the folders that guides fill by hand."""
 ABSOLUTE = r"^/[A-Za-z0-9._/@+-]*$"
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/-]*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
 REPOSITORY = r"^[\w.-]+/[\w.-]+$"
@@ -306,7 +308,7 @@ class ModelSource(Frozen):
     """Hub repository, for example `openai/gpt-oss-120b`."""
     revision: Line = "main"
     """Branch, tag or commit. The lock file, or else the first download, pins it to a commit."""
-    directory: Annotated[str, Field(pattern=FOLDER), AfterValidator(_folder)] | None = None
+    directory: Annotated[str, Field(pattern=MODEL_FOLDER), AfterValidator(_folder)] | None = None
     """Folder below `models.folder` on the host.
 
     Default: the repository's name with `/` as `--`, and the commit's first 12 characters.
