@@ -22,7 +22,16 @@ PACKAGES = {PRODUCT: ROOT, "rackwright_engines": ROOT / "packages" / "engines"}
 """Where each package of the floor plan lies."""
 CONTRACT = "Each layer imports only those below it"
 PROOF = "concerns/endpoint/proof"
-ROWS = ("chat.py", "container_rows.py", "full.py", "speed.py", "drafts.py", "sampling.py", "plain_text.py", "engine_steps.py")
+ROWS = (
+    "chat.py",
+    "container_rows.py",
+    "full.py",
+    "speed.py",
+    "drafts.py",
+    "sampling.py",
+    "plain_text.py",
+    "engine_steps.py",
+)
 
 BEFORE = (
     ("your machine", "settings: `group_vars/` and `host_vars/`, checked before any connection"),

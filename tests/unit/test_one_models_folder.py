@@ -23,7 +23,7 @@ GUIDE: dict[str, Any] = {
 
 
 def settings(key: str, **more: Any) -> HostSettings:
-    """Return a host whose models lie in one folder. key: `directory` or `path`."""
+    """Return a host whose models are in one folder. key: `directory` or `path`."""
     base, head = (path if key == "path" else path.rpartition("/")[2] for path in (BASE, HEAD))
     models = {
         "model": {"repository": "openai/gpt-oss-120b", "mount": BASE, key: base},
@@ -41,7 +41,7 @@ def test_model_and_draft_are_mounts_of_their_own_at_the_guide_s_paths(key: str) 
     assert (host_path(host, endpoint.model, "c" * 40), host_path(host, endpoint.draft, "d" * 40)) == (BASE, HEAD)
     resolved = Resolved(f"sha256:{'0' * 64}", "c" * 40, BASE, "d" * 40, HEAD)
     spec = endpoint_spec("llm", endpoint, "/srv/encodings", resolved)
-    words = [word for group in spec.docker_run("x") for word in group]
+    words = [argument for group in spec.docker_run("x") for argument in group]
     assert {f"{BASE}:{BASE}:ro", f"{HEAD}:{HEAD}:ro"} <= set(words)
     assert [finding.text for finding in check_host(host) if finding.level is Level.REFUSE] == []
 

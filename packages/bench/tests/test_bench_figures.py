@@ -106,7 +106,7 @@ def test_acceptance_of_tensorrt_llm_is_what_its_prometheus_counters_grew_by_text
     unknown_length = drafting_of("tensorrt-llm", True, TRTLLM_GROWN)
     assert unknown_length == Drafting(accepted=0.4)
     assert acceptance(unknown_length) == (
-        "tokens a step not measurable; 40.0% of draft tokens accepted; by position not measurable"
+        "40.0% of draft tokens accepted; tokens a step not measurable; by position not measurable"
     )
     assert pooled([replace(steady(), drafting=unknown_length)] * 2).drafting == unknown_length
     idle = drafting_of("tensorrt-llm", True, dict.fromkeys(TRTLLM_GROWN, 0.0), length=3)

@@ -93,12 +93,12 @@ def acceptance(drafting: Drafting) -> str:
     """One sentence on the drafts of a cell."""
     if drafting.tokens_a_step is None and drafting.accepted is None:
         return f"accepted drafts: not measurable: {drafting.why_not or 'no draft was made'}"
-    rate = drafting.tokens_a_step
-    steps = "tokens a step not measurable" if rate is None else f"{rate:.2f} tokens a step"
     share = "" if drafting.accepted is None else f"{drafting.accepted:.1%} of draft tokens accepted"
     places = ", ".join(f"{rate:.1%}" for rate in drafting.by_position)
     by_place = f"by position {places}" if places else "by position not measurable"
-    return f"{steps}; {share}; {by_place}"
+    if drafting.tokens_a_step is None:
+        return f"{share}; tokens a step not measurable; {by_place}"
+    return f"{drafting.tokens_a_step:.2f} tokens a step; {share}; {by_place}"
 
 
 def switches_lines(found: Bench) -> Iterator[str]:
