@@ -65,6 +65,8 @@ class Hub:
         self.sent: Counter[str] = Counter()
         self.asked: list[tuple[str, str, str]] = []
         self.status = 0
+        self.elsewhere = ""
+        """A server to which every request is redirected."""
         hub = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -91,6 +93,12 @@ class Hub:
     def answer(self, request: http.server.BaseHTTPRequestHandler) -> None:
         path = unquote(request.path).lstrip("/")
         self.asked.append((path, request.headers.get("Range", ""), request.headers.get("Authorization", "")))
+        if self.elsewhere:
+            request.send_response(302)
+            request.send_header("Location", self.elsewhere + path)
+            request.send_header("Content-Length", "0")
+            request.end_headers()
+            return
         data = self.files.get(path)
         if data is None or self.status:
             request.send_response(self.status or 404)
@@ -177,10 +185,11 @@ class Host:
             assert self.process.poll() is None or text in self.text(), f"{self.name} ended:\n{self.text()}"
             time.sleep(0.02)
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
+    def kill(self, number: int = signal.SIGKILL, wait: bool = True) -> None:
         if self.process and self.process.poll() is None:
             self.process.send_signal(number)
-            self.process.wait(10)
+            if wait:
+                self.process.wait(10)
 
     def have(self) -> int:
         """Return the bytes of unfinished and finished files."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import random
+import signal
 import socket
 import time
 from contextlib import suppress
@@ -14,7 +15,7 @@ import pytest
 from rackwright.hostside.hand_on.pieces import Keys
 from tests import texts
 from tests.lab.products import in_proof, with_proof
-from tests.programs.hand_on_hosts import MIB, TOKEN, Fleet, Fleets, Host, content, fleets, program
+from tests.programs.hand_on_hosts import HUB_TOKEN, MIB, TOKEN, Fleet, Fleets, Host, Hub, content, fleets, program
 from tests.programs.hand_on_liar import KINDS, Liar
 
 __all__ = ["fleets", "program"]
@@ -101,6 +102,26 @@ def test_what_the_hub_refuses_ends_the_run_with_its_reason(fleets: Fleets, statu
     fleet.hosts[0].start(listen=None)
     assert fleet.hosts[0].wait() == 1
     assert words in fleet.hosts[0].text()
+
+
+def test_a_redirect_to_another_server_gets_no_token(fleets: Fleets) -> None:
+    fleet = fleets(1, FILES)
+    store = Hub(FILES)
+    fleet.hub.elsewhere = store.url
+    fleet.hosts[0].start(listen=None)
+    all_whole(fleet)
+    store.close()
+    assert {token for _, _, token in fleet.hub.asked} == {f"Bearer {HUB_TOKEN}"}
+    assert {token for _, _, token in store.asked} == {""}
+
+
+def test_a_port_that_is_taken_is_named(fleets: Fleets) -> None:
+    fleet = fleets(1, FILES)
+    (host,) = fleet.hosts
+    with socket.create_server((host.address, fleet.port)):
+        host.start()
+        assert host.wait() == 1
+    assert f"cannot listen on {host.address} port {fleet.port}" in host.text()
 
 
 def test_a_hub_that_breaks_the_connection_is_asked_for_the_rest(fleets: Fleets) -> None:
@@ -228,6 +249,20 @@ def test_a_source_that_dies_half_way_is_left_and_one_that_comes_back_is_filled(f
     assert sum(fleet.hub.sent.values()) == 12 * MIB
     assert "from host-0" in after.text().rpartition("whole:")[2]
     assert "MiB from this host's disk" in middle.text().rpartition("whole:")[2]
+
+
+@in_proof("a source that dies is left by a test here; this one ends by a time limit")
+def test_a_source_that_says_nothing_is_left_too(fleets: Fleets) -> None:
+    fleet = fleets(3, {"model": content(12 * MIB)}, rate=3 * MIB)
+    for host in fleet.hosts:
+        host.start(stall=3)
+    _, middle, last = fleet.hosts
+    middle.wait_for_bytes(3 * MIB)
+    middle.kill(signal.SIGSTOP, wait=False)
+    assert last.wait() == 0, last.text()
+    assert last.is_whole()
+    middle.kill(signal.SIGCONT, wait=False)
+    all_whole(fleet)
 
 
 @in_proof("tests/unit/test_hand_on.py decides by the same figures; half a minute at a rate")

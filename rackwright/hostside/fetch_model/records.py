@@ -27,7 +27,8 @@ class Records:
         self.folder = folder
         words = stores.read_bytes().split(b"\0")
         self.stores: Mapping[str, str] = {
-            os.fsdecode(path): store.decode() for path, store in zip(words[::2], words[1::2], strict=False)
+            os.fsdecode(path): store.decode()
+            for path, store in zip(words[::2], words[1::2])  # noqa: B905 - Python 3.9 has no `strict`
         }
 
     def store(self, folder: Path) -> str:

@@ -15,8 +15,8 @@ from rackwright.hostside.hand_on.pieces import PIECE
 from rackwright.hostside.hand_on.spec import File
 from rackwright.hostside.quiet_disk import forget
 
-KEPT = 64 * PIECE
-"""Bytes behind the newest that stay in the page cache, for the host that comes next."""
+FLUSHED, KEPT = 16 * PIECE, 64 * PIECE
+"""Bytes after which they are written to the disk; and those that stay in the page cache, for the next host."""
 
 
 class PieceRun(NamedTuple):
@@ -101,7 +101,7 @@ class Holding:
             self.sums.append(digest)
             self.have = start + len(data)
             self.changed.notify_all()
-        if start % KEPT == 0 and start:
+        if start % FLUSHED == 0:
             self._flush(start)
 
     def close_whole_or_discard(self) -> bool:
@@ -167,4 +167,5 @@ class Holding:
     def _flush(self, start: int) -> None:
         """Write to the disk, and drop from the cache what the next host has had the time to take."""
         os.fdatasync(self.handle)
-        forget(self.handle, 0, start - KEPT)
+        if start > KEPT:
+            forget(self.handle, 0, start - KEPT)

@@ -16,6 +16,8 @@ from rackwright.hostside.hand_on.receive import BROKEN, receive, words
 from rackwright.hostside.hand_on.spec import SourceHost
 
 CONNECT = 5.0
+SILENT = 10.0
+"""Seconds without a byte after which a host counts as gone: it answers every two seconds, if only "waiting"."""
 MOST = 1 << 16
 """Bytes of an answer that has no pieces."""
 
@@ -73,7 +75,7 @@ class PeerConnection:
         """Connect, and get the nonce by which requests are signed."""
         try:
             self.http.connect()
-            self.http.sock.settimeout(self.stall)
+            self.http.sock.settimeout(min(SILENT, self.stall))
             self.http.request("GET", "/")
             answer = self.http.getresponse()
             answer.read(MOST)
