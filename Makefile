@@ -109,6 +109,7 @@ bytecode: setup
 lock:
 	@$(LOCK) pyproject.toml requirements/dev.in -o requirements/dev.txt
 	@$(LOCK) requirements/bench.in -o requirements/bench.txt
+	@$(LOCK) requirements/supply.in -o requirements/supply.txt
 	@$(LOCK) requirements/litellm.in -o requirements/litellm.txt
 	@$(LOCK) --universal packages/bench/rackwright_bench/data/aiperf.in -o packages/bench/rackwright_bench/data/aiperf.txt
 	@$(call lock-engine,0.14.1,2026-02-01)

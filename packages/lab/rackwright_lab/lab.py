@@ -6,7 +6,7 @@ import ipaddress
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -115,6 +115,7 @@ class Lab:
         in_memory: bool = False,
         with_sglang: bool = False,
         own_models: Path | None = None,
+        packages: Sequence[str] = (),
     ) -> list[Host]:
         """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
 
@@ -124,7 +125,8 @@ class Lab:
         `short_lists`: they know the packages that lab hosts install, and no others, so that apt is quick. `in_memory`:
         their disks are in this machine's memory, where it has some to spare; a lab that is up keeps its own.
         `with_sglang`: beside that vLLM for GPUs, Docker Hub has a real SGLang. `own_models`: a folder of the user's,
-        OWNER/NAME/v1/FILE, that the hub serves too.
+        OWNER/NAME/v1/FILE, that the hub serves too. `packages`: packages that its hosts have from the start; their
+        services do not start at boot.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
@@ -141,7 +143,7 @@ class Lab:
             rows = self._rows(hosts, {"bare": bare, "ubuntu": ubuntu})
             if found is not None:
                 _hand_out(found, rows)
-            bases = self._make_ready({row["kind"] for row in rows}, found is None, short_lists)
+            bases = self._make_ready({row["kind"] for row in rows}, found is None, short_lists, packages)
             ways = {"offline": offline, "real": real or (self.real if self.is_up else None)}
             record = self._write_record(rows, bases, ways)
             self._set_up_network(record)
@@ -167,13 +169,14 @@ class Lab:
             rows.append({"name": f"{self.paths.id}-{kind}{number}", "kind": kind, "number": number})
         return rows
 
-    def _make_ready(self, kinds: set[str], posed: bool, short_lists: bool) -> dict[str, str]:
+    def _make_ready(self, kinds: set[str], posed: bool, short_lists: bool, packages: Sequence[str]) -> dict[str, str]:
         """Fill the cache, in parallel: base systems, the serving image."""
         cache = cache_root()
         with ThreadPoolExecutor() as pool:
             making_image = pool.submit(image.build, cache, self.progress) if posed else None
             made = pool.map(lambda kind: (kind, base.ensure(kind, cache, self.progress)), sorted(kinds))
-            bases = {kind: lists.over(lower, cache) if short_lists else lower for kind, lower in made}
+            bases = {kind: base.with_packages(lower, packages, cache, self.progress) for kind, lower in made}
+            bases = {kind: lists.over(lower, cache) if short_lists else lower for kind, lower in bases.items()}
             if making_image is not None:
                 making_image.result()
         # A disk that was laid over one base stays on that one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -113,25 +113,43 @@ def ensure(kind: str, cache: Path, progress: Progress) -> str:
     return f"{folder}:{below}" if below else str(folder)
 
 
+def with_packages(lower: str, packages: Sequence[str], cache: Path, progress: Progress) -> str:
+    """Return the layers of a base system with more packages above, of which no service starts at boot."""
+    if not packages:
+        return lower
+    contents = json.dumps([FORMAT, [Path(layer).name for layer in lower.split(":")], sorted(packages)])
+    folder = cache / "base" / f"packages-{hashlib.sha256(contents.encode()).hexdigest()[:12]}"
+    with locks.only_one(folder.name):
+        if not folder.exists():
+            partial = folder.with_suffix(".partial")
+            remove_tree(partial)
+            with progress.step(f"installing {', '.join(packages)} over the base system (once)"):
+                _install_over(packages, partial, lower)
+            for wanted in (partial / "etc/systemd/system").glob("*.wants/*"):
+                wanted.unlink()
+            partial.rename(folder)
+    return f"{folder}:{lower}"
+
+
 def _make(base: Base, folder: Path, below: str | None, progress: Progress) -> None:
     partial = folder.with_suffix(".partial")
     remove_tree(partial)
     if below:
         with progress.step(f"making the {base.kind} base system (packages over the one below, about 10 s, once)"):
-            _install_over(base, partial, below)
+            _install_over(base.packages, partial, below)
     else:
         with progress.step(f"making the {base.kind} base system (mmdebstrap, about 25 s, once)"):
             _bootstrap(base, partial)
     partial.rename(folder)
 
 
-def _install_over(base: Base, upper: Path, below: str) -> None:
+def _install_over(packages: Sequence[str], upper: Path, below: str) -> None:
     with tempfile.TemporaryDirectory(dir=upper.parent, prefix="making.") as work:
         folders = (upper, Path(work, "work"), Path(work, "root"))
         for folder in folders:
             folder.mkdir()
         # The mounts are of a name space of their own and go with it.
-        run("unshare", "--mount", "sh", "-c", INSTALL_OVER, "-", below, *folders, *base.packages)
+        run("unshare", "--mount", "sh", "-c", INSTALL_OVER, "-", below, *folders, *packages)
 
 
 def _bootstrap(base: Base, root: Path) -> None:

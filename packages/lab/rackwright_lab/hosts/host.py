@@ -279,10 +279,11 @@ class Host:
         """Plug the cable in again."""
         run("ip", "link", "set", self._link(), "master", self.lab.bridge)
 
-    def limit_line(self, megabits: int) -> None:
-        """Let it receive so many megabits a second, until its next boot; what it sends stays as fast."""
-        shape = ("tbf", "rate", f"{megabits}mbit", "burst", "64kb", "latency", "400ms")
-        run("tc", "qdisc", "replace", "dev", self._link(), "root", *shape)
+    def limit_line(self, megabits: float, sends: float | None = None) -> None:
+        """Let it receive so many megabits a second until its next boot, and send so many; default: what it can."""
+        run("tc", "qdisc", "replace", "dev", self._link(), "root", *_shape(megabits))
+        if sends is not None:
+            self._inside("tc", "qdisc", "replace", "dev", "host0", "root", *_shape(sends))
 
     def wall_in(self, proxy: Proxy) -> None:
         """Leave it no way out but through that proxy; this machine still reaches it."""
@@ -311,3 +312,7 @@ class Host:
         if self.is_on:
             self._inside("systemctl", "restart", "ssh")
         return self.public_host_key()
+
+
+def _shape(megabits: float) -> tuple[str, ...]:
+    return ("tbf", "rate", f"{round(megabits * 1000)}kbit", "burst", "64kb", "latency", "400ms")

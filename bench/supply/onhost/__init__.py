@@ -1,0 +1,1 @@
+"""Programs that run on the lab hosts by their own Python, the standard library and libtorrent alone."""
