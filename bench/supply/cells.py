@@ -54,12 +54,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Result:
-    """A measured cell: all parts in the hosts' order, bytes of the origin, and cores that others kept busy."""
+    """A measured cell: all parts in the hosts' order, bytes of the origin, and cores that others kept busy.
+
+    `limit`: seconds after which it was ended where a host did not have its file.
+    """
 
     cell: Cell
     parts: tuple[Part, ...]
     body: int
     wire: int
+    limit: float
     others: float
     when: str
 

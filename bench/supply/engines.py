@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bench.supply.cells import ONE_HOST
+from rackwright.hostside.packed import packed
 
 HOME = "/srv/supply"
 """Of a host: its programs."""
@@ -18,7 +20,7 @@ MARKER = f"{RUN}/complete"
 TORRENT = f"{HOME}/{NAME}.torrent"
 LIBTORRENT = "/opt/libtorrent"
 """PyPI's libtorrent, which Debian's Python can load."""
-SWARM_PORT, PROXY_PORT, TRACKER_PORT = 6881, 8080, 6969
+SWARM_PORT, PROXY_PORT, TRACKER_PORT, CHAIN_PORT = 6881, 8080, 6969, 7461
 PYTHON = "python3"
 
 
@@ -30,6 +32,8 @@ class Race:
     origin: str
     size: int
     sha256: str
+    token: str
+    """A secret of this race, for the engine that has one."""
 
     @property
     def url(self) -> str:
@@ -39,14 +43,16 @@ class Race:
 
 @dataclass(frozen=True)
 class Start:
-    """What a host runs. `marker`: it writes MARKER when it has all, and serves on; otherwise its end says so."""
+    """What a host runs. `marker`: a file that is there when it has all, and serves on; without one its end says so.
+
+    `verifies`: that means that it has compared the SHA-256 itself.
+    """
 
     argv: tuple[str, ...]
-    marker: bool
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Text by path."""
-    data: str = DATA
-    """The file that it makes."""
+    marker: str | None = None
+    verifies: bool = False
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
+    """Content by path."""
 
 
 Engine = Callable[[Race, int], Start]
@@ -62,7 +68,7 @@ def curl(url: str) -> tuple[str, ...]:
 
 def from_origin(race: Race, _: int) -> Start:
     """Each host fetches from the origin."""
-    return Start(curl(race.url), marker=False)
+    return Start(curl(race.url))
 
 
 # -- a caching proxy on the first host
@@ -101,10 +107,37 @@ def proxy(race: Race, index: int) -> Start:
     """Let nginx on the first host cache slices of the file; all hosts fetch from it."""
     words = curl(f"http://{race.members[0]}:{PROXY_PORT}/{NAME}")
     if index:
-        return Start(words, marker=False)
+        return Start(words)
     text = PROXY.format(run=RUN, size=2 * race.size, port=PROXY_PORT, origin=race.origin)
     script = f'nginx -c {HOME}/proxy.conf & "$@" && touch {MARKER}; wait'
-    return Start(("sh", "-c", script, "sh", *words), marker=True, files={f"{HOME}/proxy.conf": text})
+    return Start(("sh", "-c", script, "sh", *words), marker=MARKER, files={f"{HOME}/proxy.conf": text})
+
+
+# -- a chain
+
+SECRETS = f"{HOME}/secrets"
+LONG = 3600
+"""Seconds for which a host of the chain serves on; the race ends it before."""
+
+
+def chain(race: Race, index: int) -> Start:
+    """Let each host take verified pieces from the one before it, and hand them on; the first asks the origin."""
+    peers = [{"name": address, "address": address, "port": CHAIN_PORT} for address in race.members]
+    spec = {
+        "files": [{"path": NAME, "size": race.size, "sha256": race.sha256}],
+        "folder": RUN,
+        "listen": {"address": race.members[index], "port": CHAIN_PORT, "allow": race.members[index + 1 :]},
+        "sources": peers[:index][::-1],
+        "origin": {"url": f"http://{race.origin}/", "authorised": False} if index == 0 else None,
+        "rate_mib": None,
+        "serve_mib": None,
+        "stall": 60,
+        "linger": LONG,
+        "secrets": SECRETS,
+    }
+    program = b64decode(packed("hostside/hand_on", "hostside/quiet_disk"))
+    files: dict[str, str | bytes] = {f"{HOME}/hand_on.pyz": program, f"{SECRETS}/run_token": race.token}
+    return Start((PYTHON, f"{HOME}/hand_on.pyz", json.dumps(spec)), DATA, verifies=True, files=files)
 
 
 # -- swarms
@@ -140,7 +173,7 @@ def libtorrent(race: Race, index: int, packages: str | None = None) -> Start:
     }
     path = ("env", f"PYTHONPATH={packages}") if packages else ()
     words = (*path, PYTHON, f"{HOME}/swarm.py", f"{HOME}/swarm.json")
-    return Start(words, marker=True, files={f"{HOME}/swarm.json": json.dumps(spec)})
+    return Start(words, marker=MARKER, files={f"{HOME}/swarm.json": json.dumps(spec)})
 
 
 def aria2(race: Race, index: int) -> Start:
@@ -153,7 +186,7 @@ def aria2(race: Race, index: int) -> Start:
         "--bt-request-peer-speed-limit=100M", "--summary-interval=0", "--console-log-level=warn",
         f"--on-bt-download-complete={hook}", *([race.url] if index == 0 else []),
     )  # fmt: skip
-    return Start(words, marker=True, files={hook: f"#!/bin/sh\ntouch {MARKER}\n"})
+    return Start(words, marker=MARKER, files={hook: f"#!/bin/sh\ntouch {MARKER}\n"})
 
 
 def pypi_libtorrent(race: Race, index: int) -> Start:
@@ -162,6 +195,7 @@ def pypi_libtorrent(race: Race, index: int) -> Start:
 
 
 ENGINES: dict[str, Engine] = {
+    "chain": chain,
     "libtorrent 2.0": libtorrent,
     "libtorrent 2.1": pypi_libtorrent,
     "aria2": aria2,

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
+from threading import Timer
 from types import TracebackType
 from typing import Any
 
 from bench.peers.meter import busy_seconds, seconds_of
 from bench.supply import ground
 from bench.supply.cells import AWAY, DEAD, RATE, SLOW, Cell, Part, Result
-from bench.supply.engines import ENGINES, HOME, MARKER, PYTHON, RUN, TRACKER_PORT, Race, Start
+from bench.supply.engines import DATA, ENGINES, HOME, PYTHON, RUN, TRACKER_PORT, Race, Start
 from rackwright_lab import Host
 
 PAUSE = 0.2
@@ -23,7 +26,8 @@ MOST, LEAST = 5.0, 60.0
 """A cell ends after so many times one host's time, and not before so many seconds."""
 LEAVES, COMES = 0.4, 0.6
 """When the member with a fault leaves, and comes again, as shares of one host's time. A dead one leaves for good."""
-STOPPING = 20.0
+STOPPING = 60.0
+"""Seconds in which all engines end and all files are read once more."""
 
 
 class Track:
@@ -37,23 +41,26 @@ class Track:
         """Run one cell. Raises LabError where a host could not begin."""
         members = self.members[: cell.hosts]
         race = self._race(cell, members)
+        limit = max(LEAST, most * cell.alone)
         self._clear()
         try:
-            self._lay(cell, race, members, max(LEAST, most * cell.alone))
+            self._lay(cell, race, members, limit)
             ground.each(members, lambda host: ground.launch(host, ground.MEMBER, PYTHON, *PROGRAM))
             with Others([self.origin, *self.members]) as others:
-                self._run(cell, members, max(LEAST, most * cell.alone))
+                self._run(cell, members, limit)
             wire, body = ground.wire_bytes(self.origin), ground.body_bytes(self.origin)
             parts = tuple(map(part_of, members))
         finally:
             self._clear()
-        return Result(cell, parts, body, wire, others.cores, datetime.now(UTC).isoformat(timespec="seconds"))
+        return Result(cell, parts, body, wire, limit, others.cores, datetime.now(UTC).isoformat(timespec="seconds"))
 
     def _race(self, cell: Cell, members: Sequence[Host]) -> Race:
         if cell.size != self._size:
             self._sha256 = ground.prepare([self.origin, *self.members], cell.size)
             self._size = cell.size
-        return Race(tuple(host.address for host in members), self.origin.address, cell.size, self._sha256)
+        return Race(
+            tuple(host.address for host in members), self.origin.address, cell.size, self._sha256, token_hex(32)
+        )
 
     def _clear(self) -> None:
         """Leave no process and no file of a cell, and links without a limit."""
@@ -76,19 +83,28 @@ class Track:
         begun = time.time() + SOON
         for host in members:
             ground.put(host, f"{RUN}/go", str(begun))
-        waited, cut = list(members), False
-        if cell.fault == DEAD:
-            waited.remove(dead := members[cell.affected or 0])
-        try:
+        waited = [host for index, host in enumerate(members) if cell.fault != DEAD or index != cell.affected]
+        with cable_cut(cell, members):
             while time.time() - begun < seconds and not all(map(has_ended, waited)):
-                if cell.fault == DEAD and not cut and time.time() - begun > LEAVES * cell.alone:
-                    dead.cut_network()
-                    cut = True
                 time.sleep(PAUSE)
-        finally:
-            if cut:
-                dead.restore_network()
-        stop(members)
+            stop(members)
+
+
+@contextmanager
+def cable_cut(cell: Cell, members: Sequence[Host]) -> Iterator[None]:
+    """Let a member lose its cable in the middle, where that is the cell's fault."""
+    if cell.fault != DEAD or cell.affected is None:
+        yield
+        return
+    dead = members[cell.affected]
+    timer = Timer(SOON + LEAVES * cell.alone, dead.cut_network)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        dead.restore_network()
 
 
 PROGRAM = (f"{HOME}/member.py", f"{HOME}/member.json")
@@ -106,9 +122,10 @@ def spec_of(cell: Cell, race: Race, index: int, start: Start, seconds: float) ->
     return {
         "argv": start.argv,
         "folder": RUN,
-        "file": start.data,
+        "file": DATA,
         "sha256": race.sha256,
-        "marker": MARKER if start.marker else None,
+        "marker": start.marker,
+        "verifies": start.verifies,
         "away": away,
         "limit": seconds + STOPPING,
     }

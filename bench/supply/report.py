@@ -36,8 +36,11 @@ class Row:
     base: float
 
     def times(self, seconds: float | None) -> str:
-        """Return seconds as times one host's."""
-        return "never" if seconds is None else f"{seconds / self.base:.2f} x"
+        """Return seconds as times one host's; where a host did not have its file, more than the cell lasted."""
+        if seconds is not None:
+            return f"{seconds / self.base:.2f} x"
+        had = min(sum(part.seconds is not None for part in result.unaffected) for result in self.results)
+        return f"> {min(result.limit for result in self.results) / self.base:.1f} x, {had} had it"
 
     @property
     def last(self) -> float | None:

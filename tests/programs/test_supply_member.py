@@ -25,6 +25,7 @@ def measured(folder: Path, script: str, marker: bool, stop_after: float = 0.0, *
         "file": str(folder / "weights"),
         "sha256": hashlib.sha256(RIGHT).hexdigest(),
         "marker": str(folder / "complete") if marker else None,
+        "verifies": False,
         "away": None,
         "limit": 30,
         **more,

@@ -1,9 +1,11 @@
 """Runs an engine's program on one host and measures it: `python3 member.py FILE.json`.
 
 The file: {"argv", "folder", "file", "sha256", "marker": file that says that all is here, or null where the program's
-end does, "away": [seconds until it is killed, seconds until it begins again] or null, "limit": seconds}.
-Begins at the time in the file `go` of its folder, which all hosts get; they share one clock. Writes done.json when what
-it fetched is verified, and result.json when it is stopped by a file called `stop`.
+end does, "verifies": whether that means that its SHA-256 was compared, "away": [seconds until it is killed, seconds
+until it begins again] or null, "limit": seconds}.
+Begins at the time in the file `go` of its folder, which all hosts get; they share one clock. Writes done.json when all
+is here, and result.json when it is stopped by a file called `stop`: only then it reads the file, so that the hosts of a
+machine do not take each other's CPU. Where the engine has not compared the SHA-256, the CPU for that is added.
 """
 
 from __future__ import annotations
@@ -32,20 +34,21 @@ class Member:
         self.folder = Path(spec["folder"])
         self.child: subprocess.Popen[bytes] | None = None
         self.began = 0.0
-        self.checked = False
+        self.over = False
         self.found: dict[str, Any] = {"seconds": None, "check": 0.0, "starts": 0, "error": None}
 
     def run(self) -> None:
         """Begin at the time of all, see it through, and write the result."""
         self._await_go()
-        try:
-            self._start()
-            while not self._is_over():
-                self._look()
-                time.sleep(PAUSE)
-        finally:
-            self._end()
-            self._write("result.json")
+        self._start()
+        while not (self.folder / "stop").exists() and self._passed() < self.spec["limit"]:
+            self._look()
+            time.sleep(PAUSE)
+        self._end()
+        self.found |= engine_used()
+        if self.found["seconds"] is not None:
+            self._check()
+        self._write("result.json")
 
     def _await_go(self) -> None:
         deadline = time.time() + self.spec["limit"]
@@ -56,9 +59,6 @@ class Member:
         self.began = float((self.folder / "go").read_text())
         time.sleep(max(0.0, self.began - time.time()))
 
-    def _is_over(self) -> bool:
-        return (self.folder / "stop").exists() or self._passed() > self.spec["limit"]
-
     def _passed(self) -> float:
         return time.time() - self.began
 
@@ -68,8 +68,16 @@ class Member:
             self._kill()
         if away and self.child is None and self._passed() > away[1]:
             self._start()
-        if not self.checked and self.child is not None and self._has_all():
-            self._check()
+        if not self.over and self.child is not None:
+            self._see(self.child.poll())
+
+    def _see(self, status: int | None) -> None:
+        """Remember when all was here, or that it never will be; status: of the engine, if it has ended."""
+        if Path(self.spec["marker"]).exists() if self.spec["marker"] else status == 0:
+            self.over, self.found["seconds"] = True, self._passed()
+        elif status is not None:
+            self.over, self.found["error"] = True, f"the engine ended with {status}"
+        if self.over:
             self._write("done.json")
 
     def _start(self) -> None:
@@ -79,21 +87,14 @@ class Member:
                 self.spec["argv"], stdout=log, stderr=log, cwd=self.folder, start_new_session=True
             )
 
-    def _has_all(self) -> bool:
-        assert self.child is not None
-        status = self.child.poll()
-        if status or (status is not None and self.spec["marker"]):
-            self.checked, self.found["error"] = True, f"the engine ended with {status}"
-            self._write("done.json")
-            return False
-        return Path(self.spec["marker"]).exists() if self.spec["marker"] else status == 0
-
     def _check(self) -> None:
-        self.checked, begun = True, time.process_time()
+        begun = time.process_time()
         right = sha256_of(Path(self.spec["file"])) == self.spec["sha256"]
         self.found["check"] = time.process_time() - begun
-        self.found["error"] = None if right else "the file is not the origin's"
-        self.found["seconds"] = self._passed() if right else None
+        if not right:
+            self.found |= {"seconds": None, "error": "the file is not the origin's"}
+        elif not self.spec["verifies"]:
+            self.found["seconds"] += self.found["check"]
 
     def _kill(self) -> None:
         assert self.child is not None
@@ -113,11 +114,15 @@ class Member:
             self._kill()
 
     def _write(self, name: str) -> None:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        self.found |= {"cpu": used.ru_utime + used.ru_stime, "peak_kib": used.ru_maxrss}
         partial = self.folder / f"{name}.partial"
         partial.write_text(json.dumps(self.found))
         partial.rename(self.folder / name)
+
+
+def engine_used() -> dict[str, float]:
+    """Return CPU seconds of all that the engine ran, and the peak of its largest process."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"cpu": used.ru_utime + used.ru_stime, "peak_kib": used.ru_maxrss}
 
 
 def sha256_of(file: Path) -> str:
