@@ -126,8 +126,12 @@ def chain(race: Race, index: int) -> Start:
     spec = {
         "files": [{"path": NAME, "size": race.size, "sha256": race.sha256}],
         "folder": RUN,
-        "listen": {"address": race.members[index], "port": CHAIN_PORT, "allow": race.members[index + 1 :]},
-        "sources": peers[:index][::-1],
+        "listen": {
+            "address": race.members[index],
+            "port": CHAIN_PORT,
+            "allow": [*race.members[index + 1 :], *race.members[:index]],
+        },
+        "sources": [*peers[:index][::-1], *peers[index + 1 :][::-1]] if index else [],
         "origin": {"url": f"http://{race.origin}/", "authorised": False} if index == 0 else None,
         "rate_mib": None,
         "serve_mib": None,

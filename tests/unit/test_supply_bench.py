@@ -78,7 +78,8 @@ def test_each_engine_asks_the_origin_where_it_should(name: str) -> None:
     texts = [" ".join(map(str, [*start.argv, *start.files.values()])) for start in starts]
     asks = [RACE.origin in text for text in texts]
     assert asks == ([True] * 4 if name == "all from origin" else [True, False, False, False])
-    assert all(start.marker is None or start.marker in text for start, text in zip(starts, texts, strict=True))
+    quiet = [start for start, text in zip(starts, texts, strict=True) if start.marker and start.marker not in text]
+    assert all(start.verifies for start in quiet)
 
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
