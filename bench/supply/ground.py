@@ -124,13 +124,13 @@ def prepare(hosts: Sequence[Host], size: int) -> str:
 
 
 def limit(host: Host, rate: float, receives: float | None = None) -> None:
-    """Let a host send and receive so many bytes a second; its counters begin at nothing."""
+    """Let a host send and receive so many bytes a second."""
     megabits = rate * 8 / 1e6
     host.limit_line(megabits if receives is None else receives * 8 / 1e6, megabits)
 
 
 def wire_bytes(host: Host) -> int:
-    """Return what a host has sent since its line was limited, headers and repeats included."""
+    """Return what a host has sent over its limited line, headers and repeats included."""
     (row,) = json.loads(host.run("tc -s -j qdisc show dev host0 root").stdout)
     return int(row["bytes"])
 

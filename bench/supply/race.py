@@ -46,9 +46,10 @@ class Track:
         try:
             self._lay(cell, race, members, limit)
             ground.each(members, lambda host: ground.launch(host, ground.MEMBER, PYTHON, *PROGRAM))
+            before = ground.wire_bytes(self.origin)
             with Others([self.origin, *self.members]) as others:
                 self._run(cell, members, limit)
-            wire, body = ground.wire_bytes(self.origin), ground.body_bytes(self.origin)
+            wire, body = ground.wire_bytes(self.origin) - before, ground.body_bytes(self.origin)
             parts = tuple(map(part_of, members))
         finally:
             self._clear()
