@@ -112,9 +112,8 @@ PROGRAM = (f"{HOME}/member.py", f"{HOME}/member.json")
 
 
 def link_of(cell: Cell, index: int) -> float:
-    """Return the bytes a second of a member's link."""
-    rate = RATE * cell.link
-    return rate / 2 if cell.fault == SLOW and index == cell.affected else rate
+    """Return the bytes a second of a member's link; a slow one has half of what the origin gives."""
+    return RATE * min(1.0, cell.link) / 2 if cell.fault == SLOW and index == cell.affected else RATE * cell.link
 
 
 def spec_of(cell: Cell, race: Race, index: int, start: Start, seconds: float) -> dict[str, Any]:

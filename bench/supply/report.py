@@ -21,7 +21,7 @@ HEAD = (
 )
 WORDS = {
     NO_FAULT: "no fault",
-    SLOW: "one member at half the rate",
+    SLOW: "one member at half the origin's rate",
     DEAD: "one member dead",
     AWAY: "one member leaves and comes",
 }

@@ -68,8 +68,8 @@ def test_a_plan_measures_one_host_for_each_link_and_round() -> None:
 def test_a_fault_strikes_one_member_that_is_not_the_first(hosts: int, index: int) -> None:
     cell = replace(CELL, hosts=hosts, fault=SLOW, link=4.0)
     assert cell.affected == index
-    assert [link_of(cell, at) for at in range(hosts)].count(cells.RATE * 2) == 1
-    assert link_of(cell, index) == cells.RATE * 2
+    assert [link_of(cell, at) for at in range(hosts)].count(cells.RATE / 2) == 1
+    assert link_of(cell, index) == cells.RATE / 2
 
 
 @pytest.mark.parametrize("name", FLEETS)
