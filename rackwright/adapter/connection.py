@@ -17,6 +17,7 @@ from pyinfra.api.host import Host
 from rackwright.adapter.command_output import Printed
 from rackwright.adapter.concurrency import sleep
 from rackwright.adapter.run_context import part_of
+from rackwright.adapter.ssh.way_back import lead_back_again
 from rackwright.adapter.timeouts import PastLimitError, is_lost, is_unconnected, tune
 
 Command = StringCommand
@@ -124,6 +125,7 @@ def connect(host: Host) -> None:
     """Make a host's connection. Raises one of LOST."""
     host.connector.connect()
     tune(host)
+    lead_back_again(host)
 
 
 def close(host: Host) -> None:

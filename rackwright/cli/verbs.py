@@ -11,6 +11,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "check": "rackwright check inventory/b200.py --show-origin",
         "render": "rackwright render inventory/b200.py --limit b200-01 --out files",
         "pin": "rackwright pin inventory/b200.py",
+        "bundle": "rackwright bundle inventory/b200.py --out /media/disk --part-size 50G",
         "engine-data": "rackwright engine-data inventory/b200.py --limit b200-01",
         "advise": "rackwright advise --gpu B200 --context 8k --concurrency 32",
         "secrets": "rackwright secrets list inventory/b200.py",

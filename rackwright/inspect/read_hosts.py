@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from rackwright.adapter.run.declaring import declared_by, overlay_all
 from rackwright.adapter.run.session import Connected, chosen_hosts, connected
+from rackwright.bundle.running import lead_to_bundle
 from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.read_host import read_host
 from rackwright.loading.files import site_root
-from rackwright.messages import ReadingError, listed, waiting
+from rackwright.messages import RackwrightError, listed, waiting
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
 from rackwright.settings.host_settings import HostSettings
@@ -75,8 +76,9 @@ def _read(
 ) -> Surveyed:
     steps = () if whole else declared.steps
     try:
+        lead_to_bundle(one.host, settings)
         reading, sections = read_host(one.host, settings, more(settings) if more else None, steps)
-    except ReadingError as error:
+    except RackwrightError as error:
         return Surveyed(one.host.name, settings, declared, None, trouble=str(error))
     return Surveyed(one.host.name, settings, declared, names.complete(settings, reading), sections)
 

@@ -18,12 +18,13 @@ from rackwright.adapter.run.declaring import steps_known
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.adapter.run_context import part_of
 from rackwright.adapter.ssh.passwords import refuse_passwords
+from rackwright.bundle.running import lead_to_bundle
 from rackwright.concerns.apply import Batch, perform, perform_all
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.own_leases import was_leased
 from rackwright.concerns.lease.take_lease import take
 from rackwright.concerns.read_host import read_host
-from rackwright.messages import ReadingError, coded, waiting
+from rackwright.messages import RackwrightError, coded, waiting
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD, OwnershipRecord
@@ -108,9 +109,10 @@ def _read(host: Host) -> HostReading | None:
     # The watcher of a wave looks at other hosts than its own, and each is read by its own settings.
     with acting_on(real):
         try:
+            lead_to_bundle(real, settings_of(real))
             with waiting(lambda: f"{real.name} to be read"):
                 reading, _ = read_host(real, settings_of(real), steps=steps_known(real))
-        except ReadingError as error:
+        except RackwrightError as error:
             complain(real, str(error))
     if reading is None and not host.state.is_executing:
         complain(real, coded("RW1316", "could not be read, so nothing is known of its changes"))

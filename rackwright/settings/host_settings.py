@@ -32,6 +32,7 @@ from rackwright.settings.sections import (
     VARIABLE,
     YAML_FILE,
     Address,
+    Bundle,
     Container,
     Digest,
     Docker,
@@ -238,6 +239,7 @@ class HostSettings(EndpointSettings):
     control_proxy: Proxy | None = None
     """Proxies for what the control machine itself asks (`rackwright pin`); default: those of the hosts."""
     mirrors: Mirrors = Mirrors.model_construct()
+    bundle: Bundle = Bundle.model_construct()
     releases: Releases = Releases.model_construct()
     rollout: Rollout = Rollout.model_construct()
     watch: Watch = Watch.model_construct()

@@ -52,6 +52,8 @@ DROP_IN = r"^(/[A-Za-z0-9@._:/-]+/)?[A-Za-z0-9@._:-]+\.conf$"
 """A drop-in of a unit, as systemd takes its name."""
 DEBIAN = r"^[0-9][A-Za-z0-9.+:~-]*$"
 """A version of dpkg's."""
+MINISIGN = r"^RW[A-Za-z0-9+/]{54}$"
+"""A public key of minisign's."""
 FINGERPRINT = r"^[0-9A-F]{40}$"
 CAPABILITY = r"^[A-Z][A-Z_]*$"
 SHM = r"^[1-9]\d{0,6}[mg]$"
@@ -82,6 +84,7 @@ SECTIONS = (
     "proxy",
     "control_proxy",
     "mirrors",
+    "bundle",
     "releases",
     "rollout",
     "watch",
@@ -486,6 +489,17 @@ class Mirrors(Frozen):
     """Docker's own apt repository, for `docker.source: docker`."""
     docker_keys: tuple[Fingerprint, ...] = ("9DC858229FC7DD38854AE2D88D81803C0EBFCD88",)
     """The same for Docker's."""
+
+
+class Bundle(Frozen):
+    """A folder by `rackwright bundle`, from which the hosts of a closed network get everything."""
+
+    folder: Line | None = None
+    """The bundle's folder, relative to the site; with it nothing is fetched from mirrors, registry or hub."""
+    public_key: str | None = Field(default=None, pattern=MINISIGN)
+    """minisign's public key, its last line: a bundle without a signature of it is refused."""
+    port: int = Field(default=7460, ge=1024, le=65535)
+    """Port of 127.0.0.1 on each host that leads to the bundle, through the run's own SSH connection."""
 
 
 def words(value: object) -> object:

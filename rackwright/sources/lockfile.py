@@ -25,6 +25,7 @@ from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.messages import SettingsError, writing
 from rackwright.plan.concern import HostReading
 from rackwright.profiles.locked import FILE_NAME, LARGEST, LOCK_FILE, NAME, LockedProfile
+from rackwright.settings.from_bundle import from_bundle
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright.settings.sections import BLOB, COMMIT, CONTROL, DIGEST, REPOSITORY, SHA256, FilePin, ModelSource
 from rackwright.settings.sections import IMAGE as IMAGE_NAME
@@ -232,6 +233,11 @@ def _plain(model: LockedModel) -> dict[str, Any]:
 
 
 def pinned(settings: HostSettings, lock: Lock) -> HostSettings:
+    """Return the settings of a run: with the lock's digests and commits, and from its bundle, if it has one."""
+    return from_bundle(locked(settings, lock))
+
+
+def locked(settings: HostSettings, lock: Lock) -> HostSettings:
     """Return the settings with the lock's digests and commits where they name none themselves."""
     if not settings.endpoints:
         return settings.model_copy(update=_pins(settings, lock))

@@ -33,12 +33,7 @@ _PART = re.compile(r'(\w+)="([^"]*)"')
 def digest_of_tag(client: Client, reference: str, registry: Registry) -> str:
     """Return the digest that a reference's tag names: the index's, if any. Raises SourceError with what to do."""
     name = registry_of(reference)
-    key = registry.key if name == registry.host else None
-    answer = _manifest(client, reference, None)
-    if answer.status in (401, 403) and key:
-        answer = _manifest(client, reference, Secret(f"Basic {_basic(registry.user, key)}"))
-    if answer.status != 200:
-        raise _refused(reference, answer.status, bool(key))
+    answer, _ = manifest_of(client, reference, registry, tag_of(reference))
     shaped(Manifest, answer.json(), name)
     found = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
     stated = answer.headers.get("docker-content-digest", found)
@@ -50,16 +45,31 @@ def digest_of_tag(client: Client, reference: str, registry: Registry) -> str:
     return found
 
 
-def _manifest(client: Client, reference: str, login: Secret | None) -> HttpAnswer:
-    url, accept = _url(reference), {"Accept": KINDS}
+def manifest_of(client: Client, reference: str, registry: Registry, name: str) -> tuple[HttpAnswer, Secret | None]:
+    """Return a manifest of a reference's repository, and the login that its blobs take. name: a tag or a digest.
+
+    Raises SourceError with what to do.
+    """
+    key = registry.key if registry_of(reference) == registry.host else None
+    url = address_of(reference, "manifests", name)
+    answer, login = _manifest(client, url, None)
+    if answer.status in (401, 403) and key:
+        answer, login = _manifest(client, url, Secret(f"Basic {_basic(registry.user, key)}"))
+    if answer.status != 200:
+        raise _refused(reference, answer.status, bool(key))
+    return answer, login
+
+
+def _manifest(client: Client, url: str, login: Secret | None) -> tuple[HttpAnswer, Secret | None]:
+    accept = {"Accept": KINDS}
     first = client.get(url, accept)
     challenges = _challenges(first.headers.get("www-authenticate", ""))
     if first.status != 401 or not (challenges.keys() - (set() if login else {"basic"})):
-        return first
+        return first, None
     if "bearer" not in challenges:
-        return client.get(url, accept, login)
+        return client.get(url, accept, login), login
     token = _token(client, challenges["bearer"], login)
-    return client.get(url, accept, token) if token else first
+    return (client.get(url, accept, token), token) if token else (first, None)
 
 
 def _challenges(header: str) -> dict[str, dict[str, str]]:
@@ -80,12 +90,19 @@ def _token(client: Client, parts: dict[str, str], login: Secret | None) -> Secre
     return Secret(f"Bearer {token}") if token else None
 
 
-def _url(reference: str) -> str:
+def address_of(reference: str, kind: str, name: str) -> str:
+    """Return where a manifest or blob of a reference's repository is asked for. kind: `manifests` or `blobs`."""
+    registry = registry_of(reference)
+    host = HUB_HOST if registry == HUB else registry
+    return f"https://{host}/v2/{path_of(reference)}/{kind}/{name}"
+
+
+def path_of(reference: str) -> str:
+    """Return a reference's repository as its registry names it."""
     registry, path = registry_of(reference), repository_of(reference)
     if registry == HUB:
-        path = path if "/" in path else f"library/{path}"
-        return f"https://{HUB_HOST}/v2/{path}/manifests/{tag_of(reference)}"
-    return f"https://{registry}/v2/{path.removeprefix(f'{registry}/')}/manifests/{tag_of(reference)}"
+        return path if "/" in path else f"library/{path}"
+    return path.removeprefix(f"{registry}/")
 
 
 def _basic(user: str, key: Secret) -> str:

@@ -60,12 +60,12 @@ def _carry(client: socket.socket, host: Host, address: str, port: int, source: t
             return
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.closing(channel):
-            back = spawn(lambda: _pump(channel, client))
-            _pump(client, channel)
+            back = spawn(lambda: pump(channel, client))
+            pump(client, channel)
             back.join()
 
 
-def _pump(source: Any, target: Any) -> None:
+def pump(source: Any, target: Any) -> None:
     """Pass on all that comes from one end, and then its end."""
     with contextlib.suppress(OSError, EOFError):
         while data := source.recv(SIZE):

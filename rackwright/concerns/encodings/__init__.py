@@ -6,9 +6,11 @@ Without them a server fetches them at its start; without internet access /health
 from rackwright.concerns.encodings.concern import (
     ENCODING_FILES,
     ENCODINGS,
+    Encoding,
 )
 
 __all__ = [
     "ENCODINGS",
     "ENCODING_FILES",
+    "Encoding",
 ]

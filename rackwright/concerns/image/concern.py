@@ -18,8 +18,9 @@ from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Job, Owned, WriteFile
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import lines_of
+from rackwright.settings.from_bundle import address_of
 from rackwright.settings.host_settings import ENDPOINTS, EndpointSettings, HostSettings
-from rackwright.settings.image_reference import registry_of, repository_of, slug, tag_of
+from rackwright.settings.image_reference import HUB, registry_of, repository_of, slug, tag_of
 from rackwright.settings.secret import Secret
 
 PINS = f"{STATE}/images"
@@ -138,6 +139,7 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
         registry=registry_of(reference),
         stall=settings.downloads.stall_timeout,
         run=RUN,
+        bundle=address_of(settings).partition("//")[2] if registry_of(reference) != HUB else "",
         **proxy_values(settings),
     )
     return Job(
@@ -205,7 +207,7 @@ def report(wanted: WantedImages, reading: SeenImages) -> str:
     return "\n".join(lines)
 
 
-TAKES = frozenset({ENDPOINTS, "registry", "downloads", "proxy"})
+TAKES = frozenset({ENDPOINTS, "registry", "downloads", "proxy", "bundle"})
 """Sections of the settings that it is handed."""
 IMAGE: Concern[WantedImages, SeenImages] = Concern(
     "image", read, parse, wanted, changes, report, takes=TAKES, joined=joined

@@ -6,7 +6,8 @@ export DOCKER_CONFIG="$kept"
 case $(uname -m) in x86_64) machine=amd64 ;; aarch64) machine=arm64 ;; *) machine=$(uname -m) ;; esac
 work=$(mktemp -d "$run/pull.XXXXXXXX")
 pull=
-trap 'rm -rf "$work"; [ -z "$pull" ] || kill "$pull" 2>/dev/null' EXIT
+way=
+trap 'rm -rf "$work"; [ -z "$pull" ] || kill "$pull" 2>/dev/null; [ -z "$way" ] || kill "$way" 2>/dev/null; own_names' EXIT
 trap 'exit 143' TERM INT
 fail() { printf 'error: %s\n' "$@"; exit 1; }
 mistake() { printf 'error: %s\n' "$@"; exit 78; } # what only other settings help against
@@ -15,6 +16,25 @@ lines() { grep -Ec "$1" "$work/out"; }
 docker_root() { timeout 60 docker info --format '{{.DockerRootDir}}' 2>/dev/null; }
 arriving() { # bytes of layers in flight, of Docker's own store and of containerd's
   du -scb "$root"/tmp/GetImageBlob* /var/lib/containerd/io.containerd.content.v1.content/ingest 2>/dev/null | tail -n 1 | cut -f 1
+}
+
+# From a bundle, the registry's name leads to this host itself while the pull lasts: to a port of a loopback address, behind
+# which the bundle answers. dockerd takes an address of 127.0.0.0/8 without TLS, and every byte by its digest.
+hosts=/etc/hosts tag='# rackwright-bundle' loopback=127.83.87.1
+own_names() { # a pull that was killed leaves its line to the next one
+  grep -qF "$tag" $hosts || return 0
+  sed "/ $tag\$/d; s/^$tag: //" $hosts >"$hosts.rackwright" && chmod 0644 "$hosts.rackwright" && mv -f "$hosts.rackwright" $hosts
+}
+lead_to_bundle() {
+  name=${registry%:*}; case $registry in *:*) port=${registry##*:} ;; *) port=80 ;; esac
+  proxyd=$(ls /lib/systemd/systemd-socket-proxyd /usr/lib/systemd/systemd-socket-proxyd 2>/dev/null | head -n 1)
+  { command -v systemd-socket-activate && [ -n "$proxyd" ]; } >/dev/null || fail "systemd's socket-proxyd is not on this host" "it is part of the package systemd"
+  systemd-socket-activate -l "$loopback:$port" "$proxyd" "$bundle" 2>"$work/way" &
+  way=$!
+  sleep 1
+  kill -0 "$way" 2>/dev/null || { way=; fail "port $port of $loopback cannot be listened at: $(tail -n 1 "$work/way")" "see which program has it: ss -ltnp 'sport = :$port'"; }
+  { sed "s/^\([^#].*[[:space:]]$name\([[:space:]].*\)\{0,1\}\)\$/$tag: \1/" $hosts; printf '%s %s %s\n' "$loopback" "$name" "$tag"; } >"$hosts.rackwright" &&
+    chmod 0644 "$hosts.rackwright" && mv -f "$hosts.rackwright" $hosts || fail "$hosts could not be written" "look at it: ls -l $hosts"
 }
 
 check_machine() { # what the registry says of the image's machines, where this Docker can tell
@@ -83,6 +103,8 @@ explain() {
 }
 
 mkdir -p "$work/none"
+own_names
+[ -z "$bundle" ] || lead_to_bundle
 check_machine
 try=1
 until pull_once; do

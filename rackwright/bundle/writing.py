@@ -1,0 +1,141 @@
+"""Writes a bundle: fetches what is missing, and closes it with its list, its sums and its signature."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rackwright import __version__
+from rackwright.bundle.catalog import FILE, Catalog, ModelFile, read_catalog, text_of
+from rackwright.bundle.contents import Contents
+from rackwright.bundle.fetching import Wanted, fetch
+from rackwright.bundle.signature import SIGNATURE, SUMS
+from rackwright.bundle.store import Store, sums_of
+from rackwright.messages import RackwrightError, writing
+from rackwright.settings.sections import FilePin
+from rackwright.sources.http import Client
+
+UNFINISHED = f"{FILE}.unfinished"
+SHOWN = 5.0
+"""Seconds between two lines of progress."""
+
+
+@dataclass
+class Bundle:
+    """A bundle that is being written."""
+
+    store: Store
+    say: Callable[[str], None]
+    catalog: Catalog = field(default_factory=lambda: Catalog(rackwright=__version__))
+    earlier: Catalog = field(default_factory=Catalog)
+    """What an earlier command has left."""
+    fetched: int = 0
+    """Bytes that came from elsewhere."""
+
+    def begin(self) -> None:
+        """Count on what an earlier command has put there, and take the seal off: it is unfinished from now on."""
+        folder = self.store.folder
+        for name in (UNFINISHED, FILE):
+            if (folder / name).is_file():
+                (folder / name).replace(folder / UNFINISHED)
+                try:
+                    self.earlier = read_catalog(folder, UNFINISHED)
+                    self.store.take_up(self.earlier)
+                except RackwrightError as error:
+                    self.say(f"{error}; everything is fetched again")
+                break
+        for name in (FILE, SUMS, SIGNATURE):
+            (folder / name).unlink(missing_ok=True)
+
+    def take(self, client: Client, wanted: Wanted) -> str:
+        """Have one file in the bundle; returns its SHA-256."""
+        if wanted.sha256 and self.store.has(wanted.sha256):
+            return wanted.sha256
+        path = self.store.incoming(wanted.sha256 or wanted.url)
+        sha256 = fetch(client, wanted, path, self._progress(wanted))
+        if self.store.has(sha256):
+            path.unlink()
+        else:
+            self.store.add(path, sha256)
+        self._note()
+        return sha256
+
+    def _progress(self, wanted: Wanted) -> Callable[[int], None]:
+        begun, here, shown = time.monotonic(), 0, 0.0
+
+        def progress(more: int) -> None:
+            nonlocal here, shown
+            here += more
+            self.fetched += more
+            passed = time.monotonic() - begun
+            if passed - shown >= SHOWN:
+                shown = passed
+                whole = f" of {wanted.size >> 20}" if wanted.size else ""
+                self.say(f"  {wanted.name}: {here >> 20}{whole} MiB, {here / passed / (1 << 20):.1f} MiB/s")
+
+        return progress
+
+    def _note(self) -> None:
+        """Write down what is stored, for a command after this one is interrupted."""
+        self.catalog.stored = dict(self.store.stored)
+        path = self.store.folder / UNFINISHED
+        with writing(path):
+            new = path.with_suffix(".new")
+            new.write_text(text_of(self.catalog))
+            new.replace(path)
+
+    def fill(self, contents: Contents) -> None:
+        """Fetch images, models and encodings."""
+        for number, image in enumerate(contents.images.values(), 1):
+            image.look()
+            size = sum(image.blobs.values()) / (1 << 30)
+            self.say(f"image {number} of {len(contents.images)}: {image.reference}, {size:.1f} GiB")
+            for _, content in image.manifests.values():
+                self.store.add_bytes(content)
+            for wanted in image.wanted():
+                self.take(image.client, wanted)
+            self.catalog.images.append(image.row())
+        for number, (key, model) in enumerate(contents.models.items(), 1):
+            size = sum(pin.size for pin in model.source.pins.values()) / (1 << 30)
+            self.say(f"model {number} of {len(contents.models)}: {key[:60]}, {size:.1f} GiB")
+            files = self.catalog.models.setdefault(key, {})
+            for pin, wanted in model.wanted():
+                known = pin.sha256 or self._earlier_sha256(key, pin)
+                sha256 = self.take(model.client, replace(wanted, sha256=known))
+                files[pin.path] = ModelFile(size=pin.size, sha256=sha256, blob=pin.blob)
+        for name, (_, wanted, client) in contents.encodings.items():
+            self.catalog.encodings[name] = self.take(client, wanted)
+
+    def _earlier_sha256(self, model: str, pin: FilePin) -> str:
+        """Return the SHA-256 of a file of which the lock has git's hash alone; empty where it has not come yet."""
+        file = self.earlier.models.get(model, {}).get(pin.path)
+        return file.sha256 if file and (file.size, file.blob) == (pin.size, pin.blob) else ""
+
+    def close(self) -> int:
+        """Write list and sums, and remove what is no longer needed; returns how many files the bundle has."""
+        folder = self.store.folder
+        needed = {sha256 for _, sha256 in self.catalog.names()}
+        self.store.stored = {sha256: one for sha256, one in self.store.stored.items() if sha256 in needed}
+        self.catalog.stored = dict(self.store.stored)
+        if missing := self.catalog.missing():
+            raise RackwrightError(
+                f"not in the bundle: {', '.join(missing[:3])}; next: the same command again", code="RW3823"
+            )
+        self.store.drop_others()
+        with writing(folder / FILE):
+            (folder / FILE).write_text(text_of(self.catalog))
+            paths = [FILE, *self.catalog.pieces()]
+            (folder / SUMS).write_text(sums_of(folder, paths))
+            (folder / UNFINISHED).unlink(missing_ok=True)
+        return len(paths)
+
+
+def written_at(folder: Path) -> bool:
+    """Return True if a folder is new, empty, or holds a bundle, finished or not."""
+    return (
+        not folder.exists()
+        or not any(folder.iterdir())
+        or any((folder / name).exists() for name in (FILE, UNFINISHED, "incoming"))
+    )
