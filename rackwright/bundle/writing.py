@@ -59,7 +59,7 @@ class Bundle:
             path.unlink()
         else:
             self.store.add(path, sha256)
-        self._note()
+        self.note()
         return sha256
 
     def _progress(self, wanted: Wanted) -> Callable[[int], None]:
@@ -77,7 +77,7 @@ class Bundle:
 
         return progress
 
-    def _note(self) -> None:
+    def note(self) -> None:
         """Write down what is stored, for a command after this one is interrupted."""
         self.catalog.stored = dict(self.store.stored)
         path = self.store.folder / UNFINISHED
@@ -105,6 +105,7 @@ class Bundle:
                 known = pin.sha256 or self._earlier_sha256(key, pin)
                 sha256 = self.take(model.client, replace(wanted, sha256=known))
                 files[pin.path] = ModelFile(size=pin.size, sha256=sha256, blob=pin.blob)
+                self.note()
         for name, (_, wanted, client) in contents.encodings.items():
             self.catalog.encodings[name] = self.take(client, wanted)
 

@@ -21,6 +21,7 @@ class SiteArguments(TypedDict, total=False):
     proxy: Mapping[str, Any]
     control_proxy: Mapping[str, Any]
     mirrors: Mapping[str, Any]
+    bundle: Mapping[str, Any]
     releases: Mapping[str, Any]
     rollout: Mapping[str, Any]
     notify: Mapping[str, Any]

@@ -216,9 +216,9 @@ def test_an_interrupted_file_continues_where_it_was(servers: Servers, tmp_path: 
 def test_an_interrupted_command_leaves_no_bundle_and_the_next_one_continues(servers: Servers, tmp_path: Path) -> None:
     whole = dict(servers.files)
     servers.files = {url: content for url, content in whole.items() if not url.endswith("safetensors")}
-    with pytest.raises(RackwrightError, match="RW3823.*model.safetensors"):
+    with pytest.raises(RackwrightError, match=r"RW3823.*model.safetensors"):
         write(tmp_path)
-    with pytest.raises(RackwrightError, match="RW3803"):
+    with pytest.raises(RackwrightError, match=r"RW3803"):
         opened(tmp_path, None)
     servers.files = whole
     assert write(tmp_path).fetched == len(WEIGHTS) + len(b"vocabulary")
@@ -228,7 +228,7 @@ def test_an_interrupted_command_leaves_no_bundle_and_the_next_one_continues(serv
 def test_other_bytes_than_the_locks_are_thrown_away(servers: Servers, tmp_path: Path) -> None:
     url = next(url for url in servers.files if url.endswith("model.safetensors"))
     servers.files[url] = b"x" + WEIGHTS[1:]
-    with pytest.raises(RackwrightError, match="RW3823.*other bytes"):
+    with pytest.raises(RackwrightError, match=r"RW3823.*other bytes"):
         write(tmp_path)
     assert list((tmp_path / "incoming").iterdir()) == []
 
@@ -329,17 +329,17 @@ class Signer:
 def test_a_signature_of_the_right_key_is_taken_and_every_other_refused(servers: Servers, tmp_path: Path) -> None:
     write(tmp_path)
     signer, other = Signer(), Signer(name=b"87654321")
-    with pytest.raises(RackwrightError, match="RW3863.*it is not signed"):
+    with pytest.raises(RackwrightError, match=r"RW3863.*it is not signed"):
         opened(tmp_path, signer.public)
     signer.sign(tmp_path)
     opened(tmp_path, signer.public)
-    with pytest.raises(RackwrightError, match="RW3863.*signed by the key 3837363534333231"):
+    with pytest.raises(RackwrightError, match=r"RW3863.*signed by the key 3837363534333231"):
         opened(tmp_path, other.public)
-    with pytest.raises(RackwrightError, match="RW3863.*its signature is not of this"):
+    with pytest.raises(RackwrightError, match=r"RW3863.*its signature is not of this"):
         opened(tmp_path, Signer().public)
     path = tmp_path / SIGNATURE
     path.write_text(path.read_text().replace("trusted comment: bundle", "trusted comment: bundla"))
-    with pytest.raises(RackwrightError, match="RW3863"):
+    with pytest.raises(RackwrightError, match=r"RW3863"):
         opened(tmp_path, signer.public)
 
 
@@ -352,7 +352,7 @@ def test_sums_that_were_changed_with_their_list_are_refused_by_the_signature(ser
     rows = [row if not row.endswith(FILE) else f"{sha256((tmp_path / FILE).read_bytes())}  {FILE}" for row in sums]
     (tmp_path / SUMS).write_text("\n".join(rows) + "\n")
     opened(tmp_path, None)
-    with pytest.raises(RackwrightError, match="RW3863"):
+    with pytest.raises(RackwrightError, match=r"RW3863"):
         opened(tmp_path, signer.public)
 
 
@@ -402,13 +402,13 @@ def test_it_answers_as_registry_as_hub_and_with_files(served: tuple[str, Path]) 
 
 
 OTHERS = (
-    ["/", "/encodings/", "/encodings/../bundle.json", "/encodings/%2e%2e/bundle.json", "/bundle.json", "/part-01/x"]
-    + [
+    *("/", "/encodings/", "/encodings/../bundle.json", "/encodings/%2e%2e/bundle.json", "/bundle.json", "/part-01/x"),
+    *(
         "/packages/a/../../SHA256SUMS",
         f"/hub/openai/gpt-oss-120b/resolve/{COMMIT}/../../etc/passwd",
         "/v2/a/blobs/sha256:1",
-    ]
-    + [f"/v2/x/blobs/sha256:{'0' * 64}", "//etc/passwd"]
+    ),
+    *(f"/v2/x/blobs/sha256:{'0' * 64}", "//etc/passwd"),
 )
 
 
