@@ -88,7 +88,6 @@ Planned verbs are not in this version; their names and forms are settled here fi
 |---|---|---|
 """
 PLANNED = {
-    "bundle": ("write all that a closed network needs into one folder", "rackwright bundle [INVENTORY] --out DIR"),
     "diagnose": ("test the GPUs of drained hosts", "rackwright diagnose --limit HOST"),
 }
 """Verbs of coming versions, by name: what they will do, and how they will be typed."""

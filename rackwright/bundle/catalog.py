@@ -25,7 +25,7 @@ class _Row(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Piece(_Row):
+class StoredPiece(_Row):
     """A file of the bundle; its name is its SHA-256."""
 
     sha256: Sha256
@@ -42,11 +42,11 @@ class Stored(_Row):
     """Some bytes: one piece, or several where they are too large for one file."""
 
     size: int = Field(ge=0)
-    pieces: list[Piece]
+    pieces: list[StoredPiece]
 
 
 class Image(_Row):
-    """An image of one digest: its index or manifest, and what that leads to, each with its kind or none for a layer."""
+    """An image of one digest: its index or manifest, and what that leads to, each with its kind layers without."""
 
     reference: str
     digest: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
@@ -97,7 +97,7 @@ class Catalog(_Row):
         """Return the image of a reference."""
         return next((one for one in self.images if one.reference == reference), None)
 
-    def pieces(self) -> Mapping[str, Piece]:
+    def pieces(self) -> Mapping[str, StoredPiece]:
         """Return all files of the bundle by their path."""
         return {piece.path: piece for one in self.stored.values() for piece in one.pieces}
 
@@ -114,7 +114,7 @@ def is_plain(path: str) -> bool:
 
 
 def read_catalog(folder: Path, name: str = FILE) -> Catalog:
-    """Return a bundle's list. Raises RackwrightError where there is none."""
+    """Return a bundle's list. Raises RackwrightError where it is missing."""
     path = folder / name
     try:
         if path.stat().st_size > LARGEST:

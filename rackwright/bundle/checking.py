@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from rackwright.bundle.catalog import FILE, Catalog, Piece, read_catalog
+from rackwright.bundle.catalog import FILE, Catalog, StoredPiece, read_catalog
 from rackwright.bundle.contents import Contents
 from rackwright.bundle.signature import SUMS, refuse_other_signature
 from rackwright.bundle.store import hash_file
@@ -35,7 +35,7 @@ def opened(folder: Path, public_key: str | None) -> Catalog:
     return catalog
 
 
-def _is_there(path: Path, piece: Piece) -> bool:
+def _is_there(path: Path, piece: StoredPiece) -> bool:
     return not path.is_symlink() and path.is_file() and path.stat().st_size == piece.size
 
 
@@ -70,7 +70,7 @@ def changed_files(folder: Path, catalog: Catalog, progress: Callable[[str], None
         progress(f"{done >> 20} of {whole >> 20} MiB hashed")
 
 
-def hash_piece(folder: Path, piece: Piece) -> str:
+def hash_piece(folder: Path, piece: StoredPiece) -> str:
     """Return the SHA-256 of a file of the bundle; empty where it cannot be read."""
     try:
         with (folder / piece.path).open("rb") as handle:

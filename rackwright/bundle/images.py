@@ -32,13 +32,13 @@ class ImageSource:
     reference: str
     digest: str
     machines: Collection[str]
-    """Architectures as images name them; those of an index that are none of these are left out."""
+    """Architectures as images name them; an index's others are left out."""
     manifests: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     """Kind and bytes, by SHA-256."""
     blobs: dict[str, int] = field(default_factory=dict)
     """Sizes, by SHA-256."""
 
-    def look(self) -> None:
+    def ask(self) -> None:
         """Ask for the manifests. Raises RackwrightError where the image is for none of the machines."""
         found = self._manifest(self.digest)
         if found.get("mediaType") not in INDEXES and "manifests" not in found:

@@ -22,7 +22,7 @@ SERVER = "rackwright.bundle.serve"
 
 
 @dataclass
-class Served:
+class ServedBundle:
     """One bundle of a run."""
 
     catalog: Catalog
@@ -34,7 +34,7 @@ class Served:
 class Bundles:
     """Those of a run, by folder and key. Their processes end with this one, whose pipes they read."""
 
-    served: dict[tuple[Path, str | None], Served | RackwrightError] = field(default_factory=dict)
+    served: dict[tuple[Path, str | None], ServedBundle | RackwrightError] = field(default_factory=dict)
     fitting: set[int] = field(default_factory=set)
     """Settings of which each bundle is known to hold everything."""
     lock: Any = field(default_factory=new_lock)
@@ -58,7 +58,7 @@ def folder_of(settings: HostSettings) -> Path:
     return (settings.site / Path(settings.bundle.folder or "").expanduser()).resolve()
 
 
-def _served(bundles: Bundles, settings: HostSettings) -> Served:
+def _served(bundles: Bundles, settings: HostSettings) -> ServedBundle:
     key = folder_of(settings), settings.bundle.public_key
     if key not in bundles.served:
         try:
@@ -71,7 +71,7 @@ def _served(bundles: Bundles, settings: HostSettings) -> Served:
     return found
 
 
-def _serve(folder: Path, public_key: str | None) -> Served:
+def _serve(folder: Path, public_key: str | None) -> ServedBundle:
     catalog = opened(folder, public_key)
     words = [*module(SERVER), str(folder)]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -80,4 +80,4 @@ def _serve(folder: Path, public_key: str | None) -> Served:
     if not port.isdecimal():
         text = f"the bundle's server ended at once, with {process.wait()}"
         raise RackwrightError(f"{text}; next: rackwright bundle INVENTORY --verify {folder}", code="RW3883")
-    return Served(catalog, process, int(port))
+    return ServedBundle(catalog, process, int(port))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from rackwright.adapter.concurrency import new_lock, spawn
-from rackwright.bundle.catalog import Catalog, Piece, read_catalog
+from rackwright.bundle.catalog import Catalog, StoredPiece, read_catalog
 from rackwright.bundle.checking import hash_piece, used_by
 from rackwright.messages import coded, printable
 from rackwright.settings.from_bundle import ENCODINGS, HUB, PACKAGES
@@ -38,7 +38,7 @@ _RESOLVE = re.compile(rf"/{HUB}/([^/]+/[^/]+)/resolve/([0-9a-f]{{40}})/(.+)")
 
 
 @dataclass
-class Answer:
+class StoredAnswer:
     """Some bytes of the bundle, or JSON."""
 
     sha256: str = ""
@@ -48,7 +48,7 @@ class Answer:
 
 @dataclass
 class Shelf:
-    """A bundle, and what of it is known to be right."""
+    """A bundle, and what of it is verified."""
 
     folder: Path
     catalog: Catalog
@@ -56,10 +56,10 @@ class Shelf:
     _locks: dict[str, Lock] = field(default_factory=dict)
     _lock: Lock = field(default_factory=new_lock)
 
-    def answer(self, path: str) -> Answer | None:
+    def answer(self, path: str) -> StoredAnswer | None:
         """Return what a path asks for; None where the bundle does not have it."""
         if path == "/v2/":
-            return Answer(json={}, headers={"Docker-Distribution-Api-Version": "registry/2.0"})
+            return StoredAnswer(json={}, headers={"Docker-Distribution-Api-Version": "registry/2.0"})
         for pattern, find in (
             (_MANIFEST, self._manifest),
             (_BLOB, self._blob),
@@ -71,49 +71,49 @@ class Shelf:
                 return find(*found.groups())
         return self._file(*path.lstrip("/").split("/"))
 
-    def _manifest(self, name: str, reference: str) -> Answer | None:
+    def _manifest(self, name: str, reference: str) -> StoredAnswer | None:
         for image in self.catalog.images:
             digest = reference if reference.startswith("sha256:") else ""
             if not digest and (path_of(image.reference), tag_of(image.reference)) == (name, reference):
                 digest = image.digest
             if kind := image.kinds.get(digest.removeprefix("sha256:")):
                 headers = {"Content-Type": kind, "Docker-Content-Digest": digest}
-                return Answer(digest.removeprefix("sha256:"), headers=headers)
+                return StoredAnswer(digest.removeprefix("sha256:"), headers=headers)
         return None
 
-    def _blob(self, sha256: str) -> Answer | None:
-        known = any(sha256 in image.layers for image in self.catalog.images)
-        return Answer(sha256, headers={"Docker-Content-Digest": f"sha256:{sha256}"}) if known else None
+    def _blob(self, sha256: str) -> StoredAnswer | None:
+        is_layer = any(sha256 in image.layers for image in self.catalog.images)
+        return StoredAnswer(sha256, headers={"Docker-Content-Digest": f"sha256:{sha256}"}) if is_layer else None
 
-    def _revision(self, repository: str, commit: str) -> Answer | None:
+    def _revision(self, repository: str, commit: str) -> StoredAnswer | None:
         files = self.catalog.models.get(f"{repository}@{commit}")
         if files is None:
             return None
         siblings = [{"rfilename": path} for path in files]
-        return Answer(json={"id": repository, "modelId": repository, "sha": commit, "siblings": siblings})
+        return StoredAnswer(json={"id": repository, "modelId": repository, "sha": commit, "siblings": siblings})
 
-    def _tree(self, repository: str, commit: str) -> Answer | None:
+    def _tree(self, repository: str, commit: str) -> StoredAnswer | None:
         files = self.catalog.models.get(f"{repository}@{commit}")
-        return None if files is None else Answer(json=[_row(path, file) for path, file in files.items()])
+        return None if files is None else StoredAnswer(json=[_row(path, file) for path, file in files.items()])
 
-    def _resolve(self, repository: str, commit: str, path: str) -> Answer | None:
+    def _resolve(self, repository: str, commit: str, path: str) -> StoredAnswer | None:
         file = self.catalog.models.get(f"{repository}@{commit}", {}).get(path)
         if file is None:
             return None
         tag = f'"{file.blob or file.sha256}"'
         headers = {"ETag": tag, "X-Linked-ETag": tag, "X-Linked-Size": str(file.size), "X-Repo-Commit": commit}
-        return Answer(file.sha256, headers=headers)
+        return StoredAnswer(file.sha256, headers=headers)
 
-    def _file(self, kind: str, *path: str) -> Answer | None:
+    def _file(self, kind: str, *path: str) -> StoredAnswer | None:
         files: Mapping[str, str] = {}
         if kind == ENCODINGS and len(path) == 1:
             files = self.catalog.encodings
         if kind == PACKAGES and len(path) > 1:
             files = self.catalog.packages.get(path[0], {})
         sha256 = files.get("/".join(path[-1:] if kind == ENCODINGS else path[1:]))
-        return Answer(sha256) if sha256 else None
+        return StoredAnswer(sha256) if sha256 else None
 
-    def is_right(self, piece: Piece) -> bool:
+    def is_right(self, piece: StoredPiece) -> bool:
         """Hash a file, once; where its bytes are others, say so to the operator."""
         with self._lock:
             lock = self._locks.setdefault(piece.path, new_lock())
@@ -124,7 +124,7 @@ class Shelf:
                     self._report(piece)
         return self.right[piece.path]
 
-    def _report(self, piece: Piece) -> None:
+    def _report(self, piece: StoredPiece) -> None:
         path, name = self.folder / piece.path, used_by(self.catalog, piece.path)
         text = f"{path} ({name}) holds other bytes than SHA256SUMS says, and is not given to any host"
         print(printable(f"rackwright: {coded('RW3893', f'{text}; next: copy it again')}"), file=sys.stderr, flush=True)
@@ -144,11 +144,11 @@ class Handler(BaseHTTPRequestHandler):
     shelf: Shelf
 
     def do_GET(self) -> None:
-        """Answer with the bytes."""
+        """StoredAnswer with the bytes."""
         self._answer(with_body=True)
 
     def do_HEAD(self) -> None:
-        """Answer with the headers alone."""
+        """StoredAnswer with the headers alone."""
         self._answer(with_body=False)
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -175,12 +175,12 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def _send_stored(self, answer: Answer, with_body: bool) -> None:
+    def _send_stored(self, answer: StoredAnswer, with_body: bool) -> None:
         stored = self.shelf.catalog.stored[answer.sha256]
         start, end = 0, stored.size
-        asked = _RANGE.fullmatch(self.headers.get("Range", ""))
-        if asked:
-            start, end = int(asked[1]), min(int(asked[2]) + 1, end) if asked[2] else end
+        wanted = _RANGE.fullmatch(self.headers.get("Range", ""))
+        if wanted:
+            start, end = int(wanted[1]), min(int(wanted[2]) + 1, end) if wanted[2] else end
             if start >= end:
                 self._send_text(416, b"", {"Content-Range": f"bytes */{stored.size}"}, with_body)
                 return
@@ -190,12 +190,12 @@ class Handler(BaseHTTPRequestHandler):
         if with_body and spans and not self.shelf.is_right(spans[0][0]):
             self._send_text(404, b"damaged in the bundle\n", {}, with_body)
             return
-        more = {"Content-Range": f"bytes {start}-{end - 1}/{stored.size}"} if asked else {}
-        self._begin(206 if asked else 200, {**headers, **more})
+        more = {"Content-Range": f"bytes {start}-{end - 1}/{stored.size}"} if wanted else {}
+        self._begin(206 if wanted else 200, {**headers, **more})
         if with_body:
             self._send_spans(spans)
 
-    def _send_spans(self, spans: list[tuple[Piece, int, int]]) -> None:
+    def _send_spans(self, spans: list[tuple[StoredPiece, int, int]]) -> None:
         self.wfile.flush()
         for piece, start, count in spans:
             if not self.shelf.is_right(piece):
@@ -205,7 +205,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.connection.sendfile(handle, start, count)
 
 
-def _spans(pieces: list[Piece], start: int, end: int) -> list[tuple[Piece, int, int]]:
+def _spans(pieces: list[StoredPiece], start: int, end: int) -> list[tuple[StoredPiece, int, int]]:
     """Return the parts of pieces that make a range of their whole: piece, offset, count."""
     found, offset = [], 0
     for piece in pieces:

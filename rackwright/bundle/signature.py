@@ -92,5 +92,5 @@ def _named(key: bytes) -> str:
 
 
 def _refused(folder: Path, why: str) -> RackwrightError:
-    text = f"the bundle in {folder} is not used: {why}; next: copy it again from whoever signed it"
+    text = f"the bundle in {folder} is not used: {why}; next: copy it again, with the signature of its author"
     return RackwrightError(text, code="RW3863")

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from rackwright.bundle.catalog import Catalog, Piece, Stored, part_name
-from rackwright.messages import RackwrightError, writing
+from rackwright.bundle.catalog import Catalog, Stored, StoredPiece, part_name
+from rackwright.messages import writing
 
 PIECE = (4 << 30) - 1
 """Bytes of one file at most: what FAT32 holds."""
@@ -68,9 +68,9 @@ class Store:
             self.add(path, sha256)
         return sha256
 
-    def _split(self, path: Path, size: int, most: int) -> list[Piece]:
+    def _split(self, path: Path, size: int, most: int) -> list[StoredPiece]:
         """Cut a file into pieces, from its end, so that no more than one piece is on the disk twice."""
-        pieces: list[Piece] = []
+        pieces: list[StoredPiece] = []
         for start in reversed(range(0, size, most)):
             cut = path.with_suffix(".piece")
             digest = hashlib.sha256()
@@ -85,9 +85,9 @@ class Store:
         path.unlink()
         return pieces
 
-    def _place(self, path: Path, sha256: str, size: int) -> Piece:
+    def _place(self, path: Path, sha256: str, size: int) -> StoredPiece:
         part = next(number for number in range(1, 10_000) if self._fits(number, size))
-        piece = Piece(sha256=sha256, size=size, part=part)
+        piece = StoredPiece(sha256=sha256, size=size, part=part)
         target = self.folder / piece.path
         target.parent.mkdir(exist_ok=True)
         with path.open("rb+") as handle:
@@ -101,7 +101,7 @@ class Store:
         return self._used[part] + size <= self.part_size or not self._used[part]
 
     def drop_others(self) -> int:
-        """Remove what no name of the bundle needs any more; returns how many files."""
+        """Remove what no name of the bundle needs; returns how many files."""
         needed = {piece.path for one in self.stored.values() for piece in one.pieces}
         found = [path for folder in self.folder.glob("part-*") for path in folder.iterdir() if path.is_file()]
         others = [path for path in found if str(path.relative_to(self.folder)) not in needed]
@@ -136,10 +136,4 @@ def sums_of(folder: Path, paths: Iterable[str]) -> str:
     return "".join(f"{sha256}  {path}\n" for sha256, path in sorted(rows, key=lambda row: row[1]))
 
 
-def refuse_small(part_size: int) -> None:
-    """Raise RackwrightError for parts that hold next to nothing."""
-    if part_size < 1 << 20:
-        raise RackwrightError("--part-size is less than 1 MiB; next: what fits the disk, as 50G", code="RW3903")
-
-
-__all__ = ["INCOMING", "PIECE", "Store", "hash_file", "is_right", "part_name", "refuse_small", "sums_of"]
+__all__ = ["INCOMING", "PIECE", "Store", "hash_file", "is_right", "part_name", "sums_of"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,19 +11,23 @@ from rackwright import __version__
 from rackwright.bundle.catalog import FILE, Catalog, ModelFile, read_catalog, text_of
 from rackwright.bundle.contents import Contents
 from rackwright.bundle.fetching import Wanted, fetch
+from rackwright.bundle.packages import packages_for
 from rackwright.bundle.signature import SIGNATURE, SUMS
 from rackwright.bundle.store import Store, sums_of
 from rackwright.messages import RackwrightError, writing
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import FilePin
 from rackwright.sources.http import Client
 
+INDEX = "Packages"
+"""apt's list of package files."""
 UNFINISHED = f"{FILE}.unfinished"
 SHOWN = 5.0
 """Seconds between two lines of progress."""
 
 
 @dataclass
-class Bundle:
+class BundleWriter:
     """A bundle that is being written."""
 
     store: Store
@@ -79,17 +83,19 @@ class Bundle:
 
     def note(self) -> None:
         """Write down what is stored, for a command after this one is interrupted."""
-        self.catalog.stored = dict(self.store.stored)
+        stored = {**self.earlier.stored, **self.store.stored}
+        models = {key: {**self.earlier.models.get(key, {}), **files} for key, files in self.catalog.models.items()}
+        document = self.catalog.model_copy(update={"stored": stored, "models": {**self.earlier.models, **models}})
         path = self.store.folder / UNFINISHED
         with writing(path):
             new = path.with_suffix(".new")
-            new.write_text(text_of(self.catalog))
+            new.write_text(text_of(document))
             new.replace(path)
 
     def fill(self, contents: Contents) -> None:
         """Fetch images, models and encodings."""
         for number, image in enumerate(contents.images.values(), 1):
-            image.look()
+            image.ask()
             size = sum(image.blobs.values()) / (1 << 30)
             self.say(f"image {number} of {len(contents.images)}: {image.reference}, {size:.1f} GiB")
             for _, content in image.manifests.values():
@@ -102,8 +108,8 @@ class Bundle:
             self.say(f"model {number} of {len(contents.models)}: {key[:60]}, {size:.1f} GiB")
             files = self.catalog.models.setdefault(key, {})
             for pin, wanted in model.wanted():
-                known = pin.sha256 or self._earlier_sha256(key, pin)
-                sha256 = self.take(model.client, replace(wanted, sha256=known))
+                sha256 = pin.sha256 or self._earlier_sha256(key, pin)
+                sha256 = self.take(model.client, replace(wanted, sha256=sha256))
                 files[pin.path] = ModelFile(size=pin.size, sha256=sha256, blob=pin.blob)
                 self.note()
         for name, (_, wanted, client) in contents.encodings.items():
@@ -113,6 +119,16 @@ class Bundle:
         """Return the SHA-256 of a file of which the lock has git's hash alone; empty where it has not come yet."""
         file = self.earlier.models.get(model, {}).get(pin.path)
         return file.sha256 if file and (file.size, file.blob) == (pin.size, pin.blob) else ""
+
+    def add_packages(self, name: str, hosts: Sequence[HostSettings]) -> None:
+        """Have one system's packages in the bundle. hosts: settings of those that may have that system."""
+        system, client = packages_for(name, hosts), Client(hosts[0])
+        size = sum(one.size for one in system.packages.values()) >> 20
+        self.say(f"packages for {name}: {len(system.packages)}, {size} MiB")
+        for one in system.packages.values():
+            self.take(client, Wanted(f"{name} {one.file}", one.url, one.size, one.sha256))
+        files = {one.file: one.sha256 for one in system.packages.values()}
+        self.catalog.packages[name] = {**files, INDEX: self.store.add_bytes(system.index.encode())}
 
     def close(self) -> int:
         """Write list and sums, and remove what is no longer needed; returns how many files the bundle has."""

@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rackwright import __version__
 from rackwright.adapter.run.session import chosen_hosts
+from rackwright.bundle.apt_root import system_of
 from rackwright.bundle.checking import changed_files, opened
 from rackwright.bundle.contents import Contents, contents_of
-from rackwright.bundle.signature import sign
-from rackwright.bundle.store import Store, refuse_small
-from rackwright.bundle.writing import Bundle, written_at
+from rackwright.bundle.signature import SUMS, sign
+from rackwright.bundle.store import Store
+from rackwright.bundle.writing import BundleWriter, written_at
 from rackwright.cli.inventories import add_limit
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.loading.files import site_root
-from rackwright.messages import RackwrightError, counted, printable
+from rackwright.messages import RackwrightError, coded, counted, printable
+from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Locks, locked
 
 UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -39,13 +41,20 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="SIZE",
         help="bytes of a part at most, as 50G; default: one part",
     )
+    parser.add_argument(
+        "--system",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="system of the hosts, as debian-12-amd64: the packages that they install come along; may be repeated",
+    )
     parser.add_argument("--sign", type=Path, metavar="KEY", help="minisign's secret key to sign it with")
     parser.set_defaults(handler=run)
 
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+)([MGT])", text)
-    if not found:
+    if not found or not int(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a size, as 500M, 50G or 2T")
     return int(found[1]) * UNITS[found[2]]
 
@@ -60,18 +69,21 @@ def run(arguments: argparse.Namespace) -> int:
     settings = {entry.name: locked(entry.settings, locks.of(entry.settings)) for entry in entries}
     contents = contents_of(settings, MACHINES)
     contents.refuse_unpinned(arguments.inventory)
-    return write(arguments, contents)
+    return write(arguments, contents, list(settings.values()))
 
 
-def write(arguments: argparse.Namespace, contents: Contents) -> int:
+def write(arguments: argparse.Namespace, contents: Contents, hosts: Sequence[HostSettings]) -> int:
     """Write a bundle of these contents."""
     folder: Path = arguments.out.expanduser().resolve()
-    refuse_small(arguments.part_size)
+    for name in arguments.system:
+        system_of(name)
     if not written_at(folder):
         text = f"{folder} holds other files, and no bundle; nothing was written; next: --out with a new folder"
         raise RackwrightError(text, code="RW3803")
-    bundle = Bundle(Store(folder, arguments.part_size), _say)
+    bundle = BundleWriter(Store(folder, arguments.part_size), _say)
     bundle.begin()
+    for name in dict.fromkeys(arguments.system):
+        bundle.add_packages(name, hosts)
     bundle.fill(contents)
     files = bundle.close()
     if arguments.sign:
@@ -81,16 +93,23 @@ def write(arguments: argparse.Namespace, contents: Contents) -> int:
     return ExitCode.DONE
 
 
-def _summary(bundle: Bundle, folder: Path, files: int, signed: bool) -> Sequence[str]:
+def _summary(bundle: BundleWriter, folder: Path, files: int, signed: bool) -> Sequence[str]:
     catalog, pieces = bundle.catalog, bundle.catalog.pieces().values()
     size, parts = sum(piece.size for piece in pieces) / (1 << 30), len({piece.part for piece in pieces})
     what = f"{counted(len(catalog.images), 'image')}, {counted(len(catalog.models), 'model')}"
     return [
         f"{folder}: {what}, {counted(len(catalog.encodings), 'encoding')}; {counted(files, 'file')} in "
         f"{counted(parts, 'part')}, {size:.1f} GiB, of which {bundle.fetched / (1 << 30):.1f} GiB were fetched now",
-        "signed" if signed else "unsigned: whoever can write to it can change it; to sign it: --sign KEY",
-        f"next, where the hosts are: set bundle.folder to its path, then: pyinfra {'INVENTORY'} deploy.py",
+        *(_without_packages(catalog.packages)),
+        "signed" if signed else "unsigned: a copy that was changed is not noticed; to sign it: --sign KEY",
+        "next, where the hosts are: set bundle.folder to its path, then: pyinfra INVENTORY deploy.py",
     ]
+
+
+def _without_packages(packages: Collection[str]) -> Sequence[str]:
+    if packages:
+        return [f"packages for {', '.join(sorted(packages))}"]
+    return ["without packages: hosts that lack Docker or the toolkit need them; to have them: --system debian-12-amd64"]
 
 
 def verify(folder: Path, public_key: str | None) -> int:
@@ -100,12 +119,12 @@ def verify(folder: Path, public_key: str | None) -> int:
     _say("the signature is right" if public_key else "its signature is not verified: bundle.public_key is not set")
     changed = list(changed_files(folder, catalog, lambda _: None))
     for path in changed:
-        print(printable(f"rackwright: {path} holds other bytes than SHA256SUMS says"), file=sys.stderr)
-    _say(
-        f"{counted(len(catalog.pieces()), 'file')} verified"
-        if not changed
-        else f"next: copy {counted(len(changed), 'file')} again"
-    )
+        print(
+            printable(coded("RW3893", f"{path} holds other bytes than {SUMS} says; next: copy it again")),
+            file=sys.stderr,
+        )
+    if not changed:
+        _say(f"{counted(len(catalog.pieces()), 'file')} verified")
     return done_if(not changed)
 
 

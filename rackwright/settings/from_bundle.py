@@ -16,6 +16,11 @@ def address_of(settings: HostSettings) -> str:
     return f"http://{HOST}:{settings.bundle.port}" if settings.bundle.folder else ""
 
 
+def packages_address(settings: HostSettings) -> str:
+    """Return the address below which a host finds the packages of each system; empty without a bundle."""
+    return f"{address}/{PACKAGES}" if (address := address_of(settings)) else ""
+
+
 def from_bundle(settings: HostSettings) -> HostSettings:
     """Return the same settings, with the bundle as the source of everything; they are unchanged without a bundle.
 

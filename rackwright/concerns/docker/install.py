@@ -13,6 +13,7 @@ from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Job, Owned
+from rackwright.settings.from_bundle import packages_address
 from rackwright.settings.host_settings import HostSettings
 
 
@@ -93,6 +94,8 @@ def install_changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
 def _install_owns(settings: HostSettings, reading: SeenDocker, plan: InstallPlan) -> list[Owned]:
     owns = [Owned("package", name) for name in plan.packages if not reading.installed(name)]
     repositories = [apt.toolkit_repository(settings)] if plan.toolkit else []
+    if packages_address(settings):
+        return [*owns, *(Owned("hold", name) for name in _to_hold(settings, plan))]
     if plan.engine and settings.docker.source == "docker":
         repositories.append(apt.docker_repository(settings, reading.system))
     owns += [Owned("apt_source", path) for repository in repositories for path in repository.files]
@@ -126,5 +129,6 @@ def install_script(settings: HostSettings, system: OperatingSystem, plan: Instal
         hold=" ".join(_to_hold(settings, plan)),
         trust=AUTHORITY,
         finish="yes" if finish else "",
+        bundle=packages_address(settings),
         **proxy_values(settings),
     )

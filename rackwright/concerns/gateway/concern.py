@@ -391,7 +391,7 @@ def has_common_address(settings: HostSettings, reading: HostReading) -> bool:
     return settings.is_gateway and on_host.has(settings.gateway.address)
 
 
-TAKES = frozenset({"gateway", "proxy", "watch"})
+TAKES = frozenset({"gateway", "proxy", "bundle", "watch"})
 """Sections of the settings that it is handed."""
 GATEWAY: Concern[WantedGateway, SeenGateway] = Concern(
     "gateway",

@@ -10,6 +10,8 @@ from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Job, Owned
+from rackwright.settings.from_bundle import packages_address
+from rackwright.settings.gateway import Gateway
 from rackwright.settings.host_settings import HostSettings
 
 HAPROXY, CURL = "haproxy", "curl"
@@ -46,16 +48,21 @@ def expected_version(packages: Mapping[str, str], candidate: str, system: Operat
     return version or SHIPPED.get((system.id, system.version), USUAL)
 
 
+def packages_of(gateway: Gateway) -> tuple[str, ...]:
+    """Return all packages that a gateway needs."""
+    by_setting = ((gateway.address, ADDRESS_PACKAGES), (gateway.tls, TLS_PACKAGES), (gateway.acme, ACME_PACKAGES))
+    return (*PACKAGES, *(name for setting, names in by_setting if setting for name in names))
+
+
 def install_change(settings: HostSettings, packages: Mapping[str, str]) -> list[Change]:
     """Return the change that installs what is missing."""
-    gateway = settings.gateway
-    by_setting = ((gateway.address, ADDRESS_PACKAGES), (gateway.tls, TLS_PACKAGES), (gateway.acme, ACME_PACKAGES))
-    needed = (*PACKAGES, *(name for setting, names in by_setting if setting for name in names))
-    missing = [name for name in needed if name not in packages]
+    missing = [name for name in packages_of(settings.gateway) if name not in packages]
     if not missing:
         return []
     proxies: dict[str, Any] = proxy_values(settings)
-    script = host_script("apt") + host_script("gateway_install", packages=" ".join(missing), **proxies)
+    script = host_script("apt") + host_script(
+        "gateway_install", packages=" ".join(missing), bundle=packages_address(settings), **proxies
+    )
     what = f"install {', '.join(missing)}"
     job = Job("gateway-install", what, script, timeout=1800, code="RW3644")
     return [Change(what, "missing", (job,), owns=tuple(Owned("package", name) for name in missing))]

@@ -49,6 +49,7 @@ from rackwright.plan.change import Change, Job, Refuse, Step
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import files, lines_of, pairs, whole_number
+from rackwright.settings.from_bundle import address_of
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.image_reference import HUB, HUB_HOST, registry_of
 from rackwright.tables import shown_width
@@ -134,6 +135,8 @@ def _urls(settings: HostSettings) -> Iterator[tuple[str, str]]:
 
 def _asked_at(settings: HostSettings, registry: str) -> str:
     """Return the address where dockerd pulls a registry's images: for Docker Hub its mirror, if it has one."""
+    if bundle := address_of(settings):
+        return bundle
     if registry != HUB:
         return f"https://{registry}"
     mirrors = settings.docker.daemon.get("registry-mirrors")

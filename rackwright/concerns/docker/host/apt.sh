@@ -4,6 +4,7 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 patience=600
 log=/run/rackwright/apt.log
 instead=
+from=
 
 fail() { printf '%s\n' "$*"; exit 1; }
 
@@ -58,13 +59,26 @@ wait_for_others() {
 
 # Begin an installation: the settings' proxies count, and other installations end first.
 # Dependencies come along unnamed: teardown takes away what this run has brought, so it is written down however this ends.
-# Parameters: http_proxy, https_proxy, no_proxy (empty: none).
+# Parameters: http_proxy, https_proxy, no_proxy (empty: none), bundle (address of the bundle's packages; empty: none).
 begin() {
   [ -z "$http_proxy" ] || export http_proxy https_proxy no_proxy
+  [ -z "$bundle" ] || only_bundle
   mkdir -p /run/rackwright /var/lib/rackwright
   before=$(installed)
   trap note_brought EXIT
   wait_for_others
+}
+
+# From a bundle apt knows its packages alone, by lists of their own: the host's sources and lists stay as they are.
+only_bundle() {
+  . /etc/os-release
+  system=$ID-$VERSION_ID-$(dpkg --print-architecture) lists=/run/rackwright/bundle-apt
+  rm -rf "$lists" && mkdir -p "$lists/lists/partial" || fail "$lists could not be made"
+  # A bare host has no curl yet.
+  /usr/lib/apt/apt-helper -o Acquire::http::Proxy=DIRECT download-file "$bundle/$system/Packages" "$lists/Packages" >"$lists/out" 2>&1 ||
+    fail "the bundle has no packages for $system ($(grep '^E:' "$lists/out" | tail -n 1)); next, where there is a way out: rackwright bundle INVENTORY --out DIR --system $system"
+  printf '%s\n' "deb [trusted=yes] $bundle/$system /" >"$lists/sources.list"
+  from="-o Dir::Etc::sourcelist=$lists/sources.list -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists=$lists/lists -o Acquire::http::Proxy=DIRECT"
 }
 
 installed() { dpkg-query -W -f '${Package} ${db:Status-Status}\n' | sed -n 's/ installed$//p' | sort; }
@@ -90,7 +104,8 @@ finish_half_configured() {
 
 apt() {
   title=$1; shift
-  quietly "$title" apt-get -q -y -o "DPkg::Lock::Timeout=$patience" -o Dpkg::Options::=--force-confold \
+  # shellcheck disable=SC2086 - options
+  quietly "$title" apt-get -q -y $from -o "DPkg::Lock::Timeout=$patience" -o Dpkg::Options::=--force-confold \
     -o Dpkg::Options::=--force-confdef -o Acquire::Retries=3 "$@" || fail "$title: failed, see the lines above${instead:+; next: $instead}"
 }
 
@@ -109,7 +124,7 @@ install() {
 }
 
 # Versions of a package that apt knows, one a line.
-versions() { apt-cache madison "$1" | cut -d '|' -f 2 | tr -d ' ' | sort -u; }
+versions() { apt-cache $from madison "$1" | cut -d '|' -f 2 | tr -d ' ' | sort -u; }
 
 no_key() {
   next="look at the way there: mirrors and proxy in the settings"
@@ -169,6 +184,7 @@ only_pinned() {
 
 # A third party's repository: name, key address, sources line, fingerprints of its keys.
 add_repository() {
+  [ -z "$bundle" ] || return 0
   keyring=/etc/apt/keyrings/rackwright-$1.asc sources=/etc/apt/sources.list.d/rackwright-$1.list
   printf '%s\n' "adding the repository $1"
   mkdir -p -m 0755 /etc/apt/keyrings

@@ -1,5 +1,5 @@
 # Install what is missing, prerequisites first. Parameters (empty: not wanted): basics, toolkit, toolkit_key,
-# toolkit_source, toolkit_fingerprints, toolkit_pin, engine, engine_key, engine_source, engine_fingerprints, hold, trust, finish, http_proxy, https_proxy, no_proxy.
+# toolkit_source, toolkit_fingerprints, toolkit_pin, engine, engine_key, engine_source, engine_fingerprints, hold, trust, finish, bundle, http_proxy, https_proxy, no_proxy.
 begin
 [ -n "$finish" ] && finish_half_configured
 refuse_half_configured

@@ -1,4 +1,4 @@
-# Install HAProxy from the system's repositories. Parameters: packages, http_proxy, https_proxy, no_proxy.
+# Install HAProxy from the system's repositories. Parameters: packages, bundle, http_proxy, https_proxy, no_proxy.
 begin
 refuse_half_configured
 # A service of this name from before is the operator's, as of an HAProxy that was built by hand.

@@ -1,0 +1,102 @@
+"""Which packages hosts install: Docker Engine, the container toolkit, the gateway's programs; for each system."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackwright.bundle.apt_root import AptRoot, PackageFile, archives, system_of
+from rackwright.concerns.docker.apt import (
+    BASICS,
+    TOOLKIT,
+    OperatingSystem,
+    Repository,
+    docker_repository,
+    engine_packages,
+    pin_text,
+    toolkit_repository,
+)
+from rackwright.concerns.gateway.package import packages_of
+from rackwright.concerns.proxy_values import values_of
+from rackwright.hostside import host_script
+from rackwright.messages import RackwrightError
+from rackwright.settings.host_settings import HostSettings
+from rackwright.sources.http import Client
+
+AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+
+
+@dataclass(frozen=True)
+class PackageGroup:
+    """Packages that are installed together, and the repository that brings them beside the system's own."""
+
+    names: tuple[str, ...]
+    repository: Repository | None = None
+    preferences: str = ""
+
+
+def groups_of(hosts: Iterable[HostSettings], system: OperatingSystem) -> list[PackageGroup]:
+    """Return what hosts of one system install, each group once."""
+    return list(dict.fromkeys(group for settings in hosts for group in _groups(settings, system)))
+
+
+def _groups(settings: HostSettings, system: OperatingSystem) -> Iterator[PackageGroup]:
+    if settings.is_gateway:
+        yield PackageGroup(packages_of(settings.gateway))
+    if settings.is_gateway_alone:
+        return
+    yield PackageGroup(BASICS)
+    pin = pin_text(settings.docker.toolkit_version) or ""
+    yield PackageGroup((TOOLKIT,), toolkit_repository(settings), pin)
+    other = docker_repository(settings, system) if settings.docker.source == "docker" else None
+    yield PackageGroup(engine_packages(settings.docker.source, system), other)
+
+
+@dataclass(frozen=True)
+class SystemPackages:
+    """All packages of one system, and apt's list of them."""
+
+    packages: dict[str, PackageFile]
+    """By SHA-256."""
+    index: str
+
+
+def packages_for(name: str, hosts: Sequence[HostSettings]) -> SystemPackages:
+    """Return the packages of a system. hosts: their settings. Raises RackwrightError where they cannot be found out."""
+    system, found, records = system_of(name), dict[str, PackageFile](), dict[str, str]()
+    with tempfile.TemporaryDirectory(prefix="rackwright-apt-") as folder:
+        for number, group in enumerate(groups_of(hosts, system)):
+            root = AptRoot(Path(folder) / str(number), system, _ways(hosts[0], Path(folder)))
+            extra = [_source(hosts[0], group.repository, Path(folder))] if group.repository else []
+            root.lay([*archives(system), *extra], group.preferences)
+            packages = {one.sha256: one for one in root.packages(group.names)}
+            records |= root.records(packages)
+            found |= packages
+    return SystemPackages(found, "\n".join(records[sha256] for sha256 in sorted(records)))
+
+
+def _ways(settings: HostSettings, folder: Path) -> dict[str, str]:
+    """Return apt's options for the proxy and the authority of the control machine."""
+    proxies = values_of(settings.control_proxy or settings.proxy)
+    ways = {f"Acquire::{one}::Proxy": proxies[f"{one}_proxy"] for one in ("http", "https") if proxies["http_proxy"]}
+    if settings.paths.private_ca:
+        both = folder / "authorities.pem"
+        of_site = (settings.site / Path(settings.paths.private_ca).expanduser()).read_text()
+        both.write_text(f"{AUTHORITIES.read_text() if AUTHORITIES.is_file() else ''}\n{of_site}")
+        ways["Acquire::https::CAInfo"] = str(both)
+    return ways
+
+
+def _source(settings: HostSettings, repository: Repository, folder: Path) -> str:
+    """Fetch a repository's key, and return its line. Raises RackwrightError for a key that is not pinned."""
+    answer = Client(settings).get(repository.key, {})
+    path = folder / f"{repository.name}.asc"
+    path.write_bytes(answer.body if answer.status == 200 else b"")
+    check = f'log=/dev/null\nonly_pinned "{path}" "{repository.key}" "{" ".join(repository.fingerprints)}"\n'
+    done = subprocess.run(["sh", "-c", host_script("apt") + check], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RackwrightError(f"{' '.join(done.stdout.split())} (HTTP {answer.status})", code="RW3923")
+    return repository.source.replace(repository.files[0], str(path))
