@@ -14,6 +14,8 @@ from rackwright.messages import RackwrightError
 from rackwright.settings.sections import SHA256
 
 FILE = "bundle.json"
+TOOL = "tool"
+"""Folder of Rackwright's own wheels."""
 LARGEST = 256 << 20
 """Bytes of the list: a hundred thousand files have a tenth of it."""
 Sha256 = Annotated[str, Field(pattern=SHA256)]
@@ -76,7 +78,8 @@ class Catalog(_Row):
     encodings: dict[str, Sha256] = {}
     packages: dict[str, dict[str, Sha256]] = {}
     """By system, as `debian-12-amd64`: package files, and `Packages`, apt's list of them."""
-    wheels: dict[str, Sha256] = {}
+    tool: dict[str, Sha256] = {}
+    """Rackwright's own wheels, in a folder of their own under their names."""
     stored: dict[Sha256, Stored] = {}
 
     def missing(self) -> list[str]:
@@ -90,12 +93,18 @@ class Catalog(_Row):
             (f"{name}: {path}", file.sha256) for name, files in self.models.items() for path, file in files.items()
         ]
         found += [(f"encoding {name}", sha256) for name, sha256 in self.encodings.items()]
-        found += [(f"{system}: {name}", one) for system, files in self.packages.items() for name, one in files.items()]
-        return found + [(f"wheel {name}", sha256) for name, sha256 in self.wheels.items()]
+        return found + [
+            (f"{system}: {name}", one) for system, files in self.packages.items() for name, one in files.items()
+        ]
 
     def image(self, reference: str) -> Image | None:
         """Return the image of a reference."""
         return next((one for one in self.images if one.reference == reference), None)
+
+    def files(self) -> dict[str, str]:
+        """Return the SHA-256 of all files of the bundle but this list, by their path."""
+        pieces = {path: piece.sha256 for path, piece in self.pieces().items()}
+        return {**pieces, **{f"{TOOL}/{name}": sha256 for name, sha256 in self.tool.items()}}
 
     def pieces(self) -> Mapping[str, StoredPiece]:
         """Return all files of the bundle by their path."""

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from rackwright.bundle.catalog import FILE, Catalog, StoredPiece, read_catalog
+from rackwright.bundle.catalog import FILE, TOOL, Catalog, StoredPiece, read_catalog
 from rackwright.bundle.contents import Contents
 from rackwright.bundle.signature import SUMS, refuse_other_signature
 from rackwright.bundle.store import hash_file
@@ -28,9 +28,10 @@ def opened(folder: Path, public_key: str | None) -> Catalog:
         raise _broken(folder, f"{FILE} is not what {SUMS} says")
     catalog = read_catalog(folder)
     pieces = catalog.pieces()
-    if {path: piece.sha256 for path, piece in pieces.items()} != {path: sums[path] for path in sums if path != FILE}:
+    if catalog.files() != {path: sums[path] for path in sums if path != FILE}:
         raise _broken(folder, f"{FILE} and {SUMS} name different files")
-    if missing := [path for path, piece in pieces.items() if not _is_there(folder / path, piece)]:
+    missing = [path for path, piece in pieces.items() if not _is_there(folder / path, piece)]
+    if missing:
         raise _broken(folder, _missing(folder, missing, catalog))
     return catalog
 
@@ -50,6 +51,8 @@ def _missing(folder: Path, missing: list[str], catalog: Catalog) -> str:
 
 def used_by(catalog: Catalog, path: str) -> str:
     """Return the name of what a file of the bundle belongs to."""
+    if path.startswith(f"{TOOL}/"):
+        return "a wheel of Rackwright's own"
     owners = {sha256 for sha256, one in catalog.stored.items() if any(piece.path == path for piece in one.pieces)}
     return next((name for name, sha256 in catalog.names() if sha256 in owners), "nothing")
 
@@ -61,19 +64,16 @@ def _sums(folder: Path) -> Mapping[str, str]:
 
 def changed_files(folder: Path, catalog: Catalog, progress: Callable[[str], None]) -> Iterator[str]:
     """Hash all files, and yield those whose bytes are others, each with what it belongs to."""
-    pieces = catalog.pieces()
-    whole, done = sum(piece.size for piece in pieces.values()), 0
-    for path, piece in sorted(pieces.items()):
-        if hash_piece(folder, piece) != piece.sha256:
+    for path, sha256 in sorted(catalog.files().items()):
+        progress(path)
+        if hash_of(folder / path) != sha256:
             yield f"{folder / path} ({used_by(catalog, path)})"
-        done += piece.size
-        progress(f"{done >> 20} of {whole >> 20} MiB hashed")
 
 
-def hash_piece(folder: Path, piece: StoredPiece) -> str:
+def hash_of(path: Path) -> str:
     """Return the SHA-256 of a file of the bundle; empty where it cannot be read."""
     try:
-        with (folder / piece.path).open("rb") as handle:
+        with path.open("rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError:
         return ""

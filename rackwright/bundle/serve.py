@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from rackwright.adapter.concurrency import new_lock, spawn
 from rackwright.bundle.catalog import Catalog, StoredPiece, read_catalog
-from rackwright.bundle.checking import hash_piece, used_by
+from rackwright.bundle.checking import hash_of, used_by
 from rackwright.messages import coded, printable
 from rackwright.settings.from_bundle import ENCODINGS, HUB, PACKAGES
 from rackwright.settings.image_reference import tag_of
@@ -119,7 +119,7 @@ class Shelf:
             lock = self._locks.setdefault(piece.path, new_lock())
         with lock:
             if piece.path not in self.right:
-                self.right[piece.path] = hash_piece(self.folder, piece) == piece.sha256
+                self.right[piece.path] = hash_of(self.folder / piece.path) == piece.sha256
                 if not self.right[piece.path]:
                     self._report(piece)
         return self.right[piece.path]

@@ -14,6 +14,7 @@ from rackwright.bundle.fetching import Wanted, fetch
 from rackwright.bundle.packages import packages_for
 from rackwright.bundle.signature import SIGNATURE, SUMS
 from rackwright.bundle.store import Store, sums_of
+from rackwright.bundle.tool import add_tool, described
 from rackwright.messages import RackwrightError, writing
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import FilePin
@@ -130,6 +131,11 @@ class BundleWriter:
         files = {one.file: one.sha256 for one in system.packages.values()}
         self.catalog.packages[name] = {**files, INDEX: self.store.add_bytes(system.index.encode())}
 
+    def add_tool(self) -> None:
+        """Have Rackwright itself in the bundle, for a control machine that reaches no index."""
+        self.say(f"Rackwright itself, for {described()}")
+        self.catalog.tool = add_tool(self.store.folder)
+
     def close(self) -> int:
         """Write list and sums, and remove what is no longer needed; returns how many files the bundle has."""
         folder = self.store.folder
@@ -143,7 +149,7 @@ class BundleWriter:
         self.store.drop_others()
         with writing(folder / FILE):
             (folder / FILE).write_text(text_of(self.catalog))
-            paths = [FILE, *self.catalog.pieces()]
+            paths = [FILE, *self.catalog.files()]
             (folder / SUMS).write_text(sums_of(folder, paths))
             (folder / UNFINISHED).unlink(missing_ok=True)
         return len(paths)

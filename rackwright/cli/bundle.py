@@ -48,6 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME",
         help="system of the hosts, as debian-12-amd64: the packages that they install come along; may be repeated",
     )
+    parser.add_argument("--without-tool", action="store_true", help="leave Rackwright's own wheels out")
     parser.add_argument("--sign", type=Path, metavar="KEY", help="minisign's secret key to sign it with")
     parser.set_defaults(handler=run)
 
@@ -85,6 +86,8 @@ def write(arguments: argparse.Namespace, contents: Contents, hosts: Sequence[Hos
     for name in dict.fromkeys(arguments.system):
         bundle.add_packages(name, hosts)
     bundle.fill(contents)
+    if not arguments.without_tool:
+        bundle.add_tool()
     files = bundle.close()
     if arguments.sign:
         sign(folder, arguments.sign.expanduser().resolve(), f"bundle of rackwright {__version__}")
@@ -124,7 +127,7 @@ def verify(folder: Path, public_key: str | None) -> int:
             file=sys.stderr,
         )
     if not changed:
-        _say(f"{counted(len(catalog.pieces()), 'file')} verified")
+        _say(f"{counted(len(catalog.files()), 'file')} verified")
     return done_if(not changed)
 
 
