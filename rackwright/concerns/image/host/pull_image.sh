@@ -7,7 +7,7 @@ case $(uname -m) in x86_64) machine=amd64 ;; aarch64) machine=arm64 ;; *) machin
 work=$(mktemp -d "$run/pull.XXXXXXXX")
 pull=
 way=
-trap 'rm -rf "$work"; [ -z "$pull" ] || kill "$pull" 2>/dev/null; [ -z "$way" ] || kill "$way" 2>/dev/null; own_names' EXIT
+trap 'rm -rf "$work"; [ -z "$pull" ] || kill "$pull" 2>/dev/null; [ -z "$way" ] || { kill "$way" 2>/dev/null; own_names; }' EXIT
 trap 'exit 143' TERM INT
 fail() { printf 'error: %s\n' "$@"; exit 1; }
 mistake() { printf 'error: %s\n' "$@"; exit 78; } # what only other settings help against
@@ -21,7 +21,7 @@ arriving() { # bytes of layers in flight, of Docker's own store and of container
 # From a bundle, the registry's name leads to this host itself while the pull lasts: to a port of a loopback address, behind
 # which the bundle answers. dockerd takes an address of 127.0.0.0/8 without TLS, and every byte by its digest.
 hosts=/etc/hosts tag='# rackwright-bundle' loopback=127.83.87.1
-own_names() { # a pull that was killed leaves its line to the next one
+own_names() {
   grep -qF "$tag" $hosts || return 0
   sed "/ $tag\$/d; s/^$tag: //" $hosts >"$hosts.rackwright" && chmod 0644 "$hosts.rackwright" && mv -f "$hosts.rackwright" $hosts
 }
@@ -103,8 +103,9 @@ explain() {
 }
 
 mkdir -p "$work/none"
-own_names
-[ -z "$bundle" ] || lead_to_bundle
+# One pull at a time leads a name to the bundle; what a pull that was killed has left is taken away first.
+exec 8>"$run/bundle.lock"
+if [ -n "$bundle" ]; then flock 8 && own_names; lead_to_bundle; elif flock -n 8; then own_names; flock -u 8; fi
 check_machine
 try=1
 until pull_once; do
