@@ -76,7 +76,7 @@ def test_a_host_without_a_route_gets_packages_image_models_and_encodings_from_a_
     run = stage(site, walled, folder)
     assert run.status == 0, run.output
     assert [row for row in faults.requests(site.lab.paths.web) if row["client"] == walled.address] == []
-    assert len(site.lab.proxy.requests()) == before, "the control machine asks nobody"
+    assert len(site.lab.proxy.requests()) == before, "the control machine asks no server"
     assert "rackwright-bundle" not in walled.run("cat /etc/hosts").stdout
     assert walled.run("ls /etc/apt/sources.list.d").stdout.strip() == ""
     assert walled.run("ss -Hltn 'sport = :7460'").stdout == "", "the port is gone with the run"
