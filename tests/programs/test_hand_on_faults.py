@@ -39,12 +39,12 @@ def test_kills_at_every_percent_leave_nothing_wrong(fleets: Fleets, times: int) 
     for percent in percents:
         for host in fleet.hosts:
             host.clear()
-            host.start(linger=2)
+            host.start(linger=8)
         victim = chance.choice(fleet.hosts)
         victim.wait_for_bytes(max(1, TOTAL * percent // 100))
         victim.kill()
         assert not victim.wrong()
-        victim.start(linger=2)
+        victim.start(linger=3)
         all_whole(fleet)
 
 
@@ -234,6 +234,15 @@ def test_a_full_disk_is_named_and_what_arrived_is_kept(fleets: Fleets) -> None:
     host.start(listen=None)
     all_whole(fleet)
     assert fleet.hub.asked[-1][1] == f"bytes={2 * MIB}-"
+
+
+def test_a_disk_without_the_room_is_named_before_a_byte_is_fetched(fleets: Fleets) -> None:
+    fleet = fleets(1, FILES)
+    (host,) = fleet.hosts
+    host.start(listen=None, files=[{"path": "model", "size": 1 << 60, "sha256": "0" * 64}])
+    assert host.wait() == 1
+    assert f"{1 << 30}.0 GiB are missing" in host.text()
+    assert fleet.hub.asked == []
 
 
 def test_a_source_that_dies_half_way_is_left_and_one_that_comes_back_is_filled(fleets: Fleets) -> None:

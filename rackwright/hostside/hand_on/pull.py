@@ -200,7 +200,7 @@ class Puller:
             if waited > max(PATIENCE, 3 * self.interval):
                 return self._pass(peer, "has nothing more")
             if self._is_slow(peer, holding, answer):
-                return self._pass(peer, "is slower than the host before it")
+                return self._pass(peer, "has less than the host before it")
 
     def _take(
         self, peer: PeerConnection, holding: Holding, answer: PieceAnswer, response: http.client.HTTPResponse
