@@ -147,18 +147,23 @@ class Host:
         before, after = self.fleet.hosts[:number][::-1], self.fleet.hosts[number + 1 :]
         sources = before + (after[::-1] if before else []) if sources is None else sources
         allow = after + before[:-1] if allow is None else allow
-        whole = {
-            "files": listed(self.fleet.files),
-            "folder": str(self.folder),
-            "listen": {"address": self.address, "port": self.fleet.port, "allow": [one.address for one in allow]},
-            "sources": [one.source() for one in sources],
-            "origin": None if sources else {"url": self.fleet.hub.url, "authorised": True},
-            "rate_mib": None,
-            "serve_mib": None,
-            "stall": 5,
-            "linger": 10,
-            "secrets": str(self.fleet.secrets),
-        } | spec
+        whole = (
+            {
+                "files": listed(self.fleet.files),
+                "folder": str(self.folder),
+                "listen": {"address": self.address, "port": self.fleet.port, "allow": [one.address for one in allow]},
+                "sources": [one.source() for one in sources],
+                "origin": None if sources else {"url": self.fleet.hub.url, "authorised": True},
+                "rate_mib": None,
+                "serve_mib": None,
+                "stall": 5,
+                "start": 5,
+                "linger": 10,
+                "secrets": str(self.fleet.secrets),
+            }
+            | ({"start": spec["stall"]} if "stall" in spec else {})
+            | spec
+        )
         self.log = (self.folder.parent / f"{self.name}.log").open("a")
         command = [*(self.python or [self.fleet.python]), str(self.fleet.program), json.dumps(whole)]
         limited = ["prlimit", f"--fsize={limit}", *command] if limit else command

@@ -236,6 +236,23 @@ def test_a_full_disk_is_named_and_what_arrived_is_kept(fleets: Fleets) -> None:
     assert fleet.hub.asked[-1][1] == f"bytes={2 * MIB}-"
 
 
+def test_hosts_that_only_wait_for_each_other_end(fleets: Fleets) -> None:
+    fleet = fleets(4, {"model": content(12 * MIB)}, rate=3 * MIB)
+    for host in fleet.hosts:
+        host.start(stall=4)
+    fleet.hosts[3].wait_for_bytes(3 * MIB)
+    fleet.hosts[0].kill()
+    start = time.monotonic()
+    for host in fleet.hosts[1:]:
+        assert host.wait() == 1
+        assert "no source gives it" in host.text()
+    assert time.monotonic() - start < 30
+    assert not fleet.listening()
+    for host in fleet.hosts:
+        host.start()
+    all_whole(fleet)
+
+
 def test_a_disk_without_the_room_is_named_before_a_byte_is_fetched(fleets: Fleets) -> None:
     fleet = fleets(1, FILES)
     (host,) = fleet.hosts

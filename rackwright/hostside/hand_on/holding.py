@@ -31,7 +31,7 @@ class PieceRun(NamedTuple):
 class Holding:
     """A file that arrives, or is here. `have` bytes of its start are here; `whole`: it is the published one.
 
-    careful: its bytes were wrong before, so only hosts that have all of it are asked.
+    careful: its bytes were wrong before, so only hosts that have all of it are asked. absent: it will not come here.
     """
 
     def __init__(self, file: File, folder: Path) -> None:
@@ -39,7 +39,7 @@ class Holding:
         self.part = folder / ".parts" / f"{hashlib.sha256(file.path.encode()).hexdigest()[:24]}.part"
         self.changed = threading.Condition()
         self.sums: list[str] = []
-        self.have, self.whole, self.careful = 0, False, False
+        self.have, self.whole, self.careful, self.absent = 0, False, False, False
         self.givers: set[str] = set()
         self.handle = -1
         self.sum = hashlib.sha256()
@@ -81,11 +81,13 @@ class Holding:
     def read_only(self, still_working: Callable[[int], None]) -> None:
         """Read the file at its path, and nothing else. It is not whole where it is not the published one."""
         if not self._fits(self.target):
+            self.absent = True
             return
         self._open(self.target, os.O_RDONLY)
         self._read(still_working)
         self.whole = self._is_right()
-        if not self.whole:
+        self.absent = not self.whole
+        if self.absent:
             self._close()
         with self.changed:
             self.changed.notify_all()

@@ -82,7 +82,7 @@ def _fill(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding], server: Pie
     _room(spec, holdings)
     puller = Puller(spec, keys, holdings, _text(spec.secrets / HUB_TOKEN), _tls(spec, ssl.PROTOCOL_TLS_CLIENT))
     if server:
-        server.tried = lambda: puller.tried
+        server.tried, server.quiet = lambda: puller.tried, puller.quiet
     puller.run()
     return puller.report
 
@@ -116,8 +116,12 @@ def _server(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding]) -> PieceS
 
 
 def _linger(spec: HandOnSpec, server: PieceServer | None) -> None:
-    """Hand on until all hosts are done, or none has asked for a while."""
-    while server and not server.all_done() and server.idle() < spec.linger:
+    """Hand on until all hosts are done, or none has asked for a while: longer while one has not begun."""
+    start = time.monotonic()
+    while server and not server.all_done():
+        begins = not server.all_came() and time.monotonic() - start < spec.start
+        if server.idle() > spec.linger and not begins:
+            return
         time.sleep(TICK)
 
 

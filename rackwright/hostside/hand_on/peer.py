@@ -27,7 +27,7 @@ class PieceAnswer:
     """The answer of a host.
 
     why: it gives nothing now: "waiting", "busy", "passed". have, total: its bytes of the file, and of all files.
-    tried: it looked for a faster source than its neighbour.
+    tried: it looked for a faster source than its neighbour. quiet: seconds since it heard of a host that can get more.
     """
 
     why: str
@@ -35,6 +35,7 @@ class PieceAnswer:
     total: int
     whole: bool
     tried: bool
+    quiet: float
     start: int
     end: int
     sums: tuple[str, ...]
@@ -146,6 +147,7 @@ def _read(response: http.client.HTTPResponse) -> PieceAnswer:
             have=int(headers.get("X-Have", "0")),
             total=int(headers.get("X-Total", "0")),
             whole=headers.get("X-Whole") == "1",
+            quiet=float(headers.get("X-Quiet", "0")),
             tried=headers.get("X-Tried") == "1",
             start=int(start),
             end=int(last) + 1,

@@ -41,12 +41,12 @@ class Puller:
         self.limit = RateLimit(spec.rate)
         self.origin = HubFiles(spec.origin, token if spec.authorised else None, spec.stall) if spec.origin else None
         self.report = PullReport(sum(file.size for file in spec.files))
-        self.start = self.answered = time.monotonic()
+        self.start = self.heard = time.monotonic()
         self.sources = list(spec.sources)
         self.current: SourceHost | None = None
         self.peer: PeerConnection | None = None
         self.watch = SourceWatch(self.start)
-        self.passing, self.tried, self.round = "", False, 0
+        self.passing, self.tried, self.done, self.round = "", False, False, 0
         self.vouching: set[str] = set()
         """Hosts that gave bytes of the present file and said that they had all of it, verified."""
         self.interval = 0.0
@@ -60,10 +60,19 @@ class Puller:
         try:
             for holding in self.holdings:
                 self._fill(holding)
+            self.done = True
         except OSError as error:
             raise of_disk(error, str(self.spec.folder)) from None
         finally:
             self._leave()
+
+    def quiet(self) -> float:
+        """Return the seconds since this host heard of one that can get more: that fetches from the hub, or has all."""
+        return 0.0 if self.origin or self.done else time.monotonic() - self.heard
+
+    def _heard(self, answer: PieceAnswer) -> None:
+        """Note what a source knows; hosts that only wait for each other know less from second to second."""
+        self.heard = max(self.heard, time.monotonic() - answer.quiet)
 
     @property
     def held(self) -> int:
@@ -143,16 +152,20 @@ class Puller:
         self._leave()
 
     def _pause(self, holding: Holding) -> None:
-        """Wait a little. Raises HandOnError when no source gives or answers."""
+        """Wait a little. Raises HandOnError when no source gives, or knows one that can get more."""
         now = time.monotonic()
-        silent, empty = now - self.answered, now - self.report.last
+        silent, empty = now - self.heard, now - self.report.last
         if not self.sources and not self.origin:
             raise HandOnError(f"{holding.file.path}: no source is left")
-        if (silent > self.spec.stall and empty > self.spec.stall) or empty > LONGEST_WAIT:
+        if (silent > self._patience() and empty > self.spec.stall) or empty > LONGEST_WAIT:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted(self.reasons.items())[:8])
             raise HandOnError(f"{holding.file.path}: no source gives it ({reasons})")
         self.report.waiting("; ".join(f"{name}: {reason}" for name, reason in list(self.reasons.items())[-2:]))
         time.sleep(PAUSE)
+
+    def _patience(self) -> float:
+        """Return the seconds without an answer after which no source is left; more while none of them has begun."""
+        return self.spec.stall if self.heard > self.start else self.spec.start
 
     # -- a host
 
@@ -180,7 +193,7 @@ class Puller:
         while True:
             begun = time.monotonic()
             answer, response = peer.answer()
-            self.answered = time.monotonic()
+            self._heard(answer)
             if answer.why in ("busy", "passed"):
                 self.reasons[peer.source.name] = "it serves another host"
                 return self._leave(keep=True)
@@ -191,7 +204,7 @@ class Puller:
                 if self._take(peer, holding, answer, response):
                     return None
             else:
-                waited += self.answered - begun
+                waited += time.monotonic() - begun
                 self.reasons[peer.source.name] = "it has nothing more yet"
                 self.report.waiting(f"{peer.source.name} has nothing more yet")
                 peer.ask(holding, holding.have, self._message(holding))
@@ -289,7 +302,7 @@ class Puller:
     def _state(self, peer: PeerConnection, holding: Holding) -> PieceAnswer:
         peer.ask(holding, holding.have, self._message(holding), "HEAD")
         answer, _ = peer.answer()
-        self.answered = time.monotonic()
+        self._heard(answer)
         return answer
 
     # -- the hub
@@ -307,7 +320,6 @@ class Puller:
                 self.origin.fill(holding, self.limit, self.report)
                 return True
             except NoPiecesError as error:
-                self.answered = time.monotonic()
                 self.reasons[NAME] = str(error)
                 if holding.have > before:
                     return True

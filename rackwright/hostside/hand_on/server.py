@@ -33,7 +33,11 @@ Headers = dict[str, str]
 
 
 class PieceServer:
-    """The listener. tried: whether this host looked for a faster source than the one before it."""
+    """The listener.
+
+    tried: whether this host looked for a faster source than the one before it. quiet: seconds since it heard of a host
+    that can get more bytes.
+    """
 
     def __init__(
         self,
@@ -50,9 +54,11 @@ class PieceServer:
         self.lock = threading.Lock()
         self.guests: Counter[str] = Counter()
         self.members: defaultdict[str, list[socket.socket]] = defaultdict(list)
+        self.came: set[str] = set()
         self.done: set[str] = set()
         self.asked = time.monotonic()
         self.tried: Callable[[], bool] = bool
+        self.quiet: Callable[[], float] = float
 
     def start(self) -> None:
         """Listen. Raises HandOnError where the address or the port cannot be had."""
@@ -65,12 +71,18 @@ class PieceServer:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Listen no more: a thread that waits for a connection would keep the port."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
 
     def all_done(self) -> bool:
         """Return True when every host that may ask has said that it needs no more."""
         return self.done >= set(self.listen.allow)
+
+    def all_came(self) -> bool:
+        """Return True when every host that may ask has begun."""
+        return self.came >= set(self.listen.allow)
 
     def idle(self) -> float:
         """Return the seconds since a host of the run asked for something."""
@@ -151,6 +163,7 @@ class Conversation:
             if not self._is_signed(request):
                 self._answer("401 Unauthorized", {})
                 return
+            self.server.came.add(self.address)
             if self.number == 1:
                 self.server.admit(self.address, self.link)
             idle = 2 * self.server.stall
@@ -168,7 +181,7 @@ class Conversation:
         if (request.method, request.target) == ("POST", "/done"):
             self.server.done.add(self.address)
             self._answer("204 No Content", {})
-        elif holding is None or request.method == "POST":
+        elif holding is None or holding.absent or request.method == "POST":
             self._answer("404 Not Found", {})
         elif (start := offset(request.headers.get("range", ""), holding.file.size, PIECE)) is None:
             self._answer("416 Range Not Satisfiable", {})
@@ -219,6 +232,7 @@ class Conversation:
         return {
             "X-Have": str(holding.have),
             "X-Total": str(total),
+            "X-Quiet": f"{self.server.quiet():.1f}",
             **{name: str(int(flag)) for name, flag in flags.items()},
         }
 

@@ -4,12 +4,14 @@
      "listen": {"address": "10.0.0.3", "port": 7461, "allow": ["10.0.0.4", ...]} | null,
      "sources": [{"name": "host-a", "address": "10.0.0.2", "port": 7461}, ...],
      "origin": {"url": "https://hub/org/repo/resolve/COMMIT/", "authorised": true} | null,
-     "rate_mib": null, "serve_mib": null, "stall": 60, "linger": 60, "secrets": "/run/...", "tls": false}
+     "rate_mib": null, "serve_mib": null, "stall": 60, "start": 60, "linger": 60, "secrets": "/run/...", "tls": false}
 
 sources: as they are asked: the host before this one, the one before that, ...; then those after it, the last first.
 allow: the hosts that may ask, the next one first, then those after it, then those before it. Hosts that fetch nothing
 are left out. origin: used when there are no sources, or none gave a byte for `stall` seconds; authorised: with the
-token of `hub_token`. Without sources and origin, what is in the folder is handed on, and nothing is written there.
+token of `hub_token`. start: seconds by which hosts may begin one after the other: sources that never answered, and
+hosts that never asked, are waited for; default: stall. Without sources and origin, what is in the folder is handed on,
+and nothing is written there.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Listen:
 
 @dataclass(frozen=True)
 class HandOnSpec:
-    """Everything that a run needs to know. rate, serve: bytes a second; stall, linger: seconds."""
+    """Everything that a run needs to know. rate, serve: bytes a second; stall, start, linger: seconds."""
 
     files: tuple[File, ...]
     folder: Path
@@ -70,6 +72,7 @@ class HandOnSpec:
     rate: float | None
     serve: float | None
     stall: float
+    start: float
     linger: float
     secrets: Path
     tls: bool
@@ -109,6 +112,7 @@ def _spec(given: Mapping[str, Any]) -> HandOnSpec:
         rate=_mib(given.get("rate_mib")),
         serve=_mib(given.get("serve_mib")),
         stall=float(given.get("stall", 60)),
+        start=float(given.get("start") or given.get("stall", 60)),
         linger=float(given.get("linger", 60)),
         secrets=_absolute(given["secrets"]),
         tls=bool(given.get("tls", False)),
