@@ -315,6 +315,25 @@ def test_a_draft_that_changes_the_answers_is_named(desk: Desk) -> None:
     put_back(desk.host, good)
 
 
+@in_proof("six loads and three downloads; packages/bench/tests/test_bench_dropped.py has the story")
+def test_the_guide_s_draft_models_are_measured_by_one_command(desk: Desk) -> None:
+    """One of them does not start, as in the guide: it is rolled back, and the others are measured."""
+    good = served(desk.host)
+    run = desk.bench("--suite", desk.suite(TINY), "--compare", "heads", "--rounds", "1")
+    assert (run.status, "10 of 12 cells have figures" in run.output) == (1, True), run.output
+    heads = ("baseline", "short_context", "long_context", "throughput_1", "throughput_3", "lmsys")
+    assert f"| short | {' | '.join(heads * 2)} |" in run.output.splitlines()
+    lengths = {name: len(cell.drafting.by_position) for name, cell in desk.measured().cells.items() if "one" in name}
+    assert lengths == {
+        "baseline:short.one": 0,
+        "short_context:short.one": 3,
+        "throughput_1:short.one": 1,
+        "throughput_3:short.one": 3,
+        "lmsys:short.one": 1,
+    }
+    put_back(desk.host, good)
+
+
 OTHER_DRAFT = """\
 variants:
   short_context:

@@ -83,8 +83,9 @@ def test_draft_models_are_side_by_side_text() -> None:
 def test_the_best_is_one_of_those_with_as_many_requests_at_once_text() -> None:
     four = {"baseline:random.four": cell(390.66, 255.92, 10.0), "lmsys:random.one": cell(125.09, 453.62, 7.56)}
     found = markdown([run({**HEADS, **four}, "seed003-2", "baseline,throughput_1,throughput_3,lmsys")]).splitlines()
-    assert found[2] == "| Maximum request concurrency | 1 | 1 | 1 | 4 | 1 |"
-    assert found[3] == "| Output token throughput (tok/s) | 177.71 | **180.67** | 124.73 | 390.66 | 125.09 |"
+    assert found[0] == "| random | baseline | throughput_1 | throughput_3 | lmsys | baseline |"
+    assert found[2] == "| Maximum request concurrency | 1 | 1 | 1 | 1 | 4 |"
+    assert found[3] == "| Output token throughput (tok/s) | 177.71 | **180.67** | 124.73 | 125.09 | 390.66 |"
 
 
 def test_a_variant_that_failed_keeps_its_column_text() -> None:

@@ -7,7 +7,7 @@ cell each, sets of requests across and patterns of arrival down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -79,10 +79,27 @@ def _figures(runs: Sequence[Bench]) -> Iterator[str]:
 
 
 def _columns(run: Bench, runs: Sequence[Bench]) -> Iterator[Column]:
-    good, names = whole(run.cells), dict.fromkeys([*run.cells, *run.lost])
-    for name in names:
+    good = whole(run.cells)
+    for name in _in_order(run, dict.fromkeys([*run.cells, *run.lost])):
         variant, cell = parted(name)
         yield Column(variant or _name_of(run, runs), cell, _at_once(run, cell), good.get(name))
+
+
+def _in_order(run: Bench, names: Iterable[str]) -> list[str]:
+    """Return cells in the suite's order, and of each the variants as they were named."""
+    variants = [one.strip() for one in str(run.begin.get("compare", "")).split(",")]
+    arrivals = list(run.conditions.get("settings", {}).get("arrivals", {}))
+
+    def order(name: str) -> tuple[int, int]:
+        variant, cell = parted(name)
+        arrival = cell.rpartition(".")[2]
+        return _index(arrivals, arrival), _index(variants, variant)
+
+    return sorted(names, key=order)
+
+
+def _index(names: list[str], name: str) -> int:
+    return names.index(name) if name in names else len(names)
 
 
 def _name_of(run: Bench, runs: Sequence[Bench]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from rackwright.concerns.endpoint.container import local_url, served_name
 from rackwright.concerns.endpoint.quality.quality_check import AskedRelease, QualityCheck, check_of
 from rackwright.concerns.endpoint.quality.question_run import JudgedAnswers, QuestionRun
+from rackwright.concerns.endpoint.switch.follow import RolledBackError
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.take_lease import take
 from rackwright.messages import counted
@@ -20,6 +21,7 @@ from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.endpoint_on_host import Measuree
 from rackwright_bench.figures.rounds import Limits, round_numbers
 from rackwright_bench.figures.verdict import Share, shares, widest
+from rackwright_bench.record import called, note_cell
 from rackwright_bench.running import BenchPlan, Found, Say, measure_round, prepared
 from rackwright_bench.variants.naming import on_trial
 from rackwright_bench.variants.trial import Beat, TrialEndpoint
@@ -39,6 +41,8 @@ class Comparison:
     found: dict[str, Found]
     answers: dict[str, JudgedAnswers] = field(default_factory=dict)
     """Of each variant, to the questions of the settings' gate, asked in the first round."""
+    dropped: set[str] = field(default_factory=set)
+    """Variants that did not start or did not prove themselves: they are not tried again."""
 
     def carry_out(self, limits: Limits) -> None:
         """Stage, then measure in rounds. Raises RackwrightError; what was found stays."""
@@ -50,9 +54,22 @@ class Comparison:
             self.say(f"{name}: staging its release; what serves is untouched")
             self.trial.stage(settings)
         for number in round_numbers(limits, self._widest):
-            names = list(self.variants)
+            names = [name for name in self.variants if name not in self.dropped]
             for name in names if number % 2 else reversed(names):
-                self._measure(name, number)
+                self._try(name, number)
+
+    def _try(self, name: str, number: int) -> None:
+        """Measure a variant. One that the host rolls back is dropped, unless the others are compared with it."""
+        try:
+            self._measure(name, number)
+        except RolledBackError as error:
+            self.dropped.add(name)
+            if name == next(iter(self.variants)) or len(self.variants) - len(self.dropped) < 2:
+                raise
+            why = f"the host rolled it back: {error.text.partition(chr(10))[0]}"
+            for cell in self.plan.cells:
+                note_cell(self.record, self.trial.one.entry.name, called(cell.name, name), why, None, number)
+            self.say(f"{name} is not tried again: {why}")
 
     def _measure(self, name: str, number: int) -> None:
         settings = on_trial(self.variants[name], self.trial.endpoint)
@@ -93,7 +110,7 @@ class Comparison:
         return {name: shares(one, self.found.get(name, {}), concurrency) for name in others}
 
     def _widest(self) -> float:
-        return max(map(widest, self.shares().values()))
+        return max(widest(found) for name, found in self.shares().items() if name not in self.dropped)
 
 
 def variant_check(name: str, endpoint: str, settings: HostSettings) -> QualityCheck | None:

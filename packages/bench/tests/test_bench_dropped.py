@@ -1,0 +1,106 @@
+"""A variant that the host rolls back: the others are measured, and it is not tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from rackwright.concerns.endpoint.switch.follow import NothingServesError, RolledBackError
+from rackwright.concerns.lease import LEASED
+from rackwright.messages import RackwrightError
+from rackwright.record.journal import append, read_record
+from rackwright.settings.host_settings import HostSettings
+from rackwright_bench.aiperf.words import Target
+from rackwright_bench.figures.figures import Measured, Request
+from rackwright_bench.figures.rounds import Limits
+from rackwright_bench.measuring import Tool
+from rackwright_bench.record import bench_of, note_cell
+from rackwright_bench.report.markdown import markdown
+from rackwright_bench.running import BenchPlan
+from rackwright_bench.suites.loading import load_suite
+from rackwright_bench.variants import comparing
+from rackwright_bench.variants.comparing import Comparison
+from rackwright_bench.variants.trial import TrialEndpoint
+
+SETTINGS = HostSettings.model_validate({"model": {"repository": "a/b", "mount": "/config/models/b"}})
+
+
+class Trial:
+    """Serves each variant in turn but those that fail."""
+
+    endpoint = "llm"
+    one = type("One", (), {"host": None, "entry": type("Entry", (), {"name": "a"})})
+
+    def __init__(self, failing: dict[str, RackwrightError]) -> None:
+        self.failing = failing
+        self.serves = ""
+        self.tried = list[str]()
+
+    def read(self, _: HostSettings) -> dict[Any, Any]:
+        return {LEASED: None}
+
+    def refuse_unproven(self, _: object) -> None:
+        pass
+
+    stage = refuse_unproven
+
+    def while_serving(self, _: HostSettings, __: float, work: Callable[[Callable[[], None]], None]) -> None:
+        self.tried.append(self.serves)
+        if error := self.failing.get(self.serves):
+            raise error
+        work(lambda: None)
+
+
+def compared(
+    monkeypatch: pytest.MonkeyPatch, record: Path, failing: dict[str, RackwrightError], rounds: int = 2
+) -> Trial:
+    """Compare three variants; returns the trial."""
+    trial = Trial(failing)
+    names = ("baseline", "long_context", "lmsys")
+    cell = Measured((Request(90.0, 5.0, 1000.0, 1.0, 10),), seconds=1.0)
+
+    def measure_round(*words: Any) -> None:
+        *_, number, found, name = words
+        found.setdefault("random.one", []).append(cell)
+        note_cell(record, "a", f"{name}:random.one", "", cell, number)
+
+    def say(text: str) -> None:
+        trial.serves = text.partition(": ")[2] if text.startswith("round") else trial.serves
+
+    monkeypatch.setattr(comparing, "take", lambda *_: None)
+    monkeypatch.setattr(comparing, "prepared", lambda *_: Tool(Path(), Target("", "", ""), Path(), Path()))
+    monkeypatch.setattr(comparing, "measure_round", measure_round)
+    plan = BenchPlan(load_suite("seed003-1"), "seed003-1")
+    variants = dict.fromkeys(names, SETTINGS)
+    append(record, "begin", purpose="bench", compare=",".join(names))
+    Comparison(plan, cast(TrialEndpoint, trial), variants, Path(), record, say, {}).carry_out(Limits(most=rounds))
+    return trial
+
+
+def test_the_others_are_measured_and_it_keeps_a_column_without_figures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record = tmp_path / "r.jsonl"
+    trial = compared(monkeypatch, record, {"long_context": RolledBackError("the server died after 4 s\nendpoint llm")})
+    assert trial.tried == ["baseline", "long_context", "lmsys", "lmsys", "baseline"]
+    found = bench_of("r", read_record(record))
+    assert found.lost == {"long_context:random.one": "the host rolled it back: the server died after 4 s"}
+    assert markdown([found]).splitlines()[0] == "| random | baseline | long_context | lmsys |"
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        {"baseline": RolledBackError("died")},
+        {"long_context": RolledBackError("died"), "lmsys": RolledBackError("died")},
+        {"long_context": NothingServesError("manual action")},
+    ],
+)
+def test_without_anything_to_compare_it_ends(
+    failing: dict[str, RackwrightError], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(type(next(iter(failing.values())))):
+        compared(monkeypatch, tmp_path / "r.jsonl", failing)
