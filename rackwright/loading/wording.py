@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
 from rackwright.settings.acme import EMAIL
-from rackwright.settings.gateway import DNS_NAME, INTERFACE
+from rackwright.settings.gateway import DNS_NAME
 from rackwright.settings.gateway_keys import CLIENT, MODEL
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.secret import Secret, shown_value
@@ -29,6 +29,7 @@ from rackwright.settings.sections import (
     FOLDER,
     HTTPS,
     IMAGE,
+    INTERFACE,
     MINISIGN,
     MODEL_FOLDER,
     NAME,

@@ -25,7 +25,7 @@ from rackwright.operations.arguments import (
 )
 from rackwright.operations.closing import close_direct_ports
 from rackwright.operations.endpoints import switch_endpoints
-from rackwright.operations.steps import apply_concern, collect, hash_models, try_keys
+from rackwright.operations.steps import apply_concern, collect, collect_images, hash_models, try_keys
 
 
 def site(**arguments: Unpack[SiteArguments]) -> None:
@@ -94,6 +94,7 @@ def models(*, wait: bool = True, **arguments: Unpack[ModelsArguments]) -> None:
     _say("models", arguments)
     _bring("models", "image")
     hash_models(name="Hash every model file again, when models.verify_deep asks for it")
+    collect_images(name="The images have arrived, in which hosts hand models on")
     apply_concern("models", name="Fetch the models at their commits and verify every file", wait=wait)
 
 

@@ -24,6 +24,7 @@ from rackwright.concerns.registry import try_key
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
 from rackwright.messages import RackwrightError, ReadingError, coded
+from rackwright.operations.hand_on import among_others
 from rackwright.operations.hostrun import (
     Commands,
     announce_changes,
@@ -78,6 +79,7 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
 
     def decide(reading: HostReading) -> Sequence[Change]:
         nonlocal wanted, missing
+        reading = among_others(host, reading) if concern is MODELS else reading
         wanted, missing = concern.wanted(settings, reading), list(reading.names_of(concern).absent.values())
         return concern.changes(wanted, reading[concern])
 
@@ -115,6 +117,13 @@ def _must_wait(host: Host, changes: Sequence[Change]) -> bool:
 def collect(name: str) -> None:
     """Declare that what was begun must have ended by now. name: the operation's, a sentence."""
     if counts("release"):
+        with ours():
+            collect_downloads(name=name)
+
+
+def collect_images(name: str) -> None:
+    """Declare that images have arrived, where hosts hand models on: all of them begin together, each in its image."""
+    if counts("models") and settings_of(this_host()).downloads.hand_on is not None:
         with ours():
             collect_downloads(name=name)
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers, parse_answers
 from rackwright.plan.change import Change
+from rackwright.plan.hand_on import HandsOn
 from rackwright.plan.reading import Section
 from rackwright.settings.host_settings import HostSettings
 
@@ -88,6 +89,8 @@ class HostReading:
     """Readings of the other hosts that serve its endpoint with it, as far as this run has them."""
     names: Mapping[str, ResolvedNames] = field(default_factory=dict)
     """By concern, answers of registry and hub to this machine; none of it comes from the host."""
+    hands_on: HandsOn | None = None
+    """Its part in what the hosts of this run hand on to each other; None where they are not to."""
 
     def manages(self, concern: Concern[Any, Any]) -> bool:
         """Return True if a deploy changes anything in this concern."""

@@ -11,7 +11,7 @@ from rackwright.settings.acme import Acme
 from rackwright.settings.allow_from import AllowFrom, Cidr, allowed_networks
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.secret import Secret
-from rackwright.settings.sections import YAML_FILE, Address, Frozen, Line, Port
+from rackwright.settings.sections import INTERFACE, YAML_FILE, Address, Frozen, Line, Port
 
 CODE = "RW0124"
 ACME_CODE = "RW0122"
@@ -23,7 +23,6 @@ DNS_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0
 DnsName = Annotated[str, Field(pattern=DNS_NAME, max_length=253)]
 Route = Literal["path", "header", "host", "body"]
 Limit = Annotated[int, Field(ge=0, le=1_000_000)]
-INTERFACE = r"^[A-Za-z0-9._-]{1,15}$"
 WILDCARDS = ("::", "0.0.0.0")
 
 

@@ -393,6 +393,32 @@ class HostSettings(EndpointSettings):
             raise MisfitError(text, "mirrors", "hub", code="RW0111")
         return self
 
+    @model_validator(mode="after")
+    def _hands_on_at_free_ports(self) -> HostSettings:
+        taken = {endpoint.port: f"of endpoint {name}" for name, endpoint in self.all_endpoints.items()}
+        taken |= {self.word.port: "of the host's word"}
+        clash = next((port for port in self.hand_on_ports if port in taken), None)
+        if clash is not None:
+            last = self.hand_on_ports[-1]
+            text = f"takes the ports to {last}, one for each model, and {clash} is that {taken[clash]}: choose another"
+            raise MisfitError(text, "downloads", "hand_on", "port", code="RW0155")
+        return self
+
+    @property
+    def hand_on_ports(self) -> range:
+        """The ports at which it hands on models, one for each that it fetches; none where it hands on nothing."""
+        if self.downloads.hand_on is None:
+            return range(0)
+        first = self.downloads.hand_on.port
+        return range(first, first + len({key for key, _ in self.fetched_models}))
+
+    @property
+    def fetched_models(self) -> list[tuple[tuple[str, str, str | None], ModelSource]]:
+        """The models and draft models of its endpoints that are fetched; those with one key share a folder."""
+        both = [source for one in self.all_endpoints.values() for source in (one.model, one.draft)]
+        found = [source for source in both if source is not None and not source.path]
+        return [((one.repository, one.revision, one.directory), one) for one in found]
+
     def __copy__(self) -> Self:
         copied = super().__copy__()
         for cached in (

@@ -64,6 +64,8 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What no value holds: it goes into units, configuration files, command lines and messages."""
 ZONE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 """A network interface's name, as the kernel takes it."""
+INTERFACE = r"^[A-Za-z0-9._-]{1,15}$"
+"""The same, as a pattern of the schema."""
 SYSTEM = frozenset(["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "root", "run", "sbin", "sys", "usr"])
 """Folders at the root that belong to the system, on a host and in a container."""
 
@@ -449,6 +451,21 @@ class Models(Frozen):
     """Hash every file of every model again, for one run: `--data models.verify_deep=true`."""
 
 
+class HandOn(Frozen):
+    """One host fetches a model from the hub, and each hands it on to the next while it receives."""
+
+    interface: Annotated[str, Field(pattern=INTERFACE)]
+    """Network interface on whose address hosts hand models on, only while one takes them, and only to each other."""
+    port: Annotated[int, Field(ge=1024, le=65000)] = 7461
+    """Port for the first model of a host; each further one has the next."""
+    seed: Line | None = None
+    """Host of the inventory that fetches from the hub; default: the first that lacks the model."""
+    hub: bool = False
+    """True lets the others ask the hub, too, where no host hands a file on to them."""
+    tls: bool = False
+    """True encrypts what is handed on, under a key of the run; otherwise weights travel in clear between hosts."""
+
+
 class Downloads(Frozen):
     """Settings of all downloads: images, models and encodings."""
 
@@ -458,6 +475,8 @@ class Downloads(Frozen):
     """Seconds without a byte before a download counts as stalled."""
     rate_mib: int | None = Field(default=None, ge=1, le=1_000_000)
     """Bandwidth cap a host for model downloads, MiB/s."""
+    hand_on: HandOn | None = None
+    """Hosts of one run take models from each other, and the hub is asked once; default: each asks the hub itself."""
 
 
 class Proxy(Frozen):

@@ -18,6 +18,7 @@ from rackwright.concerns.models.concern import (
     parse,
     read,
     remove_script,
+    sharers,
     sources_of,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "parse",
     "read",
     "remove_script",
+    "sharers",
     "sources_of",
 ]

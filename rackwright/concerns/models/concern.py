@@ -12,16 +12,20 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.concerns.image import digest_of, not_asked, pull_job
+from rackwright.concerns.models import neighbours
+from rackwright.concerns.models.neighbours import FETCH_TIMEOUT, INSIDE, Link
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import helper_script, host_script, job_script, store_functions
 from rackwright.hostside.packed import packed
+from rackwright.messages import few
 from rackwright.paths import MANIFESTS, job_container
 from rackwright.plan.change import Change, Job, Owned, Refuse
 from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.hand_on import ChainPart, HandsOn, Sharer
 from rackwright.plan.reading import decode, files, lines_of
 from rackwright.settings.host_settings import ENDPOINTS, HostSettings
 from rackwright.settings.image_reference import repository_of, slug
@@ -37,9 +41,6 @@ LINE_BREAK = "\x01"
 """Replacement of a line break in the listed name of a file."""
 HASH_JOB = "hash-"
 """Begins the names of the jobs that hash a folder again."""
-INSIDE = "/run/rackwright"
-"""Folder of the job's secrets and its program in the container."""
-FETCH_TIMEOUT = 24 * 3600
 CONFIG_SIZE = 1 << 18
 """Bytes of a config.json at most: one with a list of every quantised layer has a fifth of it."""
 PAUSE = 3.0
@@ -80,6 +81,8 @@ class SeenModels:
     """Folders in which users other than root may change something."""
     configs: Mapping[str, str] = field(default_factory=dict)
     """config.json by its folder, for drafts and the models that they draft for."""
+    links: tuple[Link, ...] = ()
+    """Its addresses, where models are handed on between hosts."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,12 @@ class WantedModel:
     image: str
     unresolved: str = ""
     """Why the control machine could not resolve the commit, so that the host does."""
+    refusal: Refuse | None = None
+    """Why it can neither be taken from another host nor handed on, where hosts are to do so."""
+    keeps: Job | None = None
+    """Hands it on to hosts of this run that lack it."""
+    takers: tuple[str, ...] = ()
+    """Those hosts."""
 
 
 WantedModels = tuple[WantedModel, ...]
@@ -132,11 +141,8 @@ def _is_of(source: ModelSource, model: SeenModel) -> bool:
 def sources_of(settings: HostSettings) -> tuple[ModelSource, ...]:
     """Return every model folder to fetch, once: with all that the endpoints that share it need."""
     shared: dict[tuple[str, str, str | None], ModelSource] = {}
-    for endpoint in settings.all_endpoints.values():
-        for source in (endpoint.model, endpoint.draft):
-            if source is not None and not source.path:
-                key = (source.repository, source.revision, source.directory)
-                shared[key] = _union(shared[key], source) if key in shared else source
+    for key, source in settings.fetched_models:
+        shared[key] = _union(shared[key], source) if key in shared else source
     return tuple(shared.values())
 
 
@@ -187,7 +193,7 @@ done
   done
 }} | tr '\\n\\0' '\\001\\n'
 [ ! -d '{settings.models.folder}' ] || [ -w '{settings.models.folder}' ] || echo readonly=yes
-{foreign}{_configs(settings)}exit 0"""
+{foreign}{_configs(settings)}{neighbours.read(settings.downloads.hand_on)}exit 0"""
 
 
 def _configs(settings: HostSettings) -> str:
@@ -232,6 +238,7 @@ def parse(output: str) -> SeenModels:
         hangs="hangs=yes" in lines,
         opened=frozenset(opened),
         configs=dict(_config(row) for row in lines if row.startswith("config ")),
+        links=neighbours.parse(output),
     )
 
 
@@ -332,17 +339,43 @@ def _image(settings: HostSettings, reading: HostReading) -> _Fetcher | None:
 def _wanted(settings: HostSettings, source: ModelSource, image: _Fetcher | None, reading: HostReading) -> WantedModel:
     commit = commit_of(source, reading)
     folder = host_path(settings, source, commit or "*")
-    pinned = source.model_copy(update={"revision": commit}) if commit else source
-    fetch = fetch_job(settings, source, pinned.revision, image) if image else None
+    fetch = fetch_job(settings, source, commit or source.revision, image, reading.hands_on) if image else None
     named = image.image if image else next(iter(settings.all_endpoints.values())).image
     why = "" if commit else reading.names_of(MODELS).unresolved.get(name_of(source), "")
-    return WantedModel(source, commit, folder, fetch, named, why)
+    found = WantedModel(source, commit, folder, fetch, named, why)
+    return _among_others(settings, found, reading, image) if settings.downloads.hand_on else found
 
 
-def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher: _Fetcher) -> Job:
-    """Return the job that completes one folder. Its name is the folder's: a second caller joins it, or waits."""
+def _among_others(
+    settings: HostSettings, wanted: WantedModel, reading: HostReading, image: _Fetcher | None
+) -> WantedModel:
+    """Return the model with what the hosts of this run do for each other."""
+    hand_on, present = settings.downloads.hand_on, reading[MODELS]
+    why = neighbours.refusal(hand_on, wanted.source, present.links) if hand_on else None
+    refusal = Refuse(why[0], code=why[1]) if why else None
+    part = _part(reading.hands_on, wanted.source, wanted.commit)
+    if part is None or not part.keeps or image is None or reading.hands_on is None:
+        return replace(wanted, refusal=refusal)
+    name = f"hand-on-{job_name(wanted.source)}"
+    keeps = neighbours.keeper_job(settings, name, image.image, wanted.folder, wanted.source, part, reading.hands_on)
+    return replace(wanted, refusal=refusal, keeps=keeps, takers=tuple(peer.host for peer in part.takers))
+
+
+def _part(hands_on: HandsOn | None, source: ModelSource, commit: str | None) -> ChainPart | None:
+    return hands_on.parts.get(neighbours.named(source, commit)) if hands_on and commit else None
+
+
+def job_name(source: ModelSource) -> str:
+    """Return the name of the job that completes one folder, which is the folder's."""
     folder = source.directory or f"{folder_name(source)}-{hashlib.sha256(source.revision.encode()).hexdigest()[:8]}"
-    name = f"model-{slug(folder)}"
+    return f"model-{slug(folder)}"
+
+
+def fetch_job(
+    settings: HostSettings, source: ModelSource, commit: str, fetcher: _Fetcher, hands_on: HandsOn | None = None
+) -> Job:
+    """Return the job that completes one folder: a second caller joins it, or waits."""
+    name, part = job_name(source), _part(hands_on, source, commit)
     spec = {
         "repository": source.repository,
         "revision": source.revision,
@@ -358,6 +391,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher:
         "pause": PAUSE,
         "rate_mib": settings.downloads.rate_mib,
         "secrets": INSIDE,
+        **neighbours.in_spec(settings, source, commit, part),
     }
     hub = settings.mirrors.hub.rstrip("/")
     caches = host_script(
@@ -366,6 +400,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher:
     script = (
         store_functions()
         + caches
+        + neighbours.opened(name, part)
         + helper_script(
             "fetch_model",
             job_container(name),
@@ -375,6 +410,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher:
             manifests=MANIFESTS,
             endpoint="" if hub == Mirrors().hub else hub,
             program=packed("hostside/fetch_model"),
+            hand_on=neighbours.program() if part else "",
             spec=json.dumps(spec, sort_keys=True),
             **proxy_values(settings),
         )
@@ -382,7 +418,32 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher:
     secrets: dict[str, Secret] = {"hub_token": settings.models.hub_token} if settings.models.hub_token else {}
     title, most = f"fetch {source.repository}", settings.downloads.parallel
     limit = FETCH_TIMEOUT
-    return Job(name, title, script, limit, secrets, at_once=most, code="RW2903", after=(fetcher.pull,))
+    job = Job(name, title, script, limit, secrets, at_once=most, code="RW2903", after=(fetcher.pull,))
+    return neighbours.of_run(job, part, hands_on) if part and hands_on else job
+
+
+def sharers(host: str, settings: HostSettings, reading: HostReading, serves: bool) -> dict[str, Sharer]:
+    """Return by the model's name how a host takes part where hosts take models from each other.
+
+    A model that it can neither take nor hand on is missing. serves: whether an endpoint of it serves now.
+    """
+    hand_on, present = settings.downloads.hand_on, reading[MODELS]
+    link = neighbours.own_link(hand_on, present.links) if hand_on else None
+    if hand_on is None or link is None or present.hangs or present.read_only:
+        return {}
+    by_path = {model.path: model for model in present.models}
+    found: dict[str, Sharer] = {}
+    for port, one in zip(settings.hand_on_ports, wanted(settings, replace(reading, hands_on=None)), strict=True):
+        if one.commit and one.refusal is None:
+            has = _change(one, by_path.get(one.folder), present) is None
+            name = neighbours.named(one.source, one.commit)
+            found[name] = Sharer(host, link.address, port, has, hand_on.hub, serves, link.speed)
+    return {name: one for name, one in found.items() if one.lacks or not (serves and _must_keep_quiet(settings))}
+
+
+def _must_keep_quiet(settings: HostSettings) -> bool:
+    """Return True where a transfer without a cap could take memory from an endpoint that serves (DECISIONS 22)."""
+    return settings.hardware.unified_memory and settings.downloads.rate_mib is None
 
 
 # -- changes
@@ -430,10 +491,14 @@ def _change(wanted: WantedModel, model: SeenModel | None, reading: SeenModels) -
         )
     if (model.include, model.exclude) != (frozenset(source.include), frozenset(source.exclude)):
         return _job(wanted, f"complete {label}", "the file patterns are other ones", owned=False)
+    if wanted.keeps is not None:
+        return Change(f"hand {label} on to {few(wanted.takers)}", "it is not there", (wanted.keeps,))
     return None
 
 
 def _job(wanted: WantedModel, what: str, why: str, owned: bool) -> Change:
+    if wanted.refusal is not None:
+        return Change(what, why, (wanted.refusal,), fetches=wanted.source.repository)
     if wanted.fetch is None:
         text = f"{what}: the image {wanted.image} is not known on this host, and the download runs in it"
         return Change(what, why, (Refuse(text, final=False, code="RW2902"),), fetches=wanted.source.repository)
@@ -503,5 +568,3 @@ def report(wanted: WantedModels, _: SeenModels) -> str:
 TAKES = frozenset({ENDPOINTS, "models", "mirrors", "downloads", "proxy"})
 """Sections of the settings that it is handed."""
 MODELS: Concern[WantedModels, SeenModels] = Concern("models", read, parse, wanted, changes, report, takes=TAKES)
-
-__all__: Sequence[str] = ("MODELS", "SeenModel", "SeenModels", "commit_of", "host_path", "name_of", "sources_of")

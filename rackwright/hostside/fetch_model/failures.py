@@ -178,6 +178,11 @@ TEXTS = {
         "{target} holds commit {text}, and another one is wanted",
         "set another `directory` for this revision in group_vars, or remove the folder",
     ),
+    "neighbours": (
+        "no host of this run hands {repository} on whole: {text}",
+        "look at the lines above, and at the other hosts; run again, what arrived is kept; or set "
+        "downloads.hand_on.hub: true, so that this host asks the hub",
+    ),
     "library": ("the image cannot download: {text}", "use an image that brings huggingface_hub"),
 }
 """Problem and next step, by kind; `gated` and `repository` also by whether a token is set."""

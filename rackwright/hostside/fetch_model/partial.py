@@ -8,7 +8,8 @@ import hashlib
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from rackwright.hostside.fetch_model.files import after_rename, close, unchanged
 from rackwright.hostside.fetch_model.hub import File, Hub
 from rackwright.hostside.fetch_model.records import Records
 
+AT_ONCE = 4
+"""Files that are fetched, or read, at the same time."""
 HEARTBEAT = "beat"
 """File beside the parts whose time is that of the last work; other versions of Rackwright use this name."""
 
@@ -113,7 +116,7 @@ class Partial:
 
     def fetch(self, hub: Hub, commit: str, file: File) -> None:
         """Fetch and verify one file; wrong bytes are fetched once more, from the start. Raises DownloadError."""
-        part = self.parts / f"{hashlib.sha256(file['path'].encode()).hexdigest()[:24]}.part"
+        part = self._part(file)
         if not part.exists() and self._copied(hub.repository, commit, file, part):
             return
         for _ in range(2):
@@ -121,6 +124,31 @@ class Partial:
             if self.accept(file, part):
                 return
         raise DownloadError("bytes", file["path"])
+
+    def copy_cached(self, repository: str, commit: str, files: Iterable[File]) -> None:
+        """Take files that a cache of the host has, where none of their bytes is here yet."""
+        for file in files:
+            part = self._part(file)
+            if not part.exists() and not (self.folder / file["path"]).exists():
+                self._copied(repository, commit, file, part)
+
+    def adopt_all(self, files: Sequence[File]) -> None:
+        """Record the files at their paths whose bytes are the published ones."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(self._adopt, files))
+
+    def _adopt(self, file: File) -> None:
+        path = self.folder / file["path"]
+        if not path.is_file() or path.is_symlink() or file["path"] in self.done():
+            return
+        close(path)
+        found = verified(file, path, self.note_work)
+        if found is not None:
+            with self.lock:
+                self.records.note(self.folder, found)
+
+    def _part(self, file: File) -> Path:
+        return self.parts / f"{hashlib.sha256(file['path'].encode()).hexdigest()[:24]}.part"
 
     def _copied(self, repository: str, commit: str, file: File, part: Path) -> bool:
         """Take a file from the host's cache; a wrong one there is fetched."""

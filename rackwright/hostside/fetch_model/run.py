@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from rackwright.hostside.fetch_model import neighbours
 from rackwright.hostside.fetch_model.child import Supervisor, in_child
 from rackwright.hostside.fetch_model.failures import REPEATED, TRIES, DownloadError
 from rackwright.hostside.fetch_model.files import (
@@ -27,12 +28,11 @@ from rackwright.hostside.fetch_model.files import (
     verified,
 )
 from rackwright.hostside.fetch_model.hub import File, Hub, load_library
-from rackwright.hostside.fetch_model.partial import Partial
+from rackwright.hostside.fetch_model.partial import AT_ONCE, Partial
 from rackwright.hostside.fetch_model.records import Records
 
 LONGEST_WAIT = 900
 """Longest wait in seconds that the hub may ask for before it counts as an error."""
-AT_ONCE = 4
 STORES = "stores"
 """The file that lists the store of each folder."""
 SPARE = 64 << 20
@@ -49,12 +49,13 @@ class Model:
         self.rate: float | None = spec["rate_mib"] * (1 << 20) if spec["rate_mib"] else None
         self.pause: float = spec["pause"]
         self.waits = False
+        self.hand_on: Mapping[str, Any] | None = spec.get("hand_on")
         self.records = Records(Path(spec["manifests"]), Path(spec["secrets"]) / STORES)
         self.target = Path(spec["models_dir"]) / (spec["directory"] or spec["name"])
 
     def run(self) -> None:
         """Make the model complete on this host. Raises DownloadError."""
-        commit, files = self._known() or self._asked()
+        commit, files = self._known() or self._listed() or self._asked()
         self.target = self._place(commit)
         manifest = self.records.read(self.target)
         if manifest and manifest["commit"] != commit:
@@ -70,6 +71,9 @@ class Model:
             self.run()
             return
         ready = self._there(files, manifest, partial)
+        if self.hand_on is not None and not self._take(commit, files, ready, partial):
+            self.run()
+            return
         self._fetch(commit, [file for file in files if file["path"] not in ready], partial, total)
         self._finish(commit, files, ready, manifest, partial)
 
@@ -87,6 +91,13 @@ class Model:
             return None
         files = [{key: file[key] for key in ("path", "size", "sha256", "blob")} for file in manifest["files"]]
         return (commit, files) if not self._against_the_lock(files) else None
+
+    def _listed(self) -> tuple[str, list[File]] | None:
+        """Return commit and files of the lock, where other hosts hand them on: the hub is not needed."""
+        commit, locked = self.spec["commit"], self.spec["files"]
+        if self.hand_on is None or self.hand_on["origin"] or not (commit and locked):
+            return None
+        return commit, self._chosen([{"path": path, **pin} for path, pin in locked.items()])
 
     def _asked(self) -> tuple[str, list[File]]:
         """Return commit and files of the hub."""
@@ -177,9 +188,35 @@ class Model:
         say(f"verifying {path} ({gib(file['size'])})")
         return verified(file, path, lambda: None, before)
 
+    # -- other hosts of the run
+
+    def _take(self, commit: str, files: list[File], ready: Mapping[str, File], partial: Partial) -> bool:
+        """Take missing files from other hosts, and hand on what is in the partial folder.
+
+        Returns False where another process has filled the folder. Raises DownloadError.
+        """
+        assert self.hand_on is not None
+        missing = [file for file in files if file["path"] not in ready]
+        self._room(sum(file["size"] for file in missing) - partial.unfinished(), sum(file["size"] for file in files))
+        in_child(lambda: partial.copy_cached(self.repository, commit, missing), self._patient(partial))
+        inside = [file for file in files if not unchanged_at(ready, file, self.target)]
+        partial.close()  # the program that hands on locks the folder itself
+        why = neighbours.run(self.hand_on, partial.folder, inside) if inside else ""
+        if not partial.make() or partial.open(lambda: self._wait_for_other(partial)):
+            partial.close()
+            return False
+        in_child(lambda: partial.adopt_all(missing), self._patient(partial))
+        if any(file["path"] not in partial.done() for file in missing) and not self.hand_on["origin"]:
+            raise DownloadError("neighbours", why or "files are missing")
+        return True
+
+    def _patient(self, partial: Partial) -> Supervisor:
+        return Supervisor(float(self.spec["stall"]), None, lambda: 0, partial.last_work)
+
     # -- fetch the difference
 
     def _fetch(self, commit: str, files: list[File], partial: Partial, total: int) -> None:
+        files = [file for file in files if file["path"] not in partial.done()]
         if not files:
             return
         missing = sum(file["size"] for file in files)
@@ -300,6 +337,12 @@ class Model:
             "files": self._entries_in_place(entries),
         }
         self.records.write(self.target, manifest)
+
+
+def unchanged_at(ready: Mapping[str, File], file: File, folder: Path) -> bool:
+    """Return True if a verified file is in a folder."""
+    found = ready.get(file["path"])
+    return found is not None and unchanged(found, folder / file["path"])
 
 
 def _any(file: File, patterns: list[str]) -> bool:

@@ -42,7 +42,7 @@ class Holding:
         self.have, self.whole, self.careful, self.absent = 0, False, False, False
         self.givers: set[str] = set()
         self.handle = -1
-        self.sum = hashlib.sha256()
+        self.sum = file.new_sum()
 
     # -- hand on
 
@@ -135,7 +135,7 @@ class Holding:
         with self.changed:
             if self.handle >= 0:
                 os.close(self.handle)
-            self.handle, self.have, self.sums, self.sum = -1, 0, [], hashlib.sha256()
+            self.handle, self.have, self.sums, self.sum = -1, 0, [], self.file.new_sum()
 
     def _read(self, still_working: Callable[[int], None]) -> None:
         """Sum up the pieces that are on the disk; each is offered at once, as one that arrives."""
@@ -153,7 +153,7 @@ class Holding:
             still_working(len(data))
 
     def _is_right(self) -> bool:
-        return self.have == self.file.size and self.sum.hexdigest() == self.file.sha256
+        return self.have == self.file.size and self.sum.hexdigest() == self.file.digest
 
     def _discard(self) -> None:
         path = self.target if self._is_open(self.target) else self.part

@@ -127,7 +127,7 @@ def _linger(spec: HandOnSpec, server: PieceServer | None) -> None:
 
 def _tell(spec: HandOnSpec, keys: Keys) -> None:
     """Tell the other hosts that this one needs no more."""
-    address = spec.listen.address if spec.listen else None
+    address = spec.address
     for source in spec.sources[:TELL]:
         with suppress(NoPiecesError):
             peer = PeerConnection(source, keys, address, min(2.0, spec.stall), _tls(spec, ssl.PROTOCOL_TLS_CLIENT))

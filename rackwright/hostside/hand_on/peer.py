@@ -117,7 +117,7 @@ class PeerConnection:
         ends = answer.end % PIECE == 0 or answer.end == holding.file.size
         if not (fits and ends and len(answer.sums) == pieces.count(answer.end - offset)):
             raise WrongPiecesError(f"its list of pieces does not fit {holding.file.path}")
-        if not pieces.same(self.keys.sign_list(holding.file.sha256, offset, answer.sums), answer.signature):
+        if not pieces.same(self.keys.sign_list(holding.file.digest, offset, answer.sums), answer.signature):
             raise WrongPiecesError(f"its list of pieces of {holding.file.path} is not signed by this run")
 
     def _send(self, method: str, path: str, wanted: str, extra: dict[str, str]) -> None:

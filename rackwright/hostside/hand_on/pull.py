@@ -241,7 +241,7 @@ class Puller:
         if self.peer and self.peer.source == source:
             return self.peer
         self._leave()
-        address = self.spec.listen.address if self.spec.listen else None
+        address = self.spec.address
         self.peer = PeerConnection(source, self.keys, address, self.spec.stall, self.tls)
         self.peer.connect()
         return self.peer
@@ -289,7 +289,7 @@ class Puller:
 
     def _glance(self, source: SourceHost, holding: Holding) -> PieceAnswer | None:
         """Return what another host has; None where it does not answer."""
-        address = self.spec.listen.address if self.spec.listen else None
+        address = self.spec.address
         peer = PeerConnection(source, self.keys, address, min(2.0, self.spec.stall), self.tls)
         try:
             peer.connect()

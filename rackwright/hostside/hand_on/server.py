@@ -212,7 +212,7 @@ class Conversation:
             **self._state(holding),
             "Content-Range": f"bytes {part.start}-{part.end - 1}/{holding.file.size}",
             "X-Pieces": ",".join(part.sums),
-            "X-List": self.server.keys.sign_list(holding.file.sha256, part.start, part.sums),
+            "X-List": self.server.keys.sign_list(holding.file.digest, part.start, part.sums),
         }
         self._answer("206 Partial Content", headers, part.end - part.start)
         here = part.start

@@ -1,6 +1,6 @@
 """The arguments, as the control machine gives them: checked before a path or a port is used.
 
-    {"files": [{"path": "a/b.safetensors", "size": 1, "sha256": "..."}], "folder": "/.../X.partial",
+    {"files": [{"path": "a/b.safetensors", "size": 1, "sha256": "..."}, {"path": "c.json", "size": 1, "blob": "..."}], "folder": "/.../X.partial",
      "listen": {"address": "10.0.0.3", "port": 7461, "allow": ["10.0.0.4", ...]} | null,
      "sources": [{"name": "host-a", "address": "10.0.0.2", "port": 7461}, ...],
      "origin": {"url": "https://hub/org/repo/resolve/COMMIT/", "authorised": true} | null,
@@ -16,6 +16,7 @@ and nothing is written there.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import json
 import re
@@ -27,18 +28,24 @@ from urllib.parse import urlparse
 
 from rackwright.hostside.hand_on.failures import MISTAKE, HandOnError
 
-SHA256 = re.compile(r"[0-9a-f]{64}")
+SHA256, BLOB = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
 HUB_TOKEN, RUN_TOKEN, CERTIFICATE = "hub_token", "run_token", "tls.pem"
 """Files of the folder of secrets. The certificate is one that was made for the run, with its key: all hosts have it."""
 
 
 @dataclass(frozen=True)
 class File:
-    """A file, whose SHA-256 is published."""
+    """A file and its published hash: SHA-256, or git's of a blob, which the hub publishes of small files."""
 
     path: str
     size: int
-    sha256: str
+    digest: str
+
+    def new_sum(self) -> Any:
+        """Return what sums its bytes up to `digest`."""
+        if SHA256.fullmatch(self.digest):
+            return hashlib.sha256()
+        return hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,8 @@ class HandOnSpec:
 
     files: tuple[File, ...]
     folder: Path
+    address: str | None
+    """The address from which this host asks others; None: the kernel's choice."""
     listen: Listen | None
     sources: tuple[SourceHost, ...]
     origin: str | None
@@ -99,10 +108,12 @@ def _spec(given: Mapping[str, Any]) -> HandOnSpec:
     files = tuple(_file(file) for file in given["files"])
     if len({file.path for file in files}) != len(files):
         raise ValueError("a path is there twice")
-    origin = given["origin"]
+    origin, listen = given["origin"], given["listen"]
+    address = given.get("address") or (listen["address"] if listen else None)
     return HandOnSpec(
         files=files,
         folder=_absolute(given["folder"]),
+        address=_address(address) if address else None,
         listen=_listen(given["listen"]) if given["listen"] else None,
         sources=tuple(
             SourceHost(str(one["name"]), _address(one["address"]), int(one["port"])) for one in given["sources"]
@@ -120,12 +131,12 @@ def _spec(given: Mapping[str, Any]) -> HandOnSpec:
 
 
 def _file(given: Mapping[str, Any]) -> File:
-    path, size, sha256 = given["path"], given["size"], given["sha256"]
+    path, size, digest = given["path"], given["size"], given.get("sha256") or given.get("blob") or ""
     if not is_plain(path):
         raise ValueError(f"a path that leads elsewhere: {path!r}")
-    if not isinstance(size, int) or size < 0 or not SHA256.fullmatch(sha256):
-        raise ValueError(f"{path}: size or sha256")
-    return File(path, size, sha256)
+    if not isinstance(size, int) or size < 0 or not (SHA256.fullmatch(digest) or BLOB.fullmatch(digest)):
+        raise ValueError(f"{path}: size, sha256 or blob")
+    return File(path, size, digest)
 
 
 def is_plain(path: str) -> bool:

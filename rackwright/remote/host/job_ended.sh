@@ -1,6 +1,8 @@
 # What follows a job, however it ended: its secrets go; when it was ended from outside, or by its time limit, it says so,
 # and what it tried rolls back. Environment: JOB, SECRETS, TRIAL (a file that exists while it tries something, or
 # nothing), and systemd's SERVICE_RESULT. The last thing it does is to leave the file `over`.
+# What it has opened is closed by the file `undo` that it has left.
+[ ! -f "$JOB/undo" ] || sh "$JOB/undo"
 rm -rf "$SECRETS"
 trap ': >"$JOB/over"' EXIT
 [ -e "$JOB/status" ] && exit 0

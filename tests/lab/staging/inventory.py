@@ -1,4 +1,4 @@
-"""One lab host, with the settings of a test over those of the lab."""
+"""One lab host, or several, with the settings of a test over those of the lab."""
 
 import json
 import os
@@ -18,8 +18,8 @@ def _settings(values: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
-chosen = os.environ["STAGING_HOST"]
+chosen = os.environ["STAGING_HOST"].split()
 overrides = json.loads(os.environ["STAGING_SETTINGS"])
 globals().update(
-    build(__file__, {"staging": [(name, _settings(values, overrides)) for name, values in hosts() if name == chosen]})
+    build(__file__, {"staging": [(name, _settings(values, overrides)) for name, values in hosts() if name in chosen]})
 )

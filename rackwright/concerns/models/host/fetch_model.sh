@@ -22,6 +22,7 @@ done <"$SECRETS/caches"
 [ -z "$caches" ] || set -- "$@" --env "HUB_CACHES=${caches#:}"
 mkdir -p -m 0755 "$manifests" || exit 1
 printf %s "$program" | base64 -d >"$SECRETS/fetch_model.pyz"
+[ -z "$hand_on" ] || printf %s "$hand_on" | base64 -d >"$SECRETS/hand_on.pyz"
 stores_in "$models_dir" >"$SECRETS/stores"
 # A container outlives a client that was killed, and keeps its name: never two writers. Docker must not pull silently.
 fetch() {

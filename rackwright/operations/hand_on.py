@@ -1,0 +1,72 @@
+"""Hosts of a run that take models from each other: the chain of each model, planned once, and the run's secrets."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from rackwright.adapter.host import Host
+from rackwright.adapter.run.declaring import declared_of
+from rackwright.adapter.run.inventories import settings_of
+from rackwright.adapter.run_context import part_of
+from rackwright.concerns.models import MODELS, sharers
+from rackwright.operations.hostrun import RunHosts
+from rackwright.operations.run_certificate import run_certificate
+from rackwright.plan.concern import HostReading
+from rackwright.plan.hand_on import ChainPart, HandsOn, Sharer, handovers
+from rackwright.rollout.run_hosts import serves
+from rackwright.settings.secret import Secret
+
+
+@dataclass
+class Chains:
+    """The chains of a run by host and model, once they are planned, and the secrets of its hosts."""
+
+    parts: Mapping[str, Mapping[str, ChainPart]] | None = None
+    token: Secret = field(default_factory=lambda: Secret(secrets.token_hex(32)))
+    certificate: Secret | None = None
+
+
+def among_others(host: Host, reading: HostReading) -> HostReading:
+    """Return the reading of a host with its part in what hosts hand on, once this run has read all its hosts."""
+    hand_on = settings_of(host).downloads.hand_on
+    if hand_on is None or not host.state.is_executing:
+        return reading
+    chains = part_of(host.state, Chains)
+    if chains.parts is None:
+        chains.parts = _planned(host)
+    return replace(reading, hands_on=HandsOn(chains.parts.get(host.name, {}), _secrets(chains, hand_on.tls)))
+
+
+def _secrets(chains: Chains, encrypts: bool) -> dict[str, Secret]:
+    if not encrypts:
+        return {"run_token": chains.token}
+    chains.certificate = chains.certificate or run_certificate()
+    return {"run_token": chains.token, "tls.pem": chains.certificate}
+
+
+def _planned(host: Host) -> dict[str, dict[str, ChainPart]]:
+    by_model: dict[str, list[Sharer]] = {}
+    for of_host in _sharers(host):
+        for model, sharer in of_host.items():
+            by_model.setdefault(model, []).append(sharer)
+    seeds = {one: _seed(host, by_model[one]) for one in by_model}
+    chains = {model: handovers(those, seeds[model]) for model, those in by_model.items()}
+    names = {one.host for those in by_model.values() for one in those}
+    return {name: {model: chain[name] for model, chain in chains.items() if name in chain} for name in names}
+
+
+def _sharers(host: Host) -> Iterator[dict[str, Sharer]]:
+    """Yield what each host of the run that was read hands on or takes, in the inventory's order."""
+    states = part_of(host.state, RunHosts).by_name
+    for other in host.state.inventory:
+        reading = states[other.name].reading if other.name in states else None
+        if reading is not None and other in host.state.active_hosts and MODELS.name in declared_of(other):
+            yield sharers(other.name, settings_of(other), reading, serves(reading))
+
+
+def _seed(host: Host, those: list[Sharer]) -> str | None:
+    """Return the seed that the first host of a chain names."""
+    hand_on = settings_of(host.state.inventory.get_host(those[0].host)).downloads.hand_on
+    return hand_on.seed if hand_on else None

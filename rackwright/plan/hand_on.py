@@ -1,0 +1,129 @@
+"""Who takes a model from whom: one chain of the hosts of a run, in the inventory's order. Pure.
+
+Each host hands on what it has while it receives, so that a chain of any length takes the time of one host and a little
+for each link (docs/how-it-works). A host may take from several before it: one that is slow or gone is passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rackwright.settings.secret import Secret
+
+BEFORE = 4
+"""Hosts before it in the chain that a host may take from, the nearest first."""
+KEEPERS = 2
+"""Hosts that have a model already and hand it on, at most: the nearest to the chain's first host."""
+QUARTER = 4
+UNKNOWN_LINK = 1000
+"""Mbit/s of a link that does not say its speed."""
+
+
+@dataclass(frozen=True)
+class Sharer:
+    """A host of a run that fetches a model, or has it."""
+
+    host: str
+    address: str
+    port: int
+    has: bool
+    """True if it has verified all of it."""
+    asks_hub: bool = False
+    """True if it may ask the hub where no host hands on to it."""
+    serves: bool = False
+    """True if an endpoint of it serves now."""
+    link: int | None = None
+    """Speed of its interface in Mbit/s; None where that is unknown."""
+
+    @property
+    def lacks(self) -> bool:
+        """True if it fetches the model."""
+        return not self.has
+
+    @property
+    def peer(self) -> Neighbour:
+        """How others reach it."""
+        return Neighbour(self.host, self.address, self.port)
+
+    @property
+    def serve_mib(self) -> float | None:
+        """MiB/s that it may hand on: a quarter of its link while it serves, else all."""
+        return round((self.link or UNKNOWN_LINK) * 1e6 / 8 / (1 << 20) / QUARTER, 1) if self.serves else None
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Another host, as one reaches it."""
+
+    host: str
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
+class ChainPart:
+    """The part of one host in the chain of a model."""
+
+    listener: Neighbour
+    """Where it listens."""
+    sources: tuple[Neighbour, ...]
+    """Hosts that it takes from, in the order in which they are tried."""
+    takers: tuple[Neighbour, ...]
+    """Hosts that may take from it."""
+    from_hub: bool
+    """True if it may ask the hub."""
+    serve_mib: float | None = None
+    """MiB/s that it may hand on; None: all that its link takes."""
+
+    @property
+    def keeps(self) -> bool:
+        """True if it has the model already, and only hands it on."""
+        return not self.sources and not self.from_hub
+
+
+@dataclass(frozen=True)
+class HandsOn:
+    """What one host hands on and takes in a run, and the run's secrets."""
+
+    parts: Mapping[str, ChainPart]
+    """Its part by the model, as `concerns/models/neighbours` names one."""
+    secrets: Mapping[str, Secret] = field(repr=False)
+    """`run_token`, by which the hosts of the run know each other; `tls.pem` where they encrypt."""
+
+
+def handovers(sharers: Sequence[Sharer], seed: str | None = None) -> Mapping[str, ChainPart]:
+    """Return the part of each host by its name; hosts that have the model are missing unless they hand it on.
+
+    sharers: in the inventory's order. seed: the host that asks the hub where none has the model; default: the first.
+    """
+    lacking = _seed_first([one for one in sharers if one.lacks], seed)
+    if not lacking:
+        return {}
+    keepers = _nearest(sharers, lacking[0])
+    sources = {one.host: _before(lacking[:index], keepers) for index, one in enumerate(lacking)}
+    return {
+        one.host: ChainPart(
+            one.peer,
+            sources.get(one.host, ()),
+            tuple(taker.peer for taker in lacking if one.peer in sources[taker.host]),
+            one.lacks and (one.asks_hub or (one is lacking[0] and not keepers)),
+            one.serve_mib,
+        )
+        for one in (*keepers, *lacking)
+    }
+
+
+def _seed_first(lacking: Sequence[Sharer], seed: str | None) -> list[Sharer]:
+    return sorted(lacking, key=lambda one: one.host != seed)
+
+
+def _nearest(sharers: Sequence[Sharer], first: Sharer) -> list[Sharer]:
+    """Return the hosts that have the model and hand it on: idle ones first, then the nearest in the inventory."""
+    index = {one.host: number for number, one in enumerate(sharers)}
+    having = [one for one in sharers if one.has]
+    return sorted(having, key=lambda one: (one.serves, abs(index[one.host] - index[first.host])))[:KEEPERS]
+
+
+def _before(earlier: Sequence[Sharer], keepers: Sequence[Sharer]) -> tuple[Neighbour, ...]:
+    return tuple(one.peer for one in (*reversed(earlier[-BEFORE:]), *keepers))

@@ -1,0 +1,113 @@
+"""A model that hosts take from each other: one download, a host that its neighbour fills, and no port that stays open."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rackwright.concerns.models.neighbours import opened
+from rackwright.plan.hand_on import ChainPart, Neighbour
+from rackwright_lab import faults
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
+from rackwright_lab.servers.web import CDN_HOST, HUB_HOST
+from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.products import in_proof
+
+pytestmark = pytest.mark.lab
+SHOW = "nft list ruleset; iptables-save -t filter; ip6tables-save -t filter"
+FOREIGN = "iptables -A INPUT -s 192.0.2.0/24 -j DROP\n"
+
+
+SMALL = {"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"}
+IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"
+STAGING = "tests/lab/staging"
+
+
+@pytest.fixture
+def pair(site: Site) -> Iterator[tuple[Host, Host]]:
+    """Return two hosts with the image, that do not have the model; the model's files are in the lock file."""
+    first, second = site.lab.host("lived1"), site.lab.host("lived2")
+    for host in (first, second):
+        host.run("rm -rf /srv/models/nvidia--*")
+    pinned = command(site, BIN / "rackwright", "pin", f"{STAGING}/inventory.py")
+    assert pinned.status == 0, pinned.output
+    faults.clear(site.lab.paths.web)
+    faults.forget_requests(site.lab.paths.web)
+    yield first, second
+    for host in (first, second):
+        host.run("iptables -F OUTPUT; rm -rf /srv/models/nvidia--*")
+
+
+def command(site: Site, *words: str | Path) -> Run:
+    """Run a command for both hosts, with settings by which they hand models on."""
+    paths = {"private_ca": str(site.lab.paths.pki / "ca.crt"), "lock_file": str(site.lab.paths.root / "lock.yml")}
+    downloads = {"stall_timeout": 10, "hand_on": {"interface": "host0"}}
+    settings = {"image": IMAGE, "model": SMALL, "downloads": downloads, "paths": paths}
+    both = {"STAGING_HOST": "lived1 lived2", "STAGING_SETTINGS": json.dumps(settings), "PYTHONPATH": str(ROOT)}
+    return site.command("env", *(f"{name}={value}" for name, value in both.items()), *words)
+
+
+def stage(site: Site) -> Run:
+    return command(site, BIN / "pyinfra", f"{STAGING}/inventory.py", f"{STAGING}/deploy.py", "-y")
+
+
+def at_hub(site: Site) -> set[str]:
+    """Return the addresses of those that asked the hub, or its files' server."""
+    return {row["client"] for row in faults.requests(site.lab.paths.web) if row["host"] in (HUB_HOST, CDN_HOST)}
+
+
+def test_a_host_is_filled_by_its_neighbour_with_the_hub_cut_off(site: Site, pair: tuple[Host, Host]) -> None:
+    first, second = pair
+    run = stage(site)
+    assert run.status == 0, run.output
+    assert second.address not in at_hub(site), "the hub is asked by the first host alone"
+    assert first.address in at_hub(site)
+
+    second.run("rm -rf /srv/models/nvidia--*")
+    faults.forget_requests(site.lab.paths.web)
+    web = site.lab.servers()[1]
+    for host in pair:
+        host.run(f"iptables -A OUTPUT -d {web} -j DROP")
+    run = stage(site)
+    assert run.status == 0, run.output
+    assert at_hub(site) <= {"127.0.0.1"}
+    sums = [host.run("cd /srv/models/nvidia--*/ && sha256sum *.json *.safetensors").stdout for host in pair]
+    assert sums[0] == sums[1]
+    for host in pair:
+        assert ":746" not in host.run("ss -Hltn").stdout
+        assert "hand_on" not in host.run("nft list tables").stdout
+        assert "hand-on" not in host.run("iptables-save").stdout
+    assert stage(site).changed == []
+
+
+def part(*addresses: str) -> ChainPart:
+    takers = tuple(Neighbour(f"h{n}", one, 7461) for n, one in enumerate(addresses))
+    return ChainPart(Neighbour("a", "10.0.0.1", 7461), (), takers, from_hub=True)
+
+
+def in_namespace(host: Host, script: str) -> str:
+    """Run a script in a network namespace of a host, as one of its jobs."""
+    return host.run(f"JOB=$(mktemp -d) unshare --net sh -c {shlex.quote(script)}").stdout
+
+
+@in_proof("test_a_host_is_filled_by_its_neighbour_with_the_hub_cut_off has the port on real hosts")
+def test_only_takers_reach_the_port_behind_the_rules_of_others_and_nothing_of_it_stays(worker_lab: Lab) -> None:
+    host = worker_lab.host("lived1")
+    text = in_namespace(host, f"{FOREIGN}{opened('model-x', part('10.0.0.2', '2001:db8::2'))}{SHOW}")
+    drops = [row.split()[-4:] for row in text.splitlines() if "tcp dport 7461" in row and row.endswith(" drop")]
+    assert drops == [["saddr", "!=", "10.0.0.2", "drop"], ["saddr", "!=", "2001:db8::2", "drop"]]
+    rows = [row for row in text.splitlines() if row.startswith("-A INPUT")]
+    assert [row.split(" ")[3] for row in rows] == ["192.0.2.0/24", "10.0.0.2/32", "2001:db8::2/128"]
+
+    again = in_namespace(host, f"(\n{opened('x', part('10.0.0.2'))})\n(\n{opened('x', part('10.0.0.3'))})\n{SHOW}")
+    assert "10.0.0.2" not in again, "what a killed job has left is replaced"
+    assert again.count("-s 10.0.0.3/32") == 1
+
+    after = in_namespace(host, f"{FOREIGN}{opened('model-x', part('10.0.0.2'))}sh $JOB/undo\n{SHOW}")
+    assert "7461" not in after
+    assert "-A INPUT -s 192.0.2.0/24 -j DROP" in after

@@ -1,0 +1,74 @@
+"""Who takes a model from whom: the chain of a run."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.plan.hand_on import BEFORE, KEEPERS, ChainPart, Sharer, handovers
+
+
+def sharer(number: int, has: bool = False, **more: object) -> Sharer:
+    return Sharer(f"h{number}", f"10.0.0.{number}", 7461, has, **more)  # type: ignore[arg-type]
+
+
+def names(part: ChainPart) -> tuple[list[str], list[str]]:
+    return [one.host for one in part.sources], [one.host for one in part.takers]
+
+
+def test_the_first_host_asks_the_hub_and_each_takes_from_those_before_it() -> None:
+    found = handovers([sharer(number) for number in range(4)])
+    assert [host for host, part in found.items() if part.from_hub] == ["h0"]
+    assert names(found["h0"]) == ([], ["h1", "h2", "h3"])
+    assert names(found["h2"]) == (["h1", "h0"], ["h3"])
+    assert names(found["h3"]) == (["h2", "h1", "h0"], [])
+
+
+def test_a_seed_comes_first_whatever_its_place() -> None:
+    found = handovers([sharer(number) for number in range(3)], seed="h2")
+    assert found["h2"].from_hub
+    assert names(found["h0"]) == (["h2"], ["h1"])
+    assert not found["h0"].from_hub
+
+
+def test_a_rebuilt_host_is_filled_by_its_nearest_neighbours_and_never_asks_the_hub() -> None:
+    found = handovers([sharer(number, has=number in {0, 1, 2, 3, 5, 6, 7}) for number in range(8)])
+    assert set(found) == {"h3", "h4", "h5"}
+    assert names(found["h4"]) == (["h3", "h5"], [])
+    assert not any(part.from_hub for part in found.values())
+
+
+def test_an_idle_host_hands_on_rather_than_one_that_serves() -> None:
+    found = handovers([sharer(0, True), sharer(1), sharer(2, True, serves=True), sharer(3, True)])
+    assert names(found["h1"])[0] == ["h0", "h3"]
+
+
+def test_a_host_that_serves_hands_on_a_quarter_of_its_link() -> None:
+    assert sharer(1, serves=True, link=10_000).serve_mib == 298.0
+    assert sharer(1, serves=True).serve_mib == 29.8
+    assert sharer(1, link=10_000).serve_mib is None
+
+
+def test_nothing_is_planned_where_no_host_lacks_it() -> None:
+    assert handovers([sharer(1, True), sharer(2, True)]) == {}
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=40), st.integers(0, 40))
+def test_every_host_gets_it_and_nobody_takes_from_one_behind_it(
+    fleet: list[tuple[bool, bool, bool]], seed: int
+) -> None:
+    sharers = [sharer(n, has, serves=serves, asks_hub=hub) for n, (has, serves, hub) in enumerate(fleet)]
+    found = handovers(sharers, f"h{seed}")
+    lacking = [one for one in sharers if one.lacks]
+    assert {one.host for one in lacking} <= set(found)
+    assert all(part.sources or part.from_hub for host, part in found.items() if host in {o.host for o in lacking})
+    at_hub = [host for host, part in found.items() if part.from_hub]
+    allowed = {one.host for one in lacking if one.asks_hub}
+    assert len(set(at_hub) - allowed) <= 1
+    order = list(found)
+    for host, part in found.items():
+        assert len(part.sources) <= BEFORE + KEEPERS
+        assert all(order.index(source.host) < order.index(host) for source in part.sources)
+        assert {source.host for source in part.sources} == {
+            other for other, one in found.items() if any(taker.host == host for taker in one.takers)
+        }
