@@ -1,4 +1,4 @@
-"""A model that hosts take from each other: one download, a host that its neighbour fills, and no port that stays open."""
+"""A model that hosts take from each other: one download, a host that its neighbour fills, no port that stays open."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def pair(site: Site) -> Iterator[tuple[Host, Host]]:
     yield first, second
     for host in (first, second):
         host.run("iptables -F OUTPUT; rm -rf /srv/models/nvidia--*")
+    (ROOT / STAGING / f"rackwright.lock.{site.lab.paths.id}.yml").unlink(missing_ok=True)
 
 
 def command(site: Site, *words: str | Path) -> Run:
     """Run a command for both hosts, with settings by which they hand models on."""
-    paths = {"private_ca": str(site.lab.paths.pki / "ca.crt"), "lock_file": str(site.lab.paths.root / "lock.yml")}
     downloads = {"stall_timeout": 10, "hand_on": {"interface": "host0"}}
-    settings = {"image": IMAGE, "model": SMALL, "downloads": downloads, "paths": paths}
+    settings = {"image": IMAGE, "model": SMALL, "downloads": downloads}
     both = {"STAGING_HOST": "lived1 lived2", "STAGING_SETTINGS": json.dumps(settings), "PYTHONPATH": str(ROOT)}
     return site.command("env", *(f"{name}={value}" for name, value in both.items()), *words)
 
