@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 from rackwright.settings.secret import Secret
 
-BEFORE = 4
+BEFORE = 16
 """Hosts before it in the chain that a host may take from, the nearest first."""
+LAST = 4
+"""Hosts at the chain's end that any host before them may take from."""
 KEEPERS = 2
 """Hosts that have a model already and hand it on, at most: the nearest to the chain's first host."""
 QUARTER = 4
@@ -100,18 +102,38 @@ def handovers(sharers: Sequence[Sharer], seed: str | None = None) -> Mapping[str
     lacking = _seed_first([one for one in sharers if one.lacks], seed)
     if not lacking:
         return {}
-    keepers = _nearest(sharers, lacking[0])
-    sources = {one.host: _before(lacking[:index], keepers) for index, one in enumerate(lacking)}
+    chain = [*reversed(_nearest(sharers, lacking[0])), *lacking]
+    keepers = len(chain) - len(lacking)
+    sources = [_sources(chain, index, keepers) for index in range(len(chain))]
     return {
         one.host: ChainPart(
             one.peer,
-            sources.get(one.host, ()),
-            tuple(taker.peer for taker in lacking if one.peer in sources[taker.host]),
-            one.lacks and (one.asks_hub or (one is lacking[0] and not keepers)),
+            tuple(chain[source].peer for source in sources[index]),
+            tuple(chain[taker].peer for taker in _takers(sources, index)),
+            one.lacks and (one.asks_hub or index == 0),
             one.serve_mib,
         )
-        for one in (*keepers, *lacking)
+        for index, one in enumerate(chain)
     }
+
+
+def _sources(chain: Sequence[Sharer], index: int, keepers: int) -> list[int]:
+    """Return whom a host takes from: those before it, the nearest first; then the chain's last ones.
+
+    A slow host is passed by those behind it, whom it then takes from. The first one asks the hub, or has the model.
+    """
+    if index == 0 or index < keepers:
+        return []
+    first = [*range(min(keepers, index))] if index > BEFORE else []
+    before = [*range(index - 1, max(-1, index - 1 - BEFORE), -1), *reversed(first)]
+    behind = [one for one in range(len(chain) - 1, index, -1)][:LAST]
+    return [*dict.fromkeys([*before, *behind])]
+
+
+def _takers(sources: Sequence[Sequence[int]], index: int) -> list[int]:
+    """Return those who take from a host: those behind it, the next one first, then those before it."""
+    found = [taker for taker, those in enumerate(sources) if index in those]
+    return sorted(found, key=lambda taker: (taker < index, taker))
 
 
 def _seed_first(lacking: Sequence[Sharer], seed: str | None) -> list[Sharer]:
@@ -123,7 +145,3 @@ def _nearest(sharers: Sequence[Sharer], first: Sharer) -> list[Sharer]:
     index = {one.host: number for number, one in enumerate(sharers)}
     having = [one for one in sharers if one.has]
     return sorted(having, key=lambda one: (one.serves, abs(index[one.host] - index[first.host])))[:KEEPERS]
-
-
-def _before(earlier: Sequence[Sharer], keepers: Sequence[Sharer]) -> tuple[Neighbour, ...]:
-    return tuple(one.peer for one in (*reversed(earlier[-BEFORE:]), *keepers))

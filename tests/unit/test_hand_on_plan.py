@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.plan.hand_on import BEFORE, KEEPERS, ChainPart, Sharer, handovers
+from rackwright.plan.hand_on import BEFORE, KEEPERS, LAST, ChainPart, Sharer, handovers
 
 
 def sharer(number: int, has: bool = False, **more: object) -> Sharer:
@@ -20,14 +20,23 @@ def test_the_first_host_asks_the_hub_and_each_takes_from_those_before_it() -> No
     found = handovers([sharer(number) for number in range(4)])
     assert [host for host, part in found.items() if part.from_hub] == ["h0"]
     assert names(found["h0"]) == ([], ["h1", "h2", "h3"])
-    assert names(found["h2"]) == (["h1", "h0"], ["h3"])
-    assert names(found["h3"]) == (["h2", "h1", "h0"], [])
+    assert names(found["h2"]) == (["h1", "h0", "h3"], ["h3", "h1"])
+    assert names(found["h3"]) == (["h2", "h1", "h0"], ["h1", "h2"])
+
+
+def test_a_thousand_hosts_have_short_lists_and_the_last_ones_serve_whoever_is_slow() -> None:
+    found = handovers([sharer(number, has=number == 500) for number in range(1000)])
+    assert names(found["h700"])[0][:2] == ["h699", "h698"]
+    assert names(found["h700"])[0][-5:] == ["h500", "h999", "h998", "h997", "h996"]
+    assert max(len(part.sources) for part in found.values()) == BEFORE + 1 + LAST
+    assert len(found["h800"].takers) == BEFORE
+    assert names(found["h999"])[1][0] == "h0"
 
 
 def test_a_seed_comes_first_whatever_its_place() -> None:
     found = handovers([sharer(number) for number in range(3)], seed="h2")
     assert found["h2"].from_hub
-    assert names(found["h0"]) == (["h2"], ["h1"])
+    assert names(found["h0"]) == (["h2", "h1"], ["h1"])
     assert not found["h0"].from_hub
 
 
@@ -54,7 +63,7 @@ def test_nothing_is_planned_where_no_host_lacks_it() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=40), st.integers(0, 40))
-def test_every_host_gets_it_and_nobody_takes_from_one_behind_it(
+def test_every_host_gets_it_and_knows_whom_it_takes_from_and_who_takes_from_it(
     fleet: list[tuple[bool, bool, bool]], seed: int
 ) -> None:
     sharers = [sharer(n, has, serves=serves, asks_hub=hub) for n, (has, serves, hub) in enumerate(fleet)]
@@ -67,8 +76,11 @@ def test_every_host_gets_it_and_nobody_takes_from_one_behind_it(
     assert len(set(at_hub) - allowed) <= 1
     order = list(found)
     for host, part in found.items():
-        assert len(part.sources) <= BEFORE + KEEPERS
-        assert all(order.index(source.host) < order.index(host) for source in part.sources)
+        assert len(part.sources) <= BEFORE + KEEPERS + LAST
+        assert host not in {source.host for source in part.sources}
+        before = [source for source in part.sources if order.index(source.host) < order.index(host)]
+        assert list(part.sources[: len(before)]) == before, "those behind a host come last"
+        assert before or not part.sources
         assert {source.host for source in part.sources} == {
             other for other, one in found.items() if any(taker.host == host for taker in one.takers)
         }

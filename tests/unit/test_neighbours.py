@@ -98,9 +98,9 @@ def test_the_first_host_gets_the_hubs_url_and_the_next_one_the_first_hosts_addre
     assert first["origin"]["url"] == f"https://huggingface.co/openai/gpt-oss-20b/resolve/{COMMIT}/"
     assert first["listen"] == {"address": "10.0.0.1", "port": 7461, "allow": ["10.0.0.2", "10.0.0.3"]}
     assert second["origin"] is None
-    assert [source["address"] for source in second["sources"]] == ["10.0.0.1"]
+    assert [source["address"] for source in second["sources"]] == ["10.0.0.1", "10.0.0.3"]
     assert [source["name"] for source in last["sources"]] == ["b", "a"]
-    assert last["listen"] is None
+    assert last["listen"] == {"address": "10.0.0.3", "port": 7461, "allow": ["10.0.0.2"]}
 
 
 def test_a_host_that_takes_from_another_does_not_wait_for_its_turn_at_the_hub() -> None:

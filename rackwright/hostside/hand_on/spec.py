@@ -1,11 +1,13 @@
 """The arguments, as the control machine gives them: checked before a path or a port is used.
 
-    {"files": [{"path": "a/b.safetensors", "size": 1, "sha256": "..."}, {"path": "c.json", "size": 1, "blob": "..."}], "folder": "/.../X.partial",
+    {"files": [{"path": "a/b.safetensors", "size": 1, "sha256": "..."}, {"path": "c.json", "size": 1, "blob": "..."}],
+     "folder": "/.../X.partial", "address": "10.0.0.3",
      "listen": {"address": "10.0.0.3", "port": 7461, "allow": ["10.0.0.4", ...]} | null,
      "sources": [{"name": "host-a", "address": "10.0.0.2", "port": 7461}, ...],
      "origin": {"url": "https://hub/org/repo/resolve/COMMIT/", "authorised": true} | null,
      "rate_mib": null, "serve_mib": null, "stall": 60, "start": 60, "linger": 60, "secrets": "/run/...", "tls": false}
 
+address: from which it asks others; default: the one at which it listens. blob: git's hash, where the hub publishes that.
 sources: as they are asked: the host before this one, the one before that, ...; then those after it, the last first.
 allow: the hosts that may ask, the next one first, then those after it, then those before it. Hosts that fetch nothing
 are left out. origin: used when there are no sources, or none gave a byte for `stall` seconds; authorised: with the
