@@ -126,7 +126,7 @@ def _sources(chain: Sequence[Sharer], index: int, keepers: int) -> list[int]:
         return []
     first = [*range(min(keepers, index))] if index > BEFORE else []
     before = [*range(index - 1, max(-1, index - 1 - BEFORE), -1), *reversed(first)]
-    behind = [one for one in range(len(chain) - 1, index, -1)][:LAST]
+    behind = list(range(len(chain) - 1, index, -1))[:LAST]
     return [*dict.fromkeys([*before, *behind])]
 
 

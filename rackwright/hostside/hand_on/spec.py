@@ -7,7 +7,7 @@
      "origin": {"url": "https://hub/org/repo/resolve/COMMIT/", "authorised": true} | null,
      "rate_mib": null, "serve_mib": null, "stall": 60, "start": 60, "linger": 60, "secrets": "/run/...", "tls": false}
 
-address: from which it asks others; default: the one at which it listens. blob: git's hash, where the hub publishes that.
+address: from which it asks others; default: the one at which it listens. blob: git's hash, as the hub has small files.
 sources: as they are asked: the host before this one, the one before that, ...; then those after it, the last first.
 allow: the hosts that may ask, the next one first, then those after it, then those before it. Hosts that fetch nothing
 are left out. origin: used when there are no sources, or none gave a byte for `stall` seconds; authorised: with the

@@ -13,7 +13,6 @@ from rackwright.concerns.models.neighbours import opened
 from rackwright.plan.hand_on import ChainPart, Neighbour
 from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.lab import Lab
 from rackwright_lab.servers.web import CDN_HOST, HUB_HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof
@@ -29,26 +28,29 @@ STAGING = "tests/lab/staging"
 
 
 @pytest.fixture
-def pair(site: Site) -> Iterator[tuple[Host, Host]]:
-    """Return two hosts with the image, that do not have the model; the model's files are in the lock file."""
-    first, second = site.lab.host("lived1"), site.lab.host("lived2")
-    for host in (first, second):
+def hosts(fleet: Site) -> Iterator[list[Host]]:
+    """Return the hosts, that have the image and not the model; the model's files are in the lock file."""
+    for host in fleet.lab.hosts:
         host.run("rm -rf /srv/models/nvidia--*")
-    pinned = command(site, BIN / "rackwright", "pin", f"{STAGING}/inventory.py")
+    pinned = command(fleet, BIN / "rackwright", "pin", f"{STAGING}/inventory.py")
     assert pinned.status == 0, pinned.output
-    faults.clear(site.lab.paths.web)
-    faults.forget_requests(site.lab.paths.web)
-    yield first, second
-    for host in (first, second):
-        host.run("iptables -F OUTPUT; rm -rf /srv/models/nvidia--*")
-    (ROOT / STAGING / f"rackwright.lock.{site.lab.paths.id}.yml").unlink(missing_ok=True)
+    faults.clear(fleet.lab.paths.web)
+    faults.forget_requests(fleet.lab.paths.web)
+    yield list(fleet.lab.hosts)
+    for host in fleet.lab.hosts:
+        host.run(f"iptables -D OUTPUT -d {fleet.lab.servers()[1]} -j DROP; rm -rf /srv/models/nvidia--*")
+    (ROOT / STAGING / f"rackwright.lock.{fleet.lab.paths.id}.yml").unlink(missing_ok=True)
 
 
 def command(site: Site, *words: str | Path) -> Run:
     """Run a command for both hosts, with settings by which they hand models on."""
     downloads = {"stall_timeout": 10, "hand_on": {"interface": "host0"}}
     settings = {"image": IMAGE, "model": SMALL, "downloads": downloads}
-    both = {"STAGING_HOST": "lived1 lived2", "STAGING_SETTINGS": json.dumps(settings), "PYTHONPATH": str(ROOT)}
+    both = {
+        "STAGING_HOST": " ".join(host.name for host in site.lab.hosts),
+        "STAGING_SETTINGS": json.dumps(settings),
+        "PYTHONPATH": str(ROOT),
+    }
     return site.command("env", *(f"{name}={value}" for name, value in both.items()), *words)
 
 
@@ -61,28 +63,26 @@ def at_hub(site: Site) -> set[str]:
     return {row["client"] for row in faults.requests(site.lab.paths.web) if row["host"] in (HUB_HOST, CDN_HOST)}
 
 
-def test_a_host_is_filled_by_its_neighbour_with_the_hub_cut_off(site: Site, pair: tuple[Host, Host]) -> None:
-    first, second = pair
-    run = stage(site)
+def test_a_host_is_filled_by_its_neighbours_with_the_hub_cut_off(fleet: Site, hosts: list[Host]) -> None:
+    run = stage(fleet)
     assert run.status == 0, run.output
-    assert second.address not in at_hub(site), "the hub is asked by the first host alone"
-    assert first.address in at_hub(site)
+    assert at_hub(fleet) == {hosts[0].address}, "the hub is asked by the first host alone"
 
-    second.run("rm -rf /srv/models/nvidia--*")
-    faults.forget_requests(site.lab.paths.web)
-    web = site.lab.servers()[1]
-    for host in pair:
+    hosts[1].run("rm -rf /srv/models/nvidia--*")
+    faults.forget_requests(fleet.lab.paths.web)
+    web = fleet.lab.servers()[1]
+    for host in hosts:
         host.run(f"iptables -A OUTPUT -d {web} -j DROP")
-    run = stage(site)
+    run = stage(fleet)
     assert run.status == 0, run.output
-    assert at_hub(site) <= {"127.0.0.1"}
-    sums = [host.run("cd /srv/models/nvidia--*/ && sha256sum *.json *.safetensors").stdout for host in pair]
-    assert sums[0] == sums[1]
-    for host in pair:
+    assert at_hub(fleet) == set()
+    sums = {host.run("cd /srv/models/nvidia--*/ && sha256sum *.json *.safetensors").stdout for host in hosts}
+    assert len(sums) == 1
+    for host in hosts:
         assert ":746" not in host.run("ss -Hltn").stdout
         assert "hand_on" not in host.run("nft list tables").stdout
         assert "hand-on" not in host.run("iptables-save").stdout
-    assert stage(site).changed == []
+    assert stage(fleet).changed == []
 
 
 def part(*addresses: str) -> ChainPart:
@@ -95,9 +95,9 @@ def in_namespace(host: Host, script: str) -> str:
     return host.run(f"JOB=$(mktemp -d) unshare --net sh -c {shlex.quote(script)}").stdout
 
 
-@in_proof("test_a_host_is_filled_by_its_neighbour_with_the_hub_cut_off has the port on real hosts")
-def test_only_takers_reach_the_port_behind_the_rules_of_others_and_nothing_of_it_stays(worker_lab: Lab) -> None:
-    host = worker_lab.host("lived1")
+@in_proof("test_a_host_is_filled_by_its_neighbours_with_the_hub_cut_off has the port on real hosts")
+def test_only_takers_reach_the_port_behind_the_rules_of_others_and_nothing_of_it_stays(fleet: Site) -> None:
+    host = fleet.lab.hosts[0]
     text = in_namespace(host, f"{FOREIGN}{opened('model-x', part('10.0.0.2', '2001:db8::2'))}{SHOW}")
     drops = [row.split()[-4:] for row in text.splitlines() if "tcp dport 7461" in row and row.endswith(" drop")]
     assert drops == [["saddr", "!=", "10.0.0.2", "drop"], ["saddr", "!=", "2001:db8::2", "drop"]]
