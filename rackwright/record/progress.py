@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ STEP = 0.02
 LEAST, MOST = 1.0, 15.0
 """Seconds between two events of one job, unless its phase changes."""
 
+LINES = 15
+"""Lines of a download, one in two seconds, by whose rates the time that remains is estimated."""
 SELDOM = 30.0
 """Seconds between two lines of how far a job is, where lines stay on the screen."""
 
@@ -51,13 +54,6 @@ class Progress:
     """Bytes a second, as the line says."""
     state: str = ""
     """What of an image's download changes as long as bytes arrive; empty where that is not a question."""
-
-    @property
-    def remaining(self) -> float | None:
-        """Return seconds until its end at this rate; None where that is not known, or never."""
-        if self.total is None or self.done is None or not self.rate:
-            return None
-        return max(0, self.total - self.done) / self.rate
 
 
 def parse_line(output_line: str) -> Progress | None:
@@ -141,6 +137,29 @@ class Movement:
             self._since = now
         self._last = found
         return now - self._since if self._since is not None else 0.0
+
+
+class Pace:
+    """Adds to a download's lines how long it takes still, by the rates of the last of them."""
+
+    def __init__(self) -> None:
+        self._rates = deque[float](maxlen=LINES)
+
+    def with_remaining(self, output_line: str) -> str:
+        """Return the line, with the time that remains where the line tells bytes and a rate."""
+        found = parse_line(output_line)
+        if found is None or found.rate is None or found.total is None or found.done is None:
+            return output_line
+        self._rates.append(found.rate)
+        rate = sum(self._rates) / len(self._rates)
+        return f"{output_line}, {to_go((found.total - found.done) / rate)}" if rate else output_line
+
+
+def to_go(seconds: float) -> str:
+    """Return an estimate for people, as coarse as it is."""
+    if seconds < 100:
+        return f"about {max(1, round(seconds))} s to go"
+    return f"about {round(seconds / 60)} min to go" if seconds < 6000 else f"about {seconds / 3600:.1f} h to go"
 
 
 class Calm:

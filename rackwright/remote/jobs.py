@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from rackwright.adapter.command_output import Printed, tail
-from rackwright.adapter.host import Host, say
+from rackwright.adapter.host import Host, logger, say
 from rackwright.adapter.run_context import RunningJobs, part_of
 from rackwright.messages import ReadingError, counted
 from rackwright.paths import job_unit
@@ -16,11 +16,12 @@ from rackwright.plan.change import Job, Shell
 from rackwright.plan.drain_end import DRAINED, parse_drain
 from rackwright.plan.jobstream import DAMAGED, PROGRESS, Event, Heard, JobStream, text_of
 from rackwright.record.journal import note
-from rackwright.record.progress import Calm, Meter
+from rackwright.record.progress import Calm, Meter, Pace
 from rackwright.remote import job_scripts
 from rackwright.remote.commands import command_of, remote, under_lease
 from rackwright.remote.download_slots import Slots
 from rackwright.remote.errors import ConnectionLostError, NotStartedError, StepFailedError
+from rackwright.remote.fleet_progress import FleetProgress
 from rackwright.settings.secret import Secret
 
 
@@ -42,11 +43,12 @@ def show_job(
     def tell(others: int) -> None:
         say(host, f"  {job.title}: queued: {counted(others, 'host')} downloading (downloads.parallel)")
 
-    calm = Calm()
+    calm, pace = Calm(), Pace()
 
     def heed(heard: Heard) -> None:
+        text = pace.with_remaining(text_of(heard)) if isinstance(heard, Event) else heard
         if calm.says(heard):
-            show(text_of(heard))
+            show(text)
 
     with part_of(host.state, Slots).one(host.name, job.at_once, tell):
         ended = follow_job(host, job, heed, begun)
@@ -72,6 +74,7 @@ def follow_job(
         ended = _follow(host, job, JobStream(nonce), heed)
         running.remove(host.name)
     finally:
+        part_of(host.state, FleetProgress).forget(host.name, job.name)
         done = ended is not None and ended.status == 0
         note("job", host=host.name, job=job.name, title=job.title, state="done" if done else "failed")
     return ended
@@ -155,15 +158,20 @@ def _update_of(job: Job, ok: bool, output: Printed) -> job_scripts.JobUpdate:
 
 
 def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[Heard], None]) -> None:
+    """Hand on what a job says, and note what the record keeps of it."""
     if isinstance(heard, Event) and heard.kind == DRAINED and (drain := parse_drain(heard.text)):
         note(DRAINED, host=host.name, **drain.fields)
         heard = replace(heard, text=str(drain))
     heed(heard)
     if isinstance(heard, Event) and heard.kind == DAMAGED:
         note(DAMAGED, host=host.name, job=job.name, text=heard.text)
-    if (
-        isinstance(heard, Event)
-        and heard.kind == PROGRESS
-        and (fields := meter.progress_fields(heard.text, time.monotonic()))
-    ):
+    if isinstance(heard, Event) and heard.kind == PROGRESS:
+        _note_progress(host, job, heard.text, meter)
+
+
+def _note_progress(host: Host, job: Job, text: str, meter: Meter) -> None:
+    now = time.monotonic()
+    if fields := meter.progress_fields(text, now):
         note("progress", host=host.name, job=job.name, **fields)
+    if summary := part_of(host.state, FleetProgress).note(host.name, job.name, text, now):
+        logger.info(summary)

@@ -15,9 +15,11 @@ from rackwright.record.progress import (
     VERIFYING,
     Calm,
     Meter,
+    Pace,
     Progress,
     parse_line,
 )
+from rackwright.remote.fleet_progress import FleetProgress
 
 
 @pytest.mark.parametrize(
@@ -122,3 +124,27 @@ def test_how_far_a_job_is_is_printed_every_half_minute_and_all_else_at_once() ->
         assert calm.says("a line")
         assert calm.says(Event("row", "a question"))
     assert printed == [0, 30, 60]
+
+
+# -- how long it takes still, where lines stay on the screen
+
+
+def test_a_line_of_bytes_says_how_long_it_takes_still_text() -> None:
+    pace = Pace()
+    assert pace.with_remaining("10.0 MiB of 100.0 MiB (10%), 2.0 MiB/s").endswith(", about 45 s to go")
+    assert pace.with_remaining("10.0 MiB of 100.0 MiB (10%), 0.0 MiB/s").endswith(", about 90 s to go"), "the mean"
+    assert pace.with_remaining("1.0 GiB of 100.0 GiB (1%), 100.0 MiB/s").endswith(", about 50 min to go")
+    assert pace.with_remaining("ready after 12 s") == "ready after 12 s"
+    assert Pace().with_remaining("10.0 MiB of 100.0 MiB (10%), 0.0 MiB/s").endswith("0.0 MiB/s")
+
+
+def test_two_hosts_are_summed_up_every_half_minute_and_a_stalled_one_is_named_text() -> None:
+    fleet = FleetProgress()
+    assert fleet.note("h1", "model-a", still_line("2.0"), 0.0) == "", "one host says it itself"
+    first = fleet.note("h2", "model-a", still_line("0.0"), 1.0)
+    assert first == "downloads: 100.0 MiB of 200.0 MiB on 2 hosts, 2.0 MiB/s, about 50 s to go"
+    assert fleet.note("h2", "model-a", still_line("0.0"), 20.0) == ""
+    second = fleet.note("h1", "model-a", still_line("2.0"), 32.0)
+    assert second.endswith(", stalled: h2")
+    fleet.forget("h2", "model-a")
+    assert fleet.note("h1", "model-a", still_line("2.0"), 99.0) == ""

@@ -16,6 +16,7 @@ from rackwright.messages import NAMED, counted, printable
 from rackwright.record.record import BACKWARD, CACHE_REPAIR, CACHE_VERIFY
 from rackwright.record.states import UNRECOVERED, RunState
 from rackwright.record.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
+from rackwright.record.view.downloads import fleet_downloads, stalled_for, to_go
 from rackwright.record.view.estimate import remaining
 from rackwright.record.view.timeline import HostTimeline, Timeline, wave_name
 
@@ -99,6 +100,8 @@ def facts(timeline: Timeline, now: float) -> Iterator[str]:
     if bad:
         yield f"{bad} failed"
     yield f"{clock(max(0.0, now - (timeline.began or now)))} elapsed"
+    if downloads := fleet_downloads(timeline, now):
+        yield str(downloads)
     seconds = remaining(timeline, now)
     yield (
         "no estimate yet"
@@ -173,12 +176,19 @@ def _cells(timeline: Timeline, host: HostTimeline, now: float) -> tuple[Renderab
         line_of(label, style),
         bar,
         line_of(time, ""),
-        line_of(_message(timeline, host), "dim"),
+        line_of(_message(timeline, host, now), "dim"),
     )
 
 
-def _message(timeline: Timeline, host: HostTimeline) -> str:
-    """Return the last message of a host; of one that waits for its turn, also whose turn it is."""
+def _message(timeline: Timeline, host: HostTimeline, now: float) -> str:
+    """Return the last message of a host; of one that waits for its turn, also whose turn it is.
+
+    A download says how long it has got no byte, or how long it takes.
+    """
+    if stalled := stalled_for(host, now):
+        return f"stalled, no byte for {clock(round(stalled))}: {host.message}"
+    if host.fetching:
+        return f"{host.message}{to_go(host)}"
     turns = [name for name, other in timeline.hosts.items() if other.state is RunState.SWITCHING]
     if host.state is not RunState.WAITING or not turns:
         return host.message

@@ -43,6 +43,32 @@ class DownloadSpan:
     end: float | None = None
     part: float | None = None
     """How far it is, between 0 and 1."""
+    done: int | None = None
+    """Bytes; None where the record does not say it, as of an image's layers."""
+    total: int | None = None
+    rate: float | None = None
+    """Bytes a second, of late."""
+    stalled_since: float | None = None
+    """Since when no byte has come; None while some do."""
+    longest_stall: float = 0.0
+    """Seconds."""
+    points: list[tuple[float, int]] = field(default_factory=list)
+    """Bytes by time."""
+
+    @property
+    def remaining(self) -> float | None:
+        """Return seconds until its end at this rate; None where that is not known."""
+        if self.total is None or self.done is None or not self.rate or self.stalled_since is not None:
+            return None
+        return max(0, self.total - self.done) / self.rate
+
+    @property
+    def mean_rate(self) -> float | None:
+        """Return bytes a second from the first byte that was reported to the last."""
+        if len(self.points) < 2:
+            return None
+        (start, low), (end, high) = self.points[0], self.points[-1]
+        return (high - low) / (end - start) if end > start else None
 
 
 @dataclass(frozen=True)

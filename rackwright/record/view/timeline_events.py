@@ -32,6 +32,8 @@ from rackwright.record.view.timeline import (
 
 _DOWNLOADS = ("pull-", "model-", "fetch-")
 _BEFORE_ITS_TURN = frozenset({RunState.UNSEEN, RunState.STAGING, RunState.WAITING})
+SMOOTH = 0.5
+"""Part of a new rate in the one that is shown: of two neighbours, one may have had a pause."""
 ASKED_FIRST = "what serves now is asked first"
 """What a host does at the begin of its turn, before its switch says anything."""
 _SWITCH = endpoint_job("switch", "")
@@ -106,9 +108,19 @@ def _fetch(host: HostTimeline, event: Event, title: str, now: float) -> None:
         host.enter(DOWNLOADING, now, "" if host.phase == DOWNLOADING else title)
         return
     if job in host.fetches:
-        host.fetches[job].end = max(now, host.fetches[job].start)
+        _end_fetch(host.fetches[job], event["state"] == "done", now)
     if not host.fetching:
         host.leave(now)
+
+
+def _end_fetch(fetch: DownloadSpan, done: bool, now: float) -> None:
+    fetch.end = max(now, fetch.start)
+    if fetch.stalled_since is not None:
+        fetch.longest_stall = max(fetch.longest_stall, now - fetch.stalled_since)
+        fetch.stalled_since = None
+    if done and fetch.total is not None:
+        fetch.done = fetch.total
+        fetch.points.append((now, fetch.total))
 
 
 def phase_of_job(job: str) -> str:
@@ -126,12 +138,29 @@ def _progress(timeline: Timeline, event: Event, now: float) -> None:
     host.message = str(event.get("text", ""))
     phase, part = str(event["phase"]), event.get("part")
     fraction = min(1.0, max(0.0, float(part))) if part is not None else None
+    if fetch := host.fetches.get(str(event.get("job", ""))):
+        _note_bytes(fetch, event, now)
     if len(host.fetching) > 1:
         _progress_of_one(host, str(event.get("job", "")), fraction)
         return
     if phase in PHASES and host.phase != ROLLING_BACK:
         host.enter(phase, now, host.spans[-1].text if host.phase in (phase, DRAINING) else "")
     host.part = fraction
+
+
+def _note_bytes(fetch: DownloadSpan, event: Event, now: float) -> None:
+    """Note how many bytes have arrived, how fast of late, and whether any do."""
+    done, total, rate, stalled = (_number(event.get(key)) for key in ("bytes", "of", "rate", "stalled"))
+    if done is not None and total:
+        fetch.done, fetch.total = round(done), round(total)
+        fetch.points.append((now, fetch.done))
+    if rate is not None:
+        fetch.rate = rate if fetch.rate is None else SMOOTH * rate + (1 - SMOOTH) * fetch.rate
+    since = None if stalled is None else now - stalled
+    if fetch.stalled_since is not None:
+        fetch.longest_stall = max(fetch.longest_stall, now - fetch.stalled_since)
+        since = fetch.stalled_since if since is not None else None
+    fetch.stalled_since = since
 
 
 def _progress_of_one(host: HostTimeline, job: str, part: float | None) -> None:

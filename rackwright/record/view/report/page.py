@@ -17,7 +17,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.record.fault import judged
 from rackwright.record.view import blame
 from rackwright.record.view.critical_path import critical_path, own_part
-from rackwright.record.view.report import figures
+from rackwright.record.view.report import downloads, figures
 from rackwright.record.view.timeline import PHASES, Timeline, wave_name
 
 VERDICTS: dict[int, str] = {ExitCode.DONE: blame.GOOD, ExitCode.ROLLED_BACK: blame.WARN, ExitCode.MIXED: blame.WARN}
@@ -43,6 +43,10 @@ def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) ->
         verdict=_verdict(timeline),
         rows=figures.row_sums(timeline),
         changed=figures.changed(timeline),
+        charts=downloads.charts(timeline),
+        downloads=downloads.rows(timeline),
+        chart_width=downloads.WIDTH,
+        chart_height=downloads.HEIGHT,
         ticks=figures.ticks(timeline),
         wave_marks=figures.wave_marks(timeline),
         lanes=1 + max((mark.lane or 0 for mark in figures.wave_marks(timeline)), default=0),
