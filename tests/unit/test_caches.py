@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackwright.cli import cache
+from rackwright.cli.main import main
 from rackwright.concerns.caches import seen
 from rackwright.concerns.caches.damage import repair_changes, verify_changes
 from rackwright.concerns.caches.entries import FOREIGN, HUB, OURS, UNFINISHED, CacheEntry, entries_of
@@ -20,6 +24,7 @@ from rackwright.concerns.encodings.concern import SeenFile
 from rackwright.concerns.image import IMAGE, LocalImage, SeenImages
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels
 from rackwright.concerns.retention import RETENTION, KeptRelease
+from rackwright.exit_codes import ExitCode
 from rackwright.hostside import host_script
 from rackwright.inspect.caches import HostCaches, cache_values, lines, table
 from rackwright.inspect.prune_plan import plan_of
@@ -27,7 +32,9 @@ from rackwright.plan.answers import image_sizes
 from rackwright.plan.change import Job, Owned, Refuse, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.rollout.maintenance.caches import damaged_in
+from rackwright.record.record import CACHE_PRUNE, CACHE_REPAIR, CACHE_VERIFY
+from rackwright.rollout.launch import Run
+from rackwright.rollout.maintenance.caches import care_for, damaged_in
 from tests.unit.test_plan import recorded, settings
 
 OLD = SeenModel(
@@ -229,15 +236,11 @@ def test_a_download_that_is_under_way_is_not_removed(tmp_path: Path) -> None:
     (step,) = spare.change.steps
     assert isinstance(step, Shell)
     partial = tmp_path / f"{target.name}.partial"
-    with subprocess.Popen(["flock", str(partial / ".parts" / "lock"), "sleep", "60"]) as download:
-        subprocess.run(
-            ["sh", "-c", "until ! flock -n $0 true; do sleep 0.1; done", partial / ".parts/lock"], check=True
-        )
+    with (partial / ".parts" / "lock").open("w") as download:
+        fcntl.flock(download, fcntl.LOCK_EX)
         done = subprocess.run(["sh", "-c", step.script], check=False, capture_output=True, text=True)
-        download.kill()
     assert (done.returncode, partial.exists()) == (1, True)
     assert "is under way" in done.stderr
-    subprocess.run(["sh", "-c", "until flock -n $0 true; do sleep 0.1; done", partial / ".parts" / "lock"], check=True)
     subprocess.run(["sh", "-c", step.script], check=True)
     assert not partial.exists()
 
@@ -364,3 +367,83 @@ def test_a_prune_is_planned_by_what_the_listing_says_text() -> None:
 def test_an_unknown_size_is_said(size: int | None) -> None:
     entry = CacheEntry(HUB, "a/b", "/x", size)
     assert ("?" in table([HostCaches("h", (entry,))], None)) is (size is None)
+
+
+# -- a run of it
+
+
+class MadeUpRun(Run):
+    """A run whose pyinfra only notes what it would have."""
+
+    def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **fields: Any) -> int:
+        assert deploy.name == "cache.py"
+        assert hosts == self.hosts
+        for kind, values in EVENTS:
+            self.note(kind, **values)
+        return 0
+
+
+EVENTS: list[tuple[str, dict[str, Any]]] = []
+"""What hosts do in such a run."""
+
+
+def made_up_run(folder: Path, *events: tuple[str, dict[str, Any]]) -> Run:
+    EVENTS[:] = [*events, ("host", {"host": "h1", "state": "done"})]
+    return MadeUpRun(folder / "i.py", folder, ("h1", "h2"), folder / "x.jsonl")
+
+
+DONE_TOO = ("host", {"host": "h2", "state": "done"})
+DAMAGED_FILE = ("damaged", {"host": "h2", "job": "hash-x", "text": "damaged: /srv/models/x/1"})
+
+
+def test_a_verify_that_found_nothing_is_done(tmp_path: Path) -> None:
+    status, _ = care_for(made_up_run(tmp_path, DONE_TOO), CACHE_VERIFY)
+    assert status == ExitCode.DONE
+
+
+def test_a_damaged_file_is_pending_and_named_with_its_host_text(tmp_path: Path) -> None:
+    status, text = care_for(made_up_run(tmp_path, DONE_TOO, DAMAGED_FILE), CACHE_VERIFY)
+    assert status == ExitCode.PENDING
+    assert "h2 damaged: /srv/models/x/1" in text
+    assert text.endswith("next: rackwright cache repair INVENTORY")
+
+
+@pytest.mark.parametrize(
+    ("purpose", "status"),
+    [(CACHE_VERIFY, ExitCode.ERROR), (CACHE_REPAIR, ExitCode.MIXED), (CACHE_PRUNE, ExitCode.MIXED)],
+)
+def test_a_host_on_which_it_failed_is_named_and_what_was_found_is_not_lost(
+    purpose: str, status: ExitCode, tmp_path: Path
+) -> None:
+    failed = ("host", {"host": "h2", "state": "failed before its switch"})
+    found, text = care_for(made_up_run(tmp_path, failed, DAMAGED_FILE), purpose)
+    assert found == status
+    assert "RW0844" in text
+    assert "/srv/models/x/1" in text
+
+
+@pytest.mark.parametrize(("agrees", "status"), [(True, 0), (False, 1)])
+def test_a_prune_asks_and_takes_the_hosts_from_which_something_goes(
+    agrees: bool, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars/all.yml").write_text(
+        "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
+    )
+    (tmp_path / "deploy.py").write_text("")
+    inventory = tmp_path / "i.py"
+    hosts = "{'rack': ['gpu01', 'gpu02', 'gpu03']}"
+    inventory.write_text(f"from rackwright.inventory import build\nglobals().update(build(__file__, {hosts}))\n")
+    calls: list[tuple[str, list[str], list[str]]] = []
+
+    def carry_out(_: Any, purpose: str, hosts: Sequence[Any], names: Sequence[str]) -> int:
+        calls.append((purpose, [host.name for host in hosts], list(names)))
+        return 0
+
+    monkeypatch.setattr(cache, "agreed", lambda _: agrees)
+    monkeypatch.setattr(cache, "_plan", lambda *_: replace(plan_of(cache_values(listed())), unread=False))
+    monkeypatch.setattr(cache, "_run", carry_out)
+    assert main(["cache", "prune", str(inventory)]) == status
+    assert [(purpose, hosts) for purpose, hosts, _ in calls] == [(CACHE_PRUNE, ["gpu01", "gpu02"])] * agrees
+    assert main(["cache", "prune", str(inventory), "--dry"]) == 0
+    assert len(calls) == agrees
