@@ -56,7 +56,9 @@ class PrunePlan:
         for one in self.spare:
             alike.setdefault(one.what, []).append(one)
         for what, some in alike.items():
-            yield f"{hosts_text([one.host for one in some])}: {what}; {total(one.size for one in some)} in all"
+            size = total(one.size for one in some)
+            sizes = f"{size} in all" if len(some) > 1 else size
+            yield f"{hosts_text([one.host for one in some])}: {what}; {sizes}"
         yield from self.held
 
 

@@ -151,8 +151,8 @@ class Pace:
         if found is None or found.rate is None or found.total is None or found.done is None:
             return output_line
         self._rates.append(found.rate)
-        rate = sum(self._rates) / len(self._rates)
-        return f"{output_line}, {to_go((found.total - found.done) / rate)}" if rate else output_line
+        rate, missing = sum(self._rates) / len(self._rates), found.total - found.done
+        return f"{output_line}, {to_go(missing / rate)}" if rate and missing > 0 else output_line
 
 
 def to_go(seconds: float) -> str:

@@ -55,7 +55,7 @@ class FleetProgress:
         hosts = len({name for name, _ in self.jobs})
         stalled = list(dict.fromkeys(name for (name, _), one in self.jobs.items() if one.still >= STALLED))
         parts = [f"{_size(done)} of {_size(total)} on {hosts} hosts", f"{rate / MIB:.1f} MiB/s"]
-        parts += [to_go((total - done) / rate)] if rate else []
+        parts += [to_go((total - done) / rate)] if rate and total > done else []
         parts += [f"stalled: {few(stalled)}"] if stalled else []
         return f"downloads: {', '.join(parts)}"
 

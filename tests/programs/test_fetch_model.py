@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rackwright.hostside.fetch_model.child import Supervisor, in_child
 from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.hostside.fetch_model.hub import Hub as Repository
 from rackwright.remote.job_scripts import MISTAKE
@@ -250,6 +251,21 @@ def test_an_unfinished_folder_of_somebody_else_is_kept_aside_and_its_right_files
     assert (hub.models / "gpt-oss-120b.before-rackwright-1" / "config.json").read_text() == "{}"
     assert hub.target() == theirs
     assert (theirs / "config.json").read_text() != "{}"
+
+
+def test_what_the_rate_holds_back_is_not_reported_as_a_stall() -> None:
+    amounts, rates = iter([0]), list[float]()
+
+    def note(_: int, rate: float) -> None:
+        rates.append(rate / (1 << 20))
+
+    def work() -> int:
+        time.sleep(0.5)
+        return 7
+
+    assert in_child(work, Supervisor(60, 2 << 20, lambda: next(amounts, 10 << 20), tell=note)) == 7
+    assert len(rates) == 2
+    assert min(rates) > 1
 
 
 def test_the_rate_is_kept(hub: Hub) -> None:

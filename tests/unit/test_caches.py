@@ -405,7 +405,7 @@ def test_a_damaged_file_is_pending_and_named_with_its_host_text(tmp_path: Path) 
     status, text = care_for(made_up_run(tmp_path, DONE_TOO, DAMAGED_FILE), CACHE_VERIFY)
     assert status == ExitCode.PENDING
     assert "h2 damaged: /srv/models/x/1" in text
-    assert text.endswith("next: rackwright cache repair INVENTORY")
+    assert text.endswith(f"next: rackwright cache repair {tmp_path}/i.py")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,9 @@ class Supervisor:
             elif now - moved > self.stall:
                 raise DownloadError("stalled", f"{self.stall:.0f} s")
             if now - reported >= TELL:
-                self.tell(here, (here - last) / (now - reported))
+                # What its rate holds back has not stalled.
+                mean = (here - first) / (now - start) if paused else 0.0
+                self.tell(here, max(mean, (here - last) / (now - reported)))
                 reported, last = now, here
             paused = self._pace(child, here - first, now - start)
 

@@ -32,11 +32,11 @@ class FleetDownloads:
     """Hosts of which a download gets no byte, with the seconds since then."""
 
     def __str__(self) -> str:
-        of = f"{size_text(self.done)} of {size_text(self.total)} at {rate_text(self.rate)}" if self.total else ""
-        to_go = f"about {clock(round(self.remaining))} to go" if self.remaining is not None and self.total else ""
-        stalled = f"stalled: {few(self.stalled)}" if self.stalled else ""
-        where = f"on {self.hosts} hosts" if self.hosts > 1 else ""
-        return f"downloads: {', '.join(part for part in (of, where, to_go, stalled) if part)}"
+        where = f" on {self.hosts} hosts" if self.hosts > 1 else ""
+        parts = [f"{size_text(self.done)} of {size_text(self.total)}{where}, {rate_text(self.rate)}"] * bool(self.total)
+        parts += [f"about {clock(round(self.remaining))} to go"] if (self.remaining or 0.0) >= 1 else []
+        parts += [f"stalled: {few(self.stalled)}"] if self.stalled else []
+        return f"downloads: {', '.join(parts)}"
 
 
 def fleet_downloads(timeline: Timeline, now: float) -> FleetDownloads | None:
@@ -46,7 +46,7 @@ def fleet_downloads(timeline: Timeline, now: float) -> FleetDownloads | None:
         return None
     fetches = [fetch for host in busy for fetch in host.fetching]
     done, total = (sum(getattr(one, key) or 0 for one in fetches) for key in ("done", "total"))
-    rate = sum(one.rate or 0.0 for one in fetches)
+    rate = sum(one.rate or 0.0 for one in fetches if one.stalled_since is None)
     stalled = tuple(f"{host.name} ({clock(seconds)})" for host in busy if (seconds := stalled_for(host, now)))
     return FleetDownloads(len(busy), done, total, rate, _remaining(fetches, total - done, rate), stalled)
 
@@ -70,7 +70,7 @@ def stalled_for(host: HostTimeline, now: float) -> float:
 def to_go(host: HostTimeline) -> str:
     """Return how long a host's downloads take, to follow its message; empty where that is not known."""
     seconds = [one.remaining for one in host.fetching if one.remaining is not None]
-    return f", about {clock(round(max(seconds)))} to go" if seconds else ""
+    return f", about {clock(round(max(seconds)))} to go" if max(seconds, default=0.0) >= 1 else ""
 
 
 # -- the curve

@@ -102,6 +102,8 @@ def facts(timeline: Timeline, now: float) -> Iterator[str]:
     yield f"{clock(max(0.0, now - (timeline.began or now)))} elapsed"
     if downloads := fleet_downloads(timeline, now):
         yield str(downloads)
+    if timeline.phase in IN_CACHES:
+        return
     seconds = remaining(timeline, now)
     yield (
         "no estimate yet"

@@ -40,7 +40,7 @@ def care_for(run: Run, purpose: str, agreed: Sequence[str] = ()) -> tuple[int, s
         text = f"not done on {', '.join(undone) or 'some hosts'}, see above{more}; next: the same command again"
         return _part_done(found, purpose), coded("RW0844", text)
     if damaged:
-        text = f"not as verified: {_some(damaged)}; next: rackwright cache repair INVENTORY"
+        text = f"not as verified: {_some(damaged)}; next: rackwright cache repair {run.inventory}"
         return ExitCode.PENDING, coded("RW0854", text)
     return ExitCode.DONE, f"done: {DONE[purpose]}"
 
