@@ -111,7 +111,7 @@ def test_a_flipped_byte_is_found_by_verify_and_that_file_alone_is_fetched_by_rep
 def test_prune_removes_a_model_that_was_staged_and_given_up_and_nothing_that_is_needed(site: Site, lived: Host) -> None:
     source = json.dumps({"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"})
     words = ("--limit", lived.name, "-y", "--data", f"draft={source}")
-    staged = site.command(BIN / "pyinfra", "inventory/lab.py", "tasks/models.py", *words)
+    staged = site.command(BIN / "pyinfra", "inventory/lab.py", "rackwright/tasks/models.py", *words)
     assert staged.status == 0, staged.output
     (given_up,) = lived.run("ls -d /srv/models/nvidia--gpt-oss-120b-Eagle3--*").stdout.split()
     shown = cache(site, lived, "prune", "--dry")

@@ -34,7 +34,8 @@ class FleetDownloads:
     def __str__(self) -> str:
         where = f" on {self.hosts} hosts" if self.hosts > 1 else ""
         parts = [f"{size_text(self.done)} of {size_text(self.total)}{where}, {rate_text(self.rate)}"] * bool(self.total)
-        parts += [f"about {clock(round(self.remaining))} to go"] if (self.remaining or 0.0) >= 1 else []
+        seconds = self.remaining or 0.0
+        parts += [f"about {clock(round(seconds))} to go"] if seconds >= 1 else []
         parts += [f"stalled: {few(self.stalled)}"] if self.stalled else []
         return f"downloads: {', '.join(parts)}"
 
