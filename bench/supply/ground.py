@@ -25,6 +25,8 @@ MEMBER, TRACKER, ORIGIN = "supply-member", "supply-tracker", "supply-origin"
 AT_ONCE = 4
 """Hosts that are worked on side by side."""
 BLOCK = 1 << 20
+QUEUE = 50
+"""Milliseconds that a link keeps a packet: with the lab's 400, what a host acknowledges waits behind what it sends."""
 UNLIMITED = 10_000
 """Megabits a second of a line that nothing waits for."""
 ORIGIN_CONF = f"""
@@ -126,7 +128,7 @@ def prepare(hosts: Sequence[Host], size: int) -> str:
 def limit(host: Host, rate: float, receives: float | None = None) -> None:
     """Let a host send and receive so many bytes a second."""
     megabits = rate * 8 / 1e6
-    host.limit_line(megabits if receives is None else receives * 8 / 1e6, megabits)
+    host.limit_line(megabits if receives is None else receives * 8 / 1e6, megabits, QUEUE)
 
 
 def wire_bytes(host: Host) -> int:

@@ -279,11 +279,14 @@ class Host:
         """Plug the cable in again."""
         run("ip", "link", "set", self._link(), "master", self.lab.bridge)
 
-    def limit_line(self, megabits: float, sends: float | None = None) -> None:
-        """Let it receive so many megabits a second until its next boot, and send so many; default: what it can."""
-        run("tc", "qdisc", "replace", "dev", self._link(), "root", *_shape(megabits))
+    def limit_line(self, megabits: float, sends: float | None = None, queue: int = 400) -> None:
+        """Let it receive so many megabits a second until its next boot, and send so many; default: what it can.
+
+        queue: milliseconds that a packet waits before it is dropped.
+        """
+        run("tc", "qdisc", "replace", "dev", self._link(), "root", *_shape(megabits, queue))
         if sends is not None:
-            self._inside("tc", "qdisc", "replace", "dev", "host0", "root", *_shape(sends))
+            self._inside("tc", "qdisc", "replace", "dev", "host0", "root", *_shape(sends, queue))
 
     def wall_in(self, proxy: Proxy) -> None:
         """Leave it no way out but through that proxy; this machine still reaches it."""
@@ -314,5 +317,5 @@ class Host:
         return self.public_host_key()
 
 
-def _shape(megabits: float) -> tuple[str, ...]:
-    return ("tbf", "rate", f"{round(megabits * 1000)}kbit", "burst", "64kb", "latency", "400ms")
+def _shape(megabits: float, queue: int) -> tuple[str, ...]:
+    return ("tbf", "rate", f"{round(megabits * 1000)}kbit", "burst", "64kb", "latency", f"{queue}ms")
