@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,7 +16,9 @@ RATE = 2_000_000
 NO_FAULT, SLOW, DEAD, AWAY = "none", "slow", "dead", "away"
 FAULTS = (NO_FAULT, SLOW, DEAD, AWAY)
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-ONE_HOST = "one host"
+ONE_HOST, PROXY, FROM_ORIGIN = "one host", "proxy", "all from origin"
+ONE_LINK = (PROXY, FROM_ORIGIN)
+PART = 16
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,11 @@ class Cell:
     def alone(self) -> float:
         """Seconds that the origin's link needs for one copy, by arithmetic."""
         return self.size / (RATE * min(1.0, self.link))
+
+    @property
+    def copies_at_least(self) -> int:
+        """How many copies of the file the busiest link carries."""
+        return self.hosts if self.engine in ONE_LINK else 1
 
     @property
     def affected(self) -> int | None:
@@ -116,11 +124,16 @@ def size_of(text: str) -> int:
 def plan(
     engines: Sequence[str], hosts: int, size: int, links: Sequence[float], faults: Sequence[str], rounds: int
 ) -> Iterator[Cell]:
-    """Return all cells, round after round, so that what a machine does at one hour meets all engines."""
-    for number in range(1, rounds + 1):
-        for link in links:
-            yield Cell(ONE_HOST, 1, size, link, NO_FAULT, number)
-            yield from (Cell(engine, hosts, size, link, fault, number) for fault in faults for engine in engines)
+    """Return all cells, those without a fault first, round after round: an hour of the machine meets all engines.
+
+    Where one link carries all copies, time grows with the hosts: a part of the size shows it, and no fault matters.
+    """
+    sized = {engine: size // PART if engine in ONE_LINK else size for engine in engines}
+    for fault, number, link in product(faults, range(1, rounds + 1), links):
+        chosen = [engine for engine in engines if fault == NO_FAULT or engine not in ONE_LINK]
+        if fault == NO_FAULT:
+            yield from (Cell(ONE_HOST, 1, each, link, fault, number) for each in sorted(set(sized.values())))
+        yield from (Cell(engine, hosts, sized[engine], link, fault, number) for engine in chosen)
 
 
 def read(file: Path) -> list[Result]:

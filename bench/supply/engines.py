@@ -7,7 +7,7 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from bench.supply.cells import ONE_HOST
+from bench.supply.cells import FROM_ORIGIN, ONE_HOST, PROXY
 from rackwright.hostside.packed import packed
 
 HOME = "/srv/supply"
@@ -73,7 +73,7 @@ def from_origin(race: Race, _: int) -> Start:
 
 # -- a caching proxy on the first host
 
-PROXY = """
+PROXY_CONF = """
 daemon off;
 user root;
 worker_processes 1;
@@ -108,7 +108,7 @@ def proxy(race: Race, index: int) -> Start:
     words = curl(f"http://{race.members[0]}:{PROXY_PORT}/{NAME}")
     if index:
         return Start(words)
-    text = PROXY.format(run=RUN, size=2 * race.size, port=PROXY_PORT, origin=race.origin)
+    text = PROXY_CONF.format(run=RUN, size=2 * race.size, port=PROXY_PORT, origin=race.origin)
     script = f'nginx -c {HOME}/proxy.conf & "$@" && touch {MARKER}; wait'
     return Start(("sh", "-c", script, "sh", *words), marker=MARKER, files={f"{HOME}/proxy.conf": text})
 
@@ -203,8 +203,8 @@ ENGINES: dict[str, Engine] = {
     "libtorrent 2.0": libtorrent,
     "libtorrent 2.1": pypi_libtorrent,
     "aria2": aria2,
-    "proxy": proxy,
-    "all from origin": from_origin,
+    PROXY: proxy,
+    FROM_ORIGIN: from_origin,
     ONE_HOST: from_origin,
 }
 """By the names that figures have."""

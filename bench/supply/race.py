@@ -41,7 +41,7 @@ class Track:
         """Run one cell. Raises LabError where a host could not begin."""
         members = self.members[: cell.hosts]
         race = self._race(cell, members)
-        limit = max(LEAST, most * cell.alone)
+        limit = max(LEAST, most * cell.alone * cell.copies_at_least)
         self._clear()
         try:
             self._lay(cell, race, members, limit)

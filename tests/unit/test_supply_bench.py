@@ -58,10 +58,21 @@ def test_the_tracker_names_peers_in_six_bytes_each() -> None:
 
 
 def test_a_plan_measures_one_host_for_each_link_and_round() -> None:
-    planned = list(cells.plan(["aria2", "proxy"], 4, 1 << 24, [1.0, 4.0], ["none", "slow"], 2))
+    planned = list(cells.plan(["aria2", "chain"], 4, 1 << 24, [1.0, 4.0], ["none", "slow"], 2))
     assert len(planned) == len(set(planned)) == 2 * 2 * (1 + 2 * 2)
     assert [cell.engine for cell in planned if cell.hosts == 1] == [ONE_HOST] * 4
     assert all(cell.engine in ENGINES for cell in planned)
+
+
+def test_what_one_link_carries_is_measured_with_a_part_of_the_file_and_no_fault() -> None:
+    planned = list(cells.plan(["chain", "proxy"], 32, 1 << 28, [1.0], ["none", "slow"], 1))
+    assert [(cell.engine, cell.size >> 20, cell.fault) for cell in planned] == [
+        (ONE_HOST, 16, "none"),
+        (ONE_HOST, 256, "none"),
+        ("chain", 256, "none"),
+        ("proxy", 16, "none"),
+        ("chain", 256, "slow"),
+    ]
 
 
 @pytest.mark.parametrize(("hosts", "index"), [(2, 1), (4, 1), (32, 8)])
