@@ -82,7 +82,7 @@ def _fill(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding], server: Pie
     _room(spec, holdings)
     puller = Puller(spec, keys, holdings, _text(spec.secrets / HUB_TOKEN), _tls(spec, ssl.PROTOCOL_TLS_CLIENT))
     if server:
-        server.tried, server.quiet = lambda: puller.tried, puller.quiet
+        server.tried, server.quiet = lambda: puller.stream.tried, puller.quiet
     puller.run()
     return puller.report
 

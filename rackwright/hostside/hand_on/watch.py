@@ -41,6 +41,10 @@ class SourceWatch:
         """Return True when it is time for a sample."""
         return now - self.since >= WINDOW
 
+    def is_at_edge(self, now: float) -> bool:
+        """Return True if this host mostly waited for the source, and is not what slows it."""
+        return self.edge >= (now - self.since) / 2
+
     def skip(self, now: float) -> None:
         """Begin another window: this host was busy receiving, so the source is not what slows it."""
         self.since, self.edge, self.slow = now, 0.0, 0

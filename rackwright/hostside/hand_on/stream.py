@@ -1,0 +1,121 @@
+"""One file from one host, answer after answer, until the file ends, the host has nothing more, or another is faster."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable
+
+from rackwright.hostside.hand_on import pieces
+from rackwright.hostside.hand_on.choice import SourceChoice
+from rackwright.hostside.hand_on.connections import Connections
+from rackwright.hostside.hand_on.failures import WrongPiecesError
+from rackwright.hostside.hand_on.holding import Holding
+from rackwright.hostside.hand_on.peer import Ask, PeerConnection, PieceAnswer
+from rackwright.hostside.hand_on.pieces import PIECE
+from rackwright.hostside.hand_on.rate_limit import RateLimit
+from rackwright.hostside.hand_on.report import PullReport, say
+from rackwright.hostside.hand_on.watch import Sample, SourceWatch
+
+PATIENCE = 3.0
+"""Seconds that a source may have nothing new before others are asked; more where pieces come slower than that."""
+BUSY = ("busy", "passed")
+
+
+class PieceStream:
+    """Takes pieces. `vouching`: hosts that gave bytes of the present file and said that all of it is verified there.
+
+    tried: whether this host left its neighbour for a faster source.
+    """
+
+    def __init__(
+        self, choice: SourceChoice, links: Connections, limit: RateLimit, report: PullReport, held: Callable[[], int]
+    ) -> None:
+        self.choice, self.links, self.limit, self.report, self.held = choice, links, limit, report, held
+        self.watch = SourceWatch(time.monotonic())
+        self.vouching: set[str] = set()
+        self.tried = False
+        self.waited = self.interval = 0.0
+        """Seconds without a new piece, and between the last two answers with pieces."""
+
+    def take(self, peer: PeerConnection, holding: Holding) -> None:
+        """Take what a source gives, and return when it gives nothing more.
+
+        Raises NoPiecesError, and WrongPiecesError where it is contradicted.
+        """
+        self.waited, last = 0.0, time.monotonic()
+        peer.ask(holding, holding.have, self.message(holding))
+        while holding.have < holding.file.size:
+            begun = time.monotonic()
+            answer, response = peer.answer()
+            self.links.note(answer)
+            if answer.why in BUSY:
+                self.choice.reasons[peer.source.name] = "it serves another host"
+                self.choice.leave()
+                return
+            if self.choice.take(peer.source):
+                self.watch = SourceWatch(begun)
+            if answer.why:
+                self._wait(peer, holding, begun)
+            else:
+                self.waited, self.interval, last = 0.0, begun - last, begun
+                self._pieces(peer, holding, answer, response)
+            if self._is_left(peer, holding, answer, begun):
+                return
+
+    def message(self, holding: Holding) -> Ask:
+        """Return what is said with a request."""
+        return Ask(self.held(), self.choice.passing, holding.careful)
+
+    def _wait(self, peer: PeerConnection, holding: Holding, begun: float) -> None:
+        self.waited += time.monotonic() - begun
+        self.choice.reasons[peer.source.name] = "it has nothing more yet"
+        self.report.waiting(f"{peer.source.name} has nothing more yet")
+        peer.ask(holding, holding.have, self.message(holding))
+
+    def _pieces(
+        self, peer: PeerConnection, holding: Holding, answer: PieceAnswer, response: http.client.HTTPResponse
+    ) -> None:
+        """Take the pieces of an answer. While the last one is compared, the next answer is on its way."""
+        peer.check_list(holding, holding.have, answer)
+        (self.vouching.add if answer.whole else self.vouching.discard)(peer.source.name)
+        for number, digest in enumerate(answer.sums):
+            start = answer.start + number * PIECE
+            data = peer.take(response, min(PIECE, answer.end - start), self.limit)
+            if start + len(data) == answer.end < holding.file.size:
+                peer.ask(holding, answer.end, self.message(holding))
+            if pieces.sha256(data) != digest:
+                raise WrongPiecesError(f"a piece of {holding.file.path} is not what its list says")
+            holding.add(data, digest, peer.source.name)
+            self.report.add(len(data), peer.source.name)
+
+    # -- is another source better?
+
+    def _is_left(self, peer: PeerConnection, holding: Holding, answer: PieceAnswer, begun: float) -> bool:
+        """Leave a source that has nothing new, or less than the host before it. Return True if it was left."""
+        if answer.why or answer.have <= holding.have + PIECE:
+            self.watch.at_edge(time.monotonic() - begun)
+        if self.waited > max(PATIENCE, 3 * self.interval):
+            reason = "has nothing more"
+        elif self._is_slow(peer, holding, answer):
+            reason, self.tried = "has less than the host before it", True
+        else:
+            return False
+        say(f"{peer.source.name} {reason}: looking for another source")
+        self.choice.leave_out(peer.source)
+        self.links.close()
+        return True
+
+    def _is_slow(self, peer: PeerConnection, holding: Holding, answer: PieceAnswer) -> bool:
+        """Return True if the host before the source gets its bytes faster than the source."""
+        now, before = time.monotonic(), self.choice.before(peer.source)
+        if before is None or holding.have == holding.file.size or not self.watch.is_due(now):
+            return False
+        if not self.watch.is_at_edge(now):
+            self.watch.skip(now)
+            return False
+        state = self.links.glance(before, holding, self.message(holding))
+        if state is None:
+            return False
+        sample = Sample(now, answer.total, state.total, state.total >= self.report.total)
+        return self.watch.add(sample, self.tried or answer.tried)
