@@ -11,7 +11,7 @@ from rackwright.hostside.hand_on.peer import Ask, PeerConnection, PieceAnswer
 from rackwright.hostside.hand_on.pieces import Keys
 from rackwright.hostside.hand_on.spec import HandOnSpec, SourceHost
 
-GLANCE = 2.0
+BRIEF = 2.0
 """Seconds for the answer of a host that is only asked what it has."""
 
 
@@ -38,9 +38,9 @@ class Connections:
             self.peer.close()
         self.peer = None
 
-    def glance(self, source: SourceHost, holding: Holding, message: Ask) -> PieceAnswer | None:
+    def ask_state(self, source: SourceHost, holding: Holding, message: Ask) -> PieceAnswer | None:
         """Return what another host has; None where it does not answer."""
-        peer = self._new(source, min(GLANCE, self.spec.stall))
+        peer = self._new(source, min(BRIEF, self.spec.stall))
         try:
             peer.connect()
             return self.state(peer, holding, message)

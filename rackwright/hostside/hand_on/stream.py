@@ -114,7 +114,7 @@ class PieceStream:
         if not self.watch.is_at_edge(now):
             self.watch.skip(now)
             return False
-        state = self.links.glance(before, holding, self.message(holding))
+        state = self.links.ask_state(before, holding, self.message(holding))
         if state is None:
             return False
         sample = Sample(now, answer.total, state.total, state.total >= self.report.total)
