@@ -18,7 +18,7 @@ class Liar:
     """Serves a fleet's files in the place of `host`, from memory of its own; `sent` counts answers with pieces."""
 
     def __init__(self, host: Host, kind: str, allow: list[Host]) -> None:
-        files = [File(**given) for given in listed(host.fleet.files)]
+        files = [File(given["path"], given["size"], given["sha256"]) for given in listed(host.fleet.files)]
         self.holdings = [_holding(file, host.folder, host.fleet.files[file.path], kind) for file in files]
         keys = _WrongList(TOKEN) if kind == "list" else Keys(TOKEN)
         listen = Listen(host.address, host.fleet.port, tuple(one.address for one in allow))
