@@ -72,6 +72,21 @@ class Typed:
             pass
         return self.process.returncode
 
+    def answers(self, questions: Mapping[str, str], within: float) -> int:
+        """Its exit status; each of these questions gets its answer whenever it is asked. Raises TimeoutExpired."""
+        deadline, position = time.monotonic() + within, 0
+        while self.process.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.shown, within)
+            self._read(0.1)
+            wanted = [question for question in questions if self.shown[position:].rstrip().endswith(question)]
+            if wanted:
+                position = len(self.shown)
+                self.type(questions[wanted[0]])
+        while self._read(0.1):
+            pass
+        return self.process.returncode
+
     def _read(self, seconds: float) -> bool:
         if not select.select([self._ours], [], [], seconds)[0]:
             return False

@@ -1,4 +1,4 @@
-"""README: its commands are run, here or by the tests of RUN_BY, and its tables are of today."""
+"""README: its commands are typed, here or on lab hosts, and its tables are of today."""
 
 from __future__ import annotations
 
@@ -13,22 +13,51 @@ from rackwright.cli import init
 from rackwright.cli.main import main
 from rackwright.init.machine import Machine
 from rackwright.profiles import catalog
+from tests.pages import (
+    CHANGES,
+    ELSEWHERE,
+    ENDS,
+    GOES_WRONG,
+    Edited,
+    Program,
+    Typed,
+    acts,
+    typed_commands,
+)
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-RUN_BY = {
-    "pip install": "tests/programs/test_installers.py",
-    "rackwright init": "tests/unit/test_readme.py",
-    "rackwright check": "tests/unit/test_readme.py",
-    "pyinfra": "tests/lab/test_deploy.py",
-    "rackwright plan": "tests/lab/test_plan.py",
-    "rackwright rollout": "tests/lab/three_hosts",
-    "rackwright status": "tests/lab/test_plan.py",
-    "rackwright rollback": "tests/lab/three_hosts",
-    "rackwright resume": "tests/lab/three_hosts",
-}
-"""The tests that run each command of README but `make`."""
+PAGES = ("README.md", "docs/tutorial.md")
+PAGE = """\
+## 1. One
+1. In a list:
+    ```sh
+    make a && cd a # what it is
+
+    ```
+Add this to `x.yml`, with a mistake:
+
+```
+y: 1
+```
+## 2. Two
+```
+$ check
+RW0101: no
+```
+```yaml
+# x.yml
+y: 2
+```
+Take the two lines out again.
+```python
+a()
+```
+```
+what is shown
+```
+"""
 KNOWN = {
     "gpt-oss-120b": "gpt-oss-120b",
     "DeepSeek-R1": "DeepSeek-R1",
@@ -60,13 +89,27 @@ def name(command: list[str]) -> str:
     return " ".join(command[:2]) if command[0] in ("rackwright", "make", "pip") else command[0]
 
 
-def test_every_command_of_readme_is_run_by_a_test() -> None:
-    named = {name(command) for command in commands() if command[0] not in ("cd", "make")}
-    assert named == set(RUN_BY)
-    for command, path in RUN_BY.items():
-        verb = command.split()[-1]
-        files = [ROOT / path] if (ROOT / path).is_file() else sorted((ROOT / path).rglob("*.py"))
-        assert any(re.search(rf"\b{verb}\b", file.read_text()) for file in files), command
+def test_every_command_of_a_page_is_typed_on_lab_hosts_or_has_a_reason() -> None:
+    """tests/lab/test_pages.py types what is read here."""
+    readme = typed_commands("README.md")
+    assert [shlex.split(part) for command in readme for part in command.split("&&")] == commands()
+    assert set(ELSEWHERE) | set(CHANGES) <= set(readme)
+    everything = {(act.section, act.command) for page in PAGES for act in acts(page) if isinstance(act, Typed)}
+    assert set(ENDS) <= everything
+    assert {act.section for act in acts("docs/tutorial.md") if isinstance(act, Program)} == {GOES_WRONG}
+
+
+def test_a_page_is_read_in_its_order(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    assert acts(str(page)) == [
+        Typed("1. One", "make a && cd a"),
+        Edited("1. One", "x.yml", "y: 1\n"),
+        Typed("2. Two", "check"),
+        Edited("2. Two", "x.yml", "# x.yml\ny: 2\n"),
+        Edited("2. Two", "x.yml", ""),
+        Program("2. Two", "a()\n"),
+    ]
 
 
 def test_what_readme_lets_make_do_is_in_the_makefile() -> None:
