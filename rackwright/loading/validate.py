@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from math import isfinite
 from pathlib import Path
@@ -31,6 +31,10 @@ OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"
 IN_CLEAR = frozenset({"environment", "arguments", "engine", "drain_hook", "ready_hook", "rollout"})
 """Sections in which the engines' own check looks for secrets (RW0324)."""
+UNKNOWN, ENGINE_KEY = "RW0210", "RW0301"
+"""The codes of a key that the settings do not know, and of one that the engine does not know."""
+DECIDES = ("engine_kind", "engine_version", "image", "profile", "endpoints")
+"""Keys by which it follows what an engine knows."""
 LONGEST = 64
 """Bits of a whole number."""
 PASSWORD = re.compile(r"\bsshpass\s+(?:-\w+\s+)*-p")
@@ -89,9 +93,37 @@ def validate(
     problems = [_problem(host, origin_of(origins, one.path), one) for one in problems_found]
     if settings is not None and not problems:
         problems = engine_problems(host, settings, origins)
+    elif problems_found and all(one.code == UNKNOWN for one in problems_found):
+        problems += _engine_typos(host, wanted, problems_found, origins, checked.site)
     if settings is not None and not problems:
         checked.add(judged, settings)
     return (None if problems else settings), problems
+
+
+def _engine_typos(
+    host: str, values: Mapping[str, Any], unknown: Sequence[Found], origins: Origins, site: Path
+) -> list[Problem]:
+    """Return the keys that the engine does not know either, where nothing but unknown keys is wrong.
+
+    Nothing where one of them may be meant to say which engine it is: another one knows other keys.
+    """
+    if any(nearest(str(one.path[-1]), DECIDES) for one in unknown):
+        return []
+    settings, invalid = _settings(_without(values, [one.path for one in unknown]), site)
+    found = engine_problems(host, settings, origins) if settings is not None and not invalid else []
+    return [problem for problem in found if problem.code == ENGINE_KEY]
+
+
+def _without(values: Mapping[str, Any], paths: Sequence[KeyPath]) -> dict[str, Any]:
+    """Return values without those at some paths."""
+    below: dict[str, list[KeyPath]] = {}
+    for key, *rest in paths:
+        below.setdefault(str(key), []).append(tuple(rest))
+    kept = {key: value for key, value in values.items() if () not in below.get(key, ())}
+    return {
+        key: _without(value, below[key]) if key in below and isinstance(value, Mapping) else value
+        for key, value in kept.items()
+    }
 
 
 def _is_hosts(key: str) -> bool:
@@ -125,7 +157,7 @@ def _invalid(path: KeyPath, model: type[BaseModel], detail: ErrorDetails) -> Fou
 
 def _code(detail: ErrorDetails) -> str:
     if detail["type"] == "extra_forbidden":
-        return "RW0210"
+        return UNKNOWN
     if isinstance(detail.get("input"), Secret) and not is_secret(path_of(detail)):
         return "RW0216"
     error = detail.get("ctx", {}).get("error")
@@ -145,7 +177,7 @@ def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
         if key in connection.REFUSED:
             yield Found((key,), connection.REFUSED[key], "RW0211")
         elif key not in keys and not key.startswith("ansible_") and not _is_own(key, values):
-            yield Found((key,), f"unknown key{nearest(key, keys)}", "RW0210")
+            yield Found((key,), f"unknown key{nearest(key, keys)}", UNKNOWN)
 
 
 def _other_methods(values: Mapping[str, Any]) -> Iterator[Found]:

@@ -180,3 +180,25 @@ def test_secrets_are_taken_where_the_settings_take_them() -> None:
 def test_each_kind_of_misfit_has_a_code_of_its_own(values: dict[str, Any], code: str) -> None:
     _, problems = validate("h1", values, {})
     assert [problem.code for problem in problems] == [code]
+
+
+TYPO = "engine.max_bacth_size"
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"alow_from": ["10.0.0.0/8"]}, ["alow_from", TYPO]),
+        ({"rollout": {"baek": 5}, "frewall": {}}, ["frewall", "rollout.baek", TYPO]),
+        ({"endpoints": {"a": {"prot": 8001}}}, ["endpoints.a.prot", TYPO]),
+        ({"engin_kind": "vllm"}, ["engin_kind"]),
+        ({"profil": "h200_vllm"}, ["profil"]),
+        ({"alow_from": [], "port": "four"}, ["alow_from", "port"]),
+    ],
+)
+def test_an_engines_typo_is_reported_beside_unknown_keys_and_only_where_the_engine_is_sure(
+    values: dict[str, Any], found: list[str]
+) -> None:
+    texts = problem_texts({**values, "engine": {"max_bacth_size": 4}})
+    assert [text.partition(": ")[0] for text in texts] == found
+    assert all("did you mean" in text for text in texts if "four" not in text)
