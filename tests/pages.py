@@ -27,6 +27,7 @@ CHANGES = {"rackwright plan inventory/b200.py": ("group_vars/b200.yml", "engine:
 """What a reader has changed before a line: README shows what to type then, not what."""
 ENDS = {
     ("Change a fleet", "rackwright plan inventory/b200.py"): 2,  # changes are pending
+    ("Change a fleet", "rackwright resume"): 1,  # no run was cut, so that nothing is left of any (RW0805)
     ("8. Change one engine option", "rackwright check inventory/lab.py"): 1,  # a mistake, on purpose
 }
 """Exit statuses other than 0."""

@@ -45,7 +45,8 @@ class Typist:
         text = self._here(act.lines if isinstance(act, Program) else act.command)
         command = shlex.join(["python", "-c", text]) if isinstance(act, Program) else text
         ended, shown = self.types(command)
-        assert ended == status, f"{command}: {ended}\n{shown}"
+        print(f"$ {command}\n{shown}")
+        assert ended == status, f"{command}: {ended}"
         self.shown[act.section].append(shown)
         return shown
 
