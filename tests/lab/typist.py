@@ -17,6 +17,8 @@ from tests.programs.typed import Typed as Terminal
 
 PATIENCE = 900.0
 """Seconds for a command."""
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""Colours, and what a live view moves by."""
 QUESTIONS = {
     "[y/N]": "y\n",
     "Number or name [1]:": "b200\n",
@@ -61,7 +63,7 @@ class Typist:
                 raise AssertionError(f"{command} did not end within {PATIENCE:g} s:\n{terminal.shown}") from None
         self.folder = Path(stands_at.read_text().strip())
         stands_at.unlink()
-        return status, terminal.shown
+        return status, ESCAPES.sub("", terminal.shown)
 
     def _edits(self, act: Edited) -> str:
         path = self.folder / act.file

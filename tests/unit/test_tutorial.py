@@ -9,6 +9,7 @@ import pytest
 from rackwright.cli.main import main
 from tests.fresh import fresh
 from tests.lab import tutorial
+from tests.pages import Edited, acts
 
 INVENTORY = f"""
 from rackwright.inventory import build
@@ -40,7 +41,8 @@ def test_init_says_what_the_tutorial_quotes(folder: Path, capsys: pytest.Capture
 
 
 def test_the_mistake_of_the_tutorial_is_refused_in_its_words(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mistake, refusal, *_ = tutorial.blocks(8)
+    [mistake] = [act.lines for act in acts("docs/tutorial.md") if isinstance(act, Edited) and MISTAKE in act.lines]
+    refusal = tutorial.blocks(8)[0]
     path = site / "group_vars" / "lab.yml"
     shipped = path.read_text()
     path.write_text(shipped + mistake)
