@@ -105,7 +105,7 @@ def _acts_of(block: Fenced) -> Iterator[Act]:
         yield Program(block.section, block.text)
     elif block.language == "yaml" and named:
         yield Edited(block.section, named["file"], block.text)
-    elif block.language == "yaml" and add:
+    elif block.language == "" and add:
         yield Edited(block.section, add["file"], block.text)
     elif block.language == "" and block.text.startswith("$ "):
         yield Typed(block.section, block.text.partition("\n")[0].removeprefix("$ "))

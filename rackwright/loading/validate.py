@@ -117,12 +117,12 @@ def _engine_typos(
 def _without(values: Mapping[str, Any], paths: Sequence[KeyPath]) -> dict[str, Any]:
     """Return values without those at some paths."""
     below: dict[str, list[KeyPath]] = {}
-    for key, *rest in paths:
-        below.setdefault(str(key), []).append(tuple(rest))
-    kept = {key: value for key, value in values.items() if () not in below.get(key, ())}
+    for path in paths:
+        below.setdefault(str(path[0]), []).append(tuple(path[1:]))
+    remaining = {key: value for key, value in values.items() if () not in below.get(key, ())}
     return {
         key: _without(value, below[key]) if key in below and isinstance(value, Mapping) else value
-        for key, value in kept.items()
+        for key, value in remaining.items()
     }
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 HOST = "demo-bare1"
 SECTION = re.compile(r"^## (\d+)\. .*?\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+ADDED = re.compile(r"^Add this to [^\n]*\n\n```\n.*?^```$", re.MULTILINE | re.DOTALL)
+"""What a reader writes, and no command shows."""
 QUOTED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 VARY = (
     (re.compile(r"\b\d{8}[T-]\d{6}\b"), "TIME"),
@@ -29,7 +31,7 @@ VARY = (
 def blocks(section: int) -> list[str]:
     """Return the blocks of output in a section: those without a language. Raises KeyError for an unknown section."""
     text = {int(number): body for number, body in SECTION.findall(PAGE.read_text())}[section]
-    return [block for language, block in QUOTED.findall(text) if not language]
+    return [block for language, block in QUOTED.findall(ADDED.sub("", text)) if not language]
 
 
 def missing(section: int, output: str, host: str, block: int | None = None) -> list[str]:

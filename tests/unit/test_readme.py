@@ -38,7 +38,7 @@ PAGE = """\
     ```
 Add this to `x.yml`, with a mistake:
 
-```yaml
+```
 y: 1
 ```
 ## 2. Two
