@@ -79,9 +79,11 @@ def _restarts(endpoints: Sequence[Sequence[str]], typical: float | None, at_once
     hosts, turns = {name for members in endpoints for name in members}, {members[0] for members in endpoints}
     one_by_one = ceil(len(turns) / at_once)
     watched = waves.watched(len(turns))
-    time = f", about {_duration(one_by_one * typical + watched)}" if typical else ""
+    switches = one_by_one * typical if typical else 0
+    time = f", about {_duration(switches + watched)}" if typical else ""
     if watched:
-        time += f", {_duration(watched)} {'of them' if typical else 'of waiting'} between waves (rollout.bake)"
+        time += f": {_duration(switches)} of switches and" if typical else ","
+        time += f" {_duration(watched)} between waves (rollout.bake)"
     # A typical switch has waited for its clients, too: this is what it may come to, at worst.
     waits = f", and up to {_duration(one_by_one * drain)} until no request is open (drain_timeout)" if drain else ""
     return f"restarts {counted(len(endpoints), 'endpoint')} on {counted(len(hosts), 'host')}{time}{waits}"

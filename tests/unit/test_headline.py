@@ -44,10 +44,12 @@ def test_the_text_of_an_option_that_restarts_every_endpoint() -> None:
 def test_a_rollout_takes_as_long_as_its_switches_and_what_is_watched_between_its_waves_text() -> None:
     four = [planned(host, engine={"max_batch_size": 12}) for host in ("a", "b", "c", "d")]
     waves = Waves(size=1, bake=300)
-    between = "15 min of them between waves (rollout.bake)"
-    assert headline(four, typical=30, waves=waves) == f"restarts 4 endpoints on 4 hosts, about 17 min, {between}"
-    assert "about 7 min, 5 min of them between" in headline(four, typical=30, waves=Waves(size=3, bake=300))
-    assert headline(four, waves=waves).endswith("4 hosts, 15 min of waiting between waves (rollout.bake)")
+    between = "15 min between waves (rollout.bake)"
+    assert headline(four, typical=30, waves=waves) == (
+        f"restarts 4 endpoints on 4 hosts, about 17 min: 2 min of switches and {between}"
+    )
+    assert "about 7 min: 2 min of switches and 5 min between" in headline(four, typical=30, waves=Waves(3, 300))
+    assert headline(four, waves=waves) == f"restarts 4 endpoints on 4 hosts, {between}"
     assert headline(four[:1], typical=30, waves=waves) == "restarts 1 endpoint on 1 host, about 30 s"
     assert headline(four, typical=30, waves=Waves(size=1, bake=0)) == headline(four, typical=30)
 
