@@ -327,6 +327,11 @@ def test_a_serving_endpoint_as_a_row() -> None:
     assert "lease" not in text.split()
 
 
+def test_what_becomes_active_while_it_is_read_is_up_for_no_time_text() -> None:
+    found = row(ActiveEnterTimestampMonotonic="7301900000")
+    assert (found.up_seconds, " 0 s " in render([found])) == (0, True)
+
+
 def test_a_switch_that_was_cut_is_said_with_what_became_of_it_text() -> None:
     cut = {"last_release": "0123456789ab", "last_outcome": "cut", "last_time": "2026-11-21 11:00:00"}
     values = {**cut, "last_reason": "the host went down before it was proven"}

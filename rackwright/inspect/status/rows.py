@@ -137,7 +137,7 @@ def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str
         proven=observed.proven is not None and observed.proven == release,
         wanted=is_wanted(aim, observed) if aim else None if name in wanted.endpoints else False,
         adopts=aim.release.hash if aim and is_deferred(aim, observed) else None,
-        up_seconds=host_status.uptime - endpoint.active_since if endpoint.active_since else None,
+        up_seconds=max(0, host_status.uptime - endpoint.active_since) if endpoint.active_since else None,
         health="drained" if host_status.drained and _rests(observed) else _health(endpoint),
         gpus=len(gpus),
         gpu_model=", ".join(sorted(set(gpus) - {UNKNOWN}) or sorted(set(host_status.gpus))),
