@@ -495,7 +495,7 @@ def switch_progress(*lines: Event) -> SwitchProgress:
             "dockerd was not restarted, still serving: llm, second: no",
         ),
         (None, (), UnknownEndError, "it is not known yet whether that serves"),
-        (0, (Event("not-admitted", "no"),), NotAdmittedError, "proven: llm, second\nclients are not let in again: no"),
+        (0, (Event("not-admitted", "no"),), NotAdmittedError, "proven: llm, second; clients are not let in again: no"),
     ],
 )
 def test_each_way_out_is_an_error_of_its_own(

@@ -305,7 +305,8 @@ def closed(
 ) -> StepFailedError | None:
     """Return an ending with the ready hooks' output, chained to its cause. `well`: what serves without an error."""
     if progress.not_admitted is not None and not isinstance(error, NothingServesError | StoppedError):
-        text = f"{error.text if error is not None else well}\n"
+        # Alone, it is one line: a run's last lines name a failed host's first one as the cause.
+        text = f"{error.text}\n" if error is not None else f"{well}; "
         text += (
             f"clients are not let in again: {progress.not_admitted}; next: fix the hook and run the same command again"
         )
