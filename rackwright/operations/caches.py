@@ -10,8 +10,20 @@ from rackwright.adapter.operation import operation
 from rackwright.adapter.run.inventories import count_as_deployed
 from rackwright.concerns.caches.damage import repair_changes, verify_changes
 from rackwright.concerns.caches.spare import PARTIAL, agreed_changes, spare_of
+from rackwright.concerns.models import MODELS
 from rackwright.loading.files import site_root
-from rackwright.operations.hostrun import Commands, decide_and_carry_out
+from rackwright.operations.hand_on import among_others
+from rackwright.operations.hostrun import (
+    Commands,
+    announce_changes,
+    begun,
+    collected,
+    decide_and_carry_out,
+    leased_changes,
+    mark_begun,
+    reading_of,
+    unreadable,
+)
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.record.handover import received
@@ -27,11 +39,30 @@ def verify_caches() -> Commands:
 
 
 @operation()
+def read_caches() -> Commands:
+    """Read each host before any decides what it takes from others; changes nothing."""
+    host = this_host()
+    _settings(host)
+    if host.state.is_executing and reading_of(host) is None:
+        yield from unreadable(host)
+
+
+@operation()
 def repair_caches() -> Commands:
-    """Fetch exactly those files again that are not as verified."""
+    """Fetch exactly those files again that are not as verified: from other hosts of the run where hosts hand on."""
     host = this_host()
     settings = _settings(host)
-    yield from decide_and_carry_out(host, lambda reading: repair_changes(settings, reading))
+
+    def decide(reading: HostReading) -> Sequence[Change]:
+        return repair_changes(settings, among_others(host, reading, repairs=True))
+
+    changes = yield from leased_changes(host, decide)
+    announce_changes(host, changes or ())
+    for change in changes or ():
+        mark_begun(host)
+        yield from begun(MODELS, change)
+    if host.state.is_executing:
+        yield from collected(host)
 
 
 @operation()

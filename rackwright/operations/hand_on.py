@@ -11,6 +11,7 @@ from rackwright.adapter.run.declaring import declared_of
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.adapter.run_context import part_of
 from rackwright.concerns.models import MODELS, sharers
+from rackwright.concerns.models.repair import broken_models
 from rackwright.operations.hostrun import RunHosts
 from rackwright.operations.run_certificate import run_certificate
 from rackwright.plan.concern import HostReading
@@ -28,14 +29,17 @@ class Chains:
     certificate: Secret | None = None
 
 
-def among_others(host: Host, reading: HostReading) -> HostReading:
-    """Return the reading of a host with its part in what hosts hand on, once this run has read all its hosts."""
+def among_others(host: Host, reading: HostReading, repairs: bool = False) -> HostReading:
+    """Return the reading of a host with its part in what hosts hand on, once this run has read all its hosts.
+
+    repairs: a run that only puts right what is broken, on all hosts that have it.
+    """
     hand_on = settings_of(host).downloads.hand_on
     if hand_on is None or not host.state.is_executing:
         return reading
     chains = part_of(host.state, Chains)
     if chains.parts is None:
-        chains.parts = _planned(host)
+        chains.parts = _planned(host, repairs)
     return replace(reading, hands_on=HandsOn(chains.parts.get(host.name, {}), _secrets(chains, hand_on.tls)))
 
 
@@ -46,9 +50,9 @@ def _secrets(chains: Chains, encrypts: bool) -> dict[str, Secret]:
     return {"run_token": chains.token, "tls.pem": chains.certificate}
 
 
-def _planned(host: Host) -> dict[str, dict[str, ChainPart]]:
+def _planned(host: Host, repairs: bool) -> dict[str, dict[str, ChainPart]]:
     by_model: dict[str, list[Sharer]] = {}
-    for of_host in _sharers(host):
+    for of_host in _sharers(host, repairs):
         for model, sharer in of_host.items():
             by_model.setdefault(model, []).append(sharer)
     seeds = {one: _seed(host, by_model[one]) for one in by_model}
@@ -57,13 +61,19 @@ def _planned(host: Host) -> dict[str, dict[str, ChainPart]]:
     return {name: {model: chain[name] for model, chain in chains.items() if name in chain} for name in names}
 
 
-def _sharers(host: Host) -> Iterator[dict[str, Sharer]]:
+def _sharers(host: Host, repairs: bool) -> Iterator[dict[str, Sharer]]:
     """Yield what each host of the run that was read hands on or takes, in the inventory's order."""
     states = part_of(host.state, RunHosts).by_name
     for other in host.state.inventory:
         reading = states[other.name].reading if other.name in states else None
-        if reading is not None and other in host.state.active_hosts and MODELS.name in declared_of(other):
-            yield sharers(other.name, settings_of(other), reading, serves(reading))
+        if reading is None or other not in host.state.active_hosts:
+            continue
+        found = sharers(other.name, settings_of(other), reading, serves(reading))
+        if repairs:
+            broken = broken_models(settings_of(other), reading)
+            yield {model: one for model, one in found.items() if one.has or model in broken}
+        elif MODELS.name in declared_of(other):
+            yield found
 
 
 def _seed(host: Host, those: list[Sharer]) -> str | None:

@@ -12,6 +12,7 @@ import pytest
 from rackwright.concerns.image import SeenImages
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, sharers
 from rackwright.concerns.models.neighbours import Link, parse
+from rackwright.concerns.models.repair import broken_models, repair_changes
 from rackwright.operations.run_certificate import run_certificate
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import HostReading
@@ -59,8 +60,11 @@ def complete() -> SeenModel:
     )
 
 
-def planned(fleet: dict[str, HostReading], given: HostSettings, seed: str | None = None) -> dict[str, list[Change]]:
-    """Return each host's changes in a run of these hosts."""
+def planned(
+    fleet: dict[str, HostReading], given: HostSettings, seed: str | None = None, repairs: bool = False
+) -> dict[str, list[Change]]:
+    """Return each host's changes in a run of these hosts. repairs: one that only puts right what is broken."""
+    pending = repair_changes if repairs else MODELS.pending
     links = {name: (Link("bond1", f"10.0.0.{n}", 10_000),) for n, name in enumerate(fleet, 1)}
     fleet = {
         name: replace(one, by_concern={**one.by_concern, "models": replace(one[MODELS], links=links[name])})
@@ -71,9 +75,7 @@ def planned(fleet: dict[str, HostReading], given: HostSettings, seed: str | None
     chain = handovers([part[model] for part in parts], seed)
     token = {"run_token": Secret(TOKEN)}
     return {
-        name: MODELS.pending(
-            given, replace(one, hands_on=HandsOn({model: chain[name]} if name in chain else {}, token))
-        )
+        name: [*pending(given, replace(one, hands_on=HandsOn({model: chain[name]} if name in chain else {}, token)))]
         for name, one in fleet.items()
     }
 
@@ -118,6 +120,28 @@ def test_a_host_that_has_it_hands_it_on_and_nothing_else() -> None:
     assert [file["path"] for file in spec["files"]] == ["config.json", "weights.safetensors"]
     assert spec_of(job_of(changes["b"]))["hand_on"]["origin"] is None
     assert not change.owns
+
+
+def test_a_broken_file_is_repaired_from_a_host_that_has_the_model() -> None:
+    broken = replace(complete(), changed=("weights.safetensors",))
+    changes = planned({"a": reading(complete()), "b": reading(broken)}, settings(), repairs=True)
+    spec = spec_of(job_of(changes["b"]))["hand_on"]
+    assert ([source["name"] for source in spec["sources"]], spec["origin"]) == (["a"], None)
+    keeper = spec_of(job_of(changes["a"]))
+    assert keeper["listen"]["allow"] == ["10.0.0.2"]
+    assert planned({"a": reading(complete()), "b": reading(broken)}, settings(), repairs=True)["a"][0].owns == ()
+
+
+def test_a_host_that_lacks_the_model_is_in_no_repair_of_others() -> None:
+    [name] = sharers("a", settings(), reading(complete()), serves=False)
+    assert broken_models(settings(), reading(replace(complete(), changed=("config.json",)))) == {name}
+    assert broken_models(settings(), reading()) == frozenset()
+    assert broken_models(settings(), reading(complete())) == frozenset()
+
+
+def test_a_repair_fetches_no_model_that_is_missing_and_begins_nothing_where_all_is_right() -> None:
+    assert [*repair_changes(settings(), reading())] == []
+    assert [*repair_changes(settings(), reading(complete()))] == []
 
 
 def test_nothing_is_handed_on_where_all_have_it() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from rackwright.concerns.models.concern import (
     MODELS,
@@ -16,6 +17,8 @@ from rackwright.concerns.models.concern import (
     folder_name,
     wanted,
 )
+from rackwright.concerns.models.neighbours import named
+from rackwright.messages import few
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.settings.host_settings import HostSettings
@@ -30,15 +33,33 @@ def repair_changes(settings: HostSettings, reading: HostReading) -> Iterator[Cha
     by_folder = {one.folder: one for one in wanted(settings, reading)}
     for model in reading[MODELS].models:
         target = by_folder.get(model.path)
-        others = _not_locked(target.source, model) if target else []
-        if broken := list(model.changed) or others:
+        if broken := _broken(model, target):
             target = target or _kept(settings, model, reading)
             what = f"put {model.repository} at {model.commit[:12]} right"
             yield _job(target, what, f"not as verified: {_some(broken)}", owned=False)
-    for folder in sorted(reading[MODELS].foreign & by_folder.keys()):
-        target = by_folder[folder]
+        elif target and target.keeps is not None:
+            what = f"hand {model.repository} on to {few(target.takers)}"
+            yield Change(what, "files of it are broken there", (target.keeps,))
+    for target in _without_record(reading, by_folder):
         what = f"verify {target.source.repository} at {target.source.revision[:12]}, and complete it"
         yield _job(target, what, "this host has no record of what it has verified there", owned=False)
+
+
+def broken_models(settings: HostSettings, reading: HostReading) -> frozenset[str]:
+    """Return the models of the settings that are put right, by their names among the hosts of a run."""
+    by_folder = {one.folder: one for one in wanted(settings, replace(reading, hands_on=None))}
+    present = {model.path: model for model in reading[MODELS].models}
+    broken = [one for folder, one in by_folder.items() if folder in present and _broken(present[folder], one)]
+    found = [*broken, *_without_record(reading, by_folder)]
+    return frozenset(named(one.source, one.commit) for one in found if one.commit)
+
+
+def _broken(model: SeenModel, target: WantedModel | None) -> list[str]:
+    return list(model.changed) or (_not_locked(target.source, model) if target else [])
+
+
+def _without_record(reading: HostReading, by_folder: Mapping[str, WantedModel]) -> list[WantedModel]:
+    return [by_folder[folder] for folder in sorted(reading[MODELS].foreign & by_folder.keys())]
 
 
 def _kept(settings: HostSettings, model: SeenModel, reading: HostReading) -> WantedModel:

@@ -85,6 +85,32 @@ def test_a_host_is_filled_by_its_neighbours_with_the_hub_cut_off(fleet: Site, ho
     assert stage(fleet).changed == []
 
 
+FLIP = (
+    "f=$(ls /srv/models/nvidia--*/model.safetensors) && touch -r $f /tmp/then && "
+    "printf x | dd of=$f bs=1 seek=4096 conv=notrunc status=none && touch -r /tmp/then $f && sha256sum <$f"
+)
+"""Changes one byte, and leaves size and time."""
+
+
+@in_proof("tests/lab/test_retention.py repairs from the hub, tests/unit/test_caches.py has a neighbour's part")
+def test_a_flipped_byte_is_repaired_from_a_neighbour_with_the_hub_cut_off(fleet: Site, hosts: list[Host]) -> None:
+    assert stage(fleet).status == 0
+    sums = "sha256sum </srv/models/nvidia--*/model.safetensors"
+    right = hosts[0].run(f"cd / && {sums}").stdout
+    assert hosts[1].run(FLIP).stdout != right
+    for host in hosts:
+        host.run(f"iptables -A OUTPUT -d {fleet.lab.servers()[1]} -j DROP")
+    faults.forget_requests(fleet.lab.paths.web)
+    cache = (BIN / "rackwright", "cache")
+    found = command(fleet, *cache, "verify", f"{STAGING}/inventory.py")
+    assert (found.status, hosts[1].name in found.output) == (2, True), found.output
+    repaired = command(fleet, *cache, "repair", f"{STAGING}/inventory.py")
+    assert repaired.status == 0, repaired.output
+    assert at_hub(fleet) == set()
+    assert hosts[1].run(f"cd / && {sums}").stdout == right
+    assert command(fleet, *cache, "verify", f"{STAGING}/inventory.py").status == 0
+
+
 def part(*addresses: str) -> ChainPart:
     takers = tuple(Neighbour(f"h{n}", one, 7461) for n, one in enumerate(addresses))
     return ChainPart(Neighbour("a", "10.0.0.1", 7461), (), takers, from_hub=True)
