@@ -14,6 +14,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests import texts
 from tests.lab.conftest import Run, Site
+from tests.lab.products import in_proof
 from tests.warm import BIN
 
 pytestmark = pytest.mark.lab
@@ -108,6 +109,7 @@ def test_a_flipped_byte_is_found_by_verify_and_that_file_alone_is_fetched_by_rep
     assert "llm" in entry["needed_by"]
 
 
+@in_proof("tests/unit/test_caches.py decides what goes; the retention above removes a model by the same script")
 def test_prune_removes_a_model_that_was_staged_and_given_up_and_nothing_that_is_needed(site: Site, lived: Host) -> None:
     source = json.dumps({"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"})
     words = ("--limit", lived.name, "-y", "--data", f"draft={source}")
