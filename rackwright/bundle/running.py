@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 from rackwright.adapter.concurrency import new_lock
 from rackwright.adapter.host import Host
 from rackwright.adapter.run_context import part_of
-from rackwright.adapter.ssh.way_back import lead_back
+from rackwright.adapter.ssh.way_back import NoWayBackError, lead_back
 from rackwright.bundle.catalog import Catalog
 from rackwright.bundle.checking import opened, refuse_other_lock
 from rackwright.bundle.contents import contents_of
-from rackwright.messages import RackwrightError
+from rackwright.messages import RackwrightError, printable
 from rackwright.processes import module
 from rackwright.settings.host_settings import HostSettings
 
@@ -40,8 +41,11 @@ class Bundles:
     lock: Any = field(default_factory=new_lock)
 
 
-def lead_to_bundle(host: Host, settings: HostSettings) -> None:
-    """Let a host reach the bundle of its settings, if it has one. Raises RackwrightError saying why it cannot."""
+def lead_to_bundle(host: Host, settings: HostSettings, fetches: bool = True) -> None:
+    """Let a host reach the bundle of its settings, if it has one. Raises RackwrightError saying why it cannot.
+
+    fetches: False for a command that only looks: a run that is under way has the host's port, and is looked at so.
+    """
     if not settings.bundle.folder:
         return
     bundles = part_of(host.state, Bundles)
@@ -50,7 +54,11 @@ def lead_to_bundle(host: Host, settings: HostSettings) -> None:
         if id(settings) not in bundles.fitting:
             refuse_other_lock(folder_of(settings), served.catalog, contents_of({host.name: settings}, ()))
             bundles.fitting.add(id(settings))
-    lead_back(host, settings.bundle.port, served.port)
+    try:
+        lead_back(host, settings.bundle.port, served.port)
+    except NoWayBackError:
+        if fetches:
+            raise
 
 
 def folder_of(settings: HostSettings) -> Path:
@@ -73,6 +81,9 @@ def _served(bundles: Bundles, settings: HostSettings) -> ServedBundle:
 
 def _serve(folder: Path, public_key: str | None) -> ServedBundle:
     catalog = opened(folder, public_key)
+    if public_key is None:
+        text = f"the bundle in {folder} is used without a look at its signature: bundle.public_key is not set"
+        print(printable(f"rackwright: {text}"), file=sys.stderr, flush=True)
     words = [*module(SERVER), str(folder)]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None

@@ -37,13 +37,20 @@ class Signature:
     over_comment: bytes
 
 
-def sign(folder: Path, key: Path, comment: str) -> None:
-    """Sign a bundle's sums. Raises RackwrightError where minisign is missing, or ends badly."""
+def program_for(key: Path) -> str:
+    """Return minisign's path. Raises RackwrightError where it is missing, or the key is."""
     program = shutil.which("minisign")
     if program is None:
         text = "--sign needs minisign, which is not installed; next: apt-get install minisign, and the same command"
         raise RackwrightError(text, code="RW3853")
-    words = [program, "-S", "-s", str(key), "-t", comment, "-x", SIGNATURE, "-m", SUMS]
+    if not key.is_file():
+        raise RackwrightError(f"--sign {key} is not a file; next: ls -l {key.parent}", code="RW3853")
+    return program
+
+
+def sign(folder: Path, key: Path, comment: str) -> None:
+    """Sign a bundle's sums; minisign asks for its key's password. Raises RackwrightError where it ends badly."""
+    words = [program_for(key), "-S", "-s", str(key), "-t", comment, "-x", SIGNATURE, "-m", SUMS]
     done = subprocess.run(words, cwd=folder, check=False, stdout=subprocess.DEVNULL)
     if done.returncode:
         text = f"minisign did not sign with {key}: its lines above say why; all is in the bundle, unsigned"

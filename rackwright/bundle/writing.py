@@ -15,6 +15,7 @@ from rackwright.bundle.packages import packages_for
 from rackwright.bundle.signature import SIGNATURE, SUMS
 from rackwright.bundle.store import Store, sums_of
 from rackwright.bundle.tool import add_tool, described
+from rackwright.hostside.fetch_model.run import gib
 from rackwright.messages import RackwrightError, writing
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import FilePin
@@ -97,16 +98,17 @@ class BundleWriter:
         """Fetch images, models and encodings."""
         for number, image in enumerate(contents.images.values(), 1):
             image.ask()
-            size = sum(image.blobs.values()) / (1 << 30)
-            self.say(f"image {number} of {len(contents.images)}: {image.reference}, {size:.1f} GiB")
+            size = gib(sum(image.blobs.values()))
+            self.say(f"image {number} of {len(contents.images)}: {image.reference}, {size}")
             for _, content in image.manifests.values():
                 self.store.add_bytes(content)
             for wanted in image.wanted():
                 self.take(image.client, wanted)
             self.catalog.images.append(image.row())
         for number, (key, model) in enumerate(contents.models.items(), 1):
-            size = sum(pin.size for pin in model.source.pins.values()) / (1 << 30)
-            self.say(f"model {number} of {len(contents.models)}: {key[:60]}, {size:.1f} GiB")
+            size = gib(sum(pin.size for pin in model.source.pins.values()))
+            name = f"{model.source.repository} at {model.source.revision[:12]}"
+            self.say(f"model {number} of {len(contents.models)}: {name}, {size}")
             files = self.catalog.models.setdefault(key, {})
             for pin, wanted in model.wanted():
                 sha256 = pin.sha256 or self._earlier_sha256(key, pin)

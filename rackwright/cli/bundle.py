@@ -13,11 +13,12 @@ from rackwright.adapter.run.session import chosen_hosts
 from rackwright.bundle.apt_root import system_of
 from rackwright.bundle.checking import changed_files, opened
 from rackwright.bundle.contents import Contents, contents_of
-from rackwright.bundle.signature import SUMS, sign
+from rackwright.bundle.signature import SUMS, program_for, sign
 from rackwright.bundle.store import Store
 from rackwright.bundle.writing import BundleWriter, written_at
 from rackwright.cli.inventories import add_limit
 from rackwright.exit_codes import ExitCode, done_if
+from rackwright.hostside.fetch_model.run import gib
 from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError, coded, counted, printable
 from rackwright.settings.host_settings import HostSettings
@@ -81,6 +82,9 @@ def write(arguments: argparse.Namespace, contents: Contents, hosts: Sequence[Hos
     if not written_at(folder):
         text = f"{folder} holds other files, and no bundle; nothing was written; next: --out with a new folder"
         raise RackwrightError(text, code="RW3803")
+    key = arguments.sign.expanduser().resolve() if arguments.sign else None
+    if key:
+        program_for(key)
     bundle = BundleWriter(Store(folder, arguments.part_size), _say)
     bundle.begin()
     for name in dict.fromkeys(arguments.system):
@@ -89,22 +93,22 @@ def write(arguments: argparse.Namespace, contents: Contents, hosts: Sequence[Hos
     if not arguments.without_tool:
         bundle.add_tool()
     files = bundle.close()
-    if arguments.sign:
-        sign(folder, arguments.sign.expanduser().resolve(), f"bundle of rackwright {__version__}")
-    for row in _summary(bundle, folder, files, bool(arguments.sign)):
+    if key:
+        sign(folder, key, f"bundle of rackwright {__version__}")
+    for row in _summary(bundle, folder, files, bool(key)):
         _say(row)
     return ExitCode.DONE
 
 
 def _summary(bundle: BundleWriter, folder: Path, files: int, signed: bool) -> Sequence[str]:
     catalog, pieces = bundle.catalog, bundle.catalog.pieces().values()
-    size, parts = sum(piece.size for piece in pieces) / (1 << 30), len({piece.part for piece in pieces})
+    size, parts = gib(sum(piece.size for piece in pieces)), len({piece.part for piece in pieces})
     what = f"{counted(len(catalog.images), 'image')}, {counted(len(catalog.models), 'model')}"
     return [
         f"{folder}: {what}, {counted(len(catalog.encodings), 'encoding')}; {counted(files, 'file')} in "
-        f"{counted(parts, 'part')}, {size:.1f} GiB, of which {bundle.fetched / (1 << 30):.1f} GiB were fetched now",
+        f"{counted(parts, 'part')}, {size}, of which {gib(bundle.fetched)} were fetched now",
         *(_without_packages(catalog.packages)),
-        "signed" if signed else "unsigned: a copy that was changed is not noticed; to sign it: --sign KEY",
+        "signed" if signed else "unsigned: a change on the way cannot be seen; to sign it: --sign KEY",
         "next, where the hosts are: set bundle.folder to its path, then: pyinfra INVENTORY deploy.py",
     ]
 

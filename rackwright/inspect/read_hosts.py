@@ -76,7 +76,7 @@ def _read(
 ) -> Surveyed:
     steps = () if whole else declared.steps
     try:
-        lead_to_bundle(one.host, settings)
+        lead_to_bundle(one.host, settings, fetches=False)
         reading, sections = read_host(one.host, settings, more(settings) if more else None, steps)
     except RackwrightError as error:
         return Surveyed(one.host.name, settings, declared, None, trouble=str(error))

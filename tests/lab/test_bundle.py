@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,26 @@ NOWHERE = {"http": "http://127.0.0.1:9"}
 SERVERS = r"^10\.79\.[0-9]+\.[2-5]\s"
 
 
-@pytest.fixture
-def walled(site: Site) -> Iterator[Host]:
-    """Return a bare host that resolves no name, and whose packets reach this machine alone."""
-    host = site.lab.host("bare1")
-    host.reset()
+@contextmanager
+def walled(site: Site, host: Host) -> Iterator[None]:
+    """Let a host resolve no name, and its packets reach this machine's sshd clients alone."""
+    host.run("cp /etc/hosts /etc/resolv.conf /root")
     host.run(f"sed -i -E '/{SERVERS}/d' /etc/hosts && echo 'nameserver 127.0.0.1' >/etc/resolv.conf")
     faults.forget_requests(site.lab.paths.web)
     network.wall_in(site.lab.paths, host.address, "127.0.0.1", 9)
+    try:
+        yield
+    finally:
+        host.let_out()
+        host.run("cp /root/hosts /root/resolv.conf /etc")
+
+
+@pytest.fixture
+def bare(site: Site) -> Iterator[Host]:
+    """Return a bare host, and reset it afterwards."""
+    host = site.lab.host("bare1")
+    host.reset()
     yield host
-    host.let_out()
     host.reset()
 
 
@@ -51,33 +62,49 @@ def rackwright(site: Site, host: Host, verb: str, *options: str) -> Run:
     return site.command(*words(site, host), str(BIN / "rackwright"), verb, "tests/lab/staging/inventory.py", *options)
 
 
-def stage(site: Site, host: Host, folder: Path, **settings: Any) -> Run:
-    """Fetch everything that the host needs, with no way out."""
-    closed = {"bundle": {"folder": str(folder)}, "control_proxy": NOWHERE, **settings}
-    command = (str(BIN / "pyinfra"), "tests/lab/staging/inventory.py", "tests/lab/deploys/stage.py", "-y")
+def deploy(site: Site, host: Host, folder: Path, steps: str) -> Run:
+    """Fetch what the steps of a deploy fetch, with no way out."""
+    closed = {"bundle": {"folder": str(folder)}, "control_proxy": NOWHERE}
+    command = (str(BIN / "pyinfra"), "tests/lab/staging/inventory.py", f"tests/lab/deploys/{steps}.py", "-y")
     return site.command(*words(site, host, **closed), *command)
 
 
-@in_proof("tests/unit/test_bundle.py has what is written, refused and served")
-def test_a_host_without_a_route_gets_packages_image_models_and_encodings_from_a_bundle(
-    site: Site, walled: Host, tmp_path: Path
-) -> None:
-    folder = tmp_path / "bundle"
-    assert rackwright(site, walled, "pin").status == 0
-    made = rackwright(
-        site, walled, "bundle", "--out", str(folder), "--part-size", "100M", "--system", "debian-12-amd64"
-    )
+def bundled(site: Site, host: Host, folder: Path, *options: str) -> None:
+    """Write a bundle of what a host needs."""
+    assert rackwright(site, host, "pin").status == 0
+    made = rackwright(site, host, "bundle", "--out", str(folder), "--without-tool", *options)
     assert made.status == 0, made.output
-    assert len(list(folder.glob("part-*"))) > 1
-    assert rackwright(site, walled, "bundle", "--verify", str(folder)).status == 0
-    faults.forget_requests(site.lab.paths.web)
-    before = len(site.lab.proxy.requests())
 
-    run = stage(site, walled, folder)
-    assert run.status == 0, run.output
-    assert [row for row in faults.requests(site.lab.paths.web) if row["client"] == walled.address] == []
-    assert len(site.lab.proxy.requests()) == before, "the control machine asks no server"
-    assert "rackwright-bundle" not in walled.run("cat /etc/hosts").stdout
-    assert walled.run("ls /etc/apt/sources.list.d").stdout.strip() == ""
-    assert walled.run("ss -Hltn 'sport = :7460'").stdout == "", "the port is gone with the run"
-    assert stage(site, walled, folder).changed == []
+
+def test_a_file_comes_from_a_bundle_over_the_runs_own_connection(site: Site, tmp_path: Path) -> None:
+    host = site.lab.host("lived2")
+    bundled(site, host, tmp_path)
+    host.run("rm -rf /srv/encodings")
+    with walled(site, host):
+        run = deploy(site, host, tmp_path, "encodings")
+        assert run.status == 0, run.output
+        assert host.run("ls /srv/encodings").stdout.split() == ["cl100k_base.tiktoken", "o200k_base.tiktoken"]
+        assert host.run("ss -Hltn 'sport = :7460'").stdout == "", "the port is gone with the run"
+
+
+@in_proof("the test above has one file, and tests/unit/test_bundle.py what is written, refused and served")
+def test_a_host_without_a_route_gets_packages_image_models_and_encodings_from_a_bundle(
+    site: Site, bare: Host, tmp_path: Path
+) -> None:
+    bundled(site, bare, tmp_path, "--part-size", "100M", "--system", "debian-12-amd64")
+    assert len(list(tmp_path.glob("part-*"))) > 1
+    assert rackwright(site, bare, "bundle", "--verify", str(tmp_path)).status == 0
+    with walled(site, bare):
+        # As a pull leaves it that was killed.
+        killed = ("# rackwright-bundle: 10.1.2.3 nvcr.io", "127.83.87.1 nvcr.io # rackwright-bundle")
+        bare.run(f"printf '%s\\n' '{killed[0]}' '{killed[1]}' >>/etc/hosts")
+        before = len(site.lab.proxy.requests())
+        run = deploy(site, bare, tmp_path, "stage")
+        assert run.status == 0, run.output
+        assert [row for row in faults.requests(site.lab.paths.web) if row["client"] == bare.address] == []
+        assert len(site.lab.proxy.requests()) == before, "the control machine asks no server"
+        names = bare.run("cat /etc/hosts").stdout
+        assert "bundle" not in names
+        assert "10.1.2.3 nvcr.io" in names
+        assert bare.run("ls /etc/apt/sources.list.d").stdout.strip() == ""
+        assert deploy(site, bare, tmp_path, "stage").changed == []

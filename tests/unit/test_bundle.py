@@ -19,12 +19,15 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from paramiko import SSHException
 
+from rackwright.adapter.run_context import part_of
 from rackwright.bundle import contents as contents_module
 from rackwright.bundle import fetching
 from rackwright.bundle.catalog import FILE, read_catalog
 from rackwright.bundle.checking import changed_files, opened, refuse_other_lock
 from rackwright.bundle.contents import Contents, contents_of
+from rackwright.bundle.running import Bundles, ServedBundle, lead_to_bundle
 from rackwright.bundle.serve import Shelf
 from rackwright.bundle.signature import SIGNATURE, SUMS
 from rackwright.bundle.store import Store, is_right
@@ -471,3 +474,54 @@ def test_with_a_bundle_every_source_is_a_port_of_the_host_and_no_key_leaves() ->
     assert closed.model.revision == COMMIT
     assert isinstance(closed.model, ModelSource)
     assert all(isinstance(pin, FilePin) for pin in closed.model.files)
+
+
+# -- a run
+
+
+def host_of_a_run(state: Any, denies: bool = False) -> Any:
+    def forward(*_: Any) -> None:
+        if denies:
+            raise SSHException("TCP forwarding request denied")
+
+    transport = SimpleNamespace(request_port_forward=forward)
+    return SimpleNamespace(
+        name="h1", state=state, connector=SimpleNamespace(client=SimpleNamespace(get_transport=lambda: transport))
+    )
+
+
+def test_a_run_verifies_a_bundle_once_and_its_server_ends_with_it(
+    servers: Servers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path)
+    state: Any = SimpleNamespace()
+    closed = pinned(settings(bundle={"folder": str(tmp_path)}), lock())
+    lead_to_bundle(host_of_a_run(state), closed)
+    lead_to_bundle(host_of_a_run(state), closed)
+    assert capsys.readouterr().err.count("bundle.public_key is not set") == 1
+    served = next(iter(part_of(state, Bundles).served.values()))
+    assert isinstance(served, ServedBundle)
+    assert ask(f"http://127.0.0.1:{served.port}/encodings/o200k").body == b"vocabulary"
+    assert served.process.stdin
+    served.process.stdin.close()
+    assert served.process.wait(10) == 0
+
+
+def test_a_run_without_a_bundle_starts_nothing_and_one_of_another_lock_is_refused(
+    servers: Servers, tmp_path: Path
+) -> None:
+    state = SimpleNamespace()
+    lead_to_bundle(host_of_a_run(state), settings())
+    assert vars(state) == {}
+    write(tmp_path)
+    with pytest.raises(RackwrightError, match=r"RW3873"):
+        lead_to_bundle(host_of_a_run(state), settings(bundle={"folder": str(tmp_path)}))
+
+
+def test_a_command_that_only_looks_goes_on_where_a_run_has_the_hosts_port(servers: Servers, tmp_path: Path) -> None:
+    write(tmp_path)
+    closed = pinned(settings(bundle={"folder": str(tmp_path)}), lock())
+    state = SimpleNamespace()
+    lead_to_bundle(host_of_a_run(state, denies=True), closed, fetches=False)
+    with pytest.raises(RackwrightError, match=r"RW3813"):
+        lead_to_bundle(host_of_a_run(state, denies=True), closed)

@@ -19,6 +19,12 @@ from rackwright.messages import RackwrightError
 ADDRESS = "127.0.0.1"
 
 
+class NoWayBackError(RackwrightError):
+    """A host's sshd does not let its port lead to this machine."""
+
+    code = "RW3813"
+
+
 @dataclass(frozen=True)
 class WaysBack:
     """Those of a run, by host: its port, the port here, and the connection that has it."""
@@ -39,10 +45,10 @@ def lead_back(host: Host, port: int, here: int) -> None:
         transport.request_port_forward(ADDRESS, port, partial(_begin, here))
     except SSHException as error:
         text = (
-            f"{host.name}: its sshd does not let port {port} lead to the bundle ({error}): AllowTcpForwarding is off, "
+            f"its sshd does not let port {port} lead to the bundle ({error}): AllowTcpForwarding is off, "
             "or another run or program has that port; next, on it: sshd -T | grep -i forwarding; or another bundle.port"
         )
-        raise RackwrightError(text, code="RW3813") from error
+        raise NoWayBackError(text) from error
     ways[host.name] = port, here, transport
 
 

@@ -81,7 +81,10 @@ denied='unauthorized|authentication required|no basic auth|denied|forbidden|stat
 
 explain() {
   text=$(grep -v ': \(Pulling fs layer\|Waiting\|Verifying Checksum\|Download complete\|Pull complete\|Already exists\)$' "$work/out" | tail -n 3)
-  if said 'no space left'; then
+  if [ -n "$bundle" ] && said 'unknown blob|manifest unknown|not found'; then
+    mistake "$reference cannot be taken from the bundle" "$text" \
+      "a line above says which of its files is damaged (RW3893); all of them: rackwright bundle INVENTORY --verify DIR"
+  elif said 'no space left'; then
     root=$(docker_root)
     fail "the disk is full: $reference does not fit into $root" "$text" "free space there (df -h $root) and run again; what was pulled is kept"
   elif said "$denied"; then
