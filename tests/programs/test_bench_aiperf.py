@@ -25,6 +25,7 @@ from rackwright_bench.aiperf.process import LOG, begun
 from rackwright_bench.aiperf.results import read_results
 from rackwright_bench.aiperf.tokenizer import in_cache
 from rackwright_bench.aiperf.words import Target, profile_words, surroundings
+from rackwright_bench.figures.figures import Drafting
 from rackwright_bench.suites.loading import suite_of
 from rackwright_bench.suites.suite import cells
 from tests.lab.products import with_proof
@@ -54,6 +55,8 @@ class Endpoint:
     url: str = ""
     keys: list[str | None] = field(default_factory=list)
     refuses: bool = False
+    statistics: dict[str, object] = field(default_factory=dict)
+    """Of its drafts, in the last event, where vLLM has them (`per-request-spec-decode-metrics`)."""
     on_request: Callable[[], None] = lambda: None
 
 
@@ -75,7 +78,8 @@ def handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(f"data: {json.dumps({**head, 'choices': [delta]})}\n\n".encode())
                 time.sleep(0.01)
             usage = {"prompt_tokens": 16, "completion_tokens": 4, "total_tokens": 20}
-            self.wfile.write(f"data: {json.dumps({**head, 'choices': [], 'usage': usage})}\n\n".encode())
+            more = {"metrics": {"speculative_decoding": endpoint.statistics}} if endpoint.statistics else {}
+            self.wfile.write(f"data: {json.dumps({**head, 'choices': [], 'usage': usage, **more})}\n\n".encode())
             self.wfile.write(b"data: [DONE]\n\n")
 
         def log_message(self, *_: object) -> None:
@@ -174,6 +178,21 @@ def test_the_key_is_sent_with_each_request_and_shown_nowhere(python: Path, endpo
     assert any(requests)
     assert not any(KEY.encode() in one for one in requests)
     assert not [path for path in out.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+def test_the_statistics_of_drafts_in_answers_are_read(python: Path, endpoint: Endpoint, out: Path) -> None:
+    endpoint.statistics = {
+        "acceptance_histogram": [1, 0, 1],
+        "num_spec_steps": 2,
+        "num_spec_tokens": 2,
+        "num_accepted_draft_tokens": 2,
+        "num_draft_tokens": 4,
+        "mean_acceptance_length": 2.0,
+        "draft_acceptance_rate": 0.5,
+    }
+    with begun(words(python, endpoint, out, 6), "", environment(out), out) as process:
+        assert process.wait(120) == 0, (out / LOG).read_text()
+    assert read_results(out).drafting == Drafting(2.0, 0.5, (0.5, 0.5))
 
 
 def test_a_key_that_the_engine_repeats_is_masked(python: Path, endpoint: Endpoint, out: Path) -> None:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from rackwright.concerns.endpoint.proof.drafts import drafts_accepted
 from rackwright.concerns.endpoint.proof.engine_steps import engine_steps
 from rackwright.concerns.endpoint.proof.full import refuses
 from rackwright.concerns.endpoint.proof.sampling import sampled_answers
+from rackwright_bench.figures.acceptance import counts_of, drafting_of, grown_between
 from rackwright_lab.faults import engine_faults
 from rackwright_lab.standins.hub_content import REPOSITORIES, Store
 from rackwright_lab.standins.rootfs import ENGINE
@@ -356,6 +358,22 @@ def test_the_gates_rows_measure_it(engine: Engine) -> None:
     assert engine.get("/health").status_code == 200
     assert refuses(steps, None, ask_row(steps, patience=2))
     engine.set_faults()
+
+
+def test_a_bench_reads_its_acceptance_from_the_counters_that_no_reader_drains(start: Starter, models: Models) -> None:
+    section = {"decoding_type": "Eagle3", "max_draft_len": 3, "speculative_model": str(models.draft)}
+    options = {"speculative_config": section, "return_perf_metrics": True}
+    engine = start(models.base, options=options, version="1.4.0rc1")
+    engine.wait_ready()
+    counts = [counts_of(engine.get("/prometheus/metrics").text)]
+    for _ in range(2):
+        engine.ask("What is the capital of France?")
+        counts.append(counts_of(engine.get("/prometheus/metrics").text))
+    found, again = (drafting_of("tensorrt-llm", True, grown_between(*pair), length=3) for pair in pairwise(counts))
+    assert found == again
+    assert found.accepted is not None
+    assert found.tokens_a_step == pytest.approx(1 + 3 * found.accepted)
+    assert 0.3 < found.accepted < 0.9
 
 
 def test_n_grams_need_no_model_and_win_what_repeats(start: Starter, models: Models) -> None:

@@ -8,6 +8,7 @@ import os
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,8 +16,9 @@ from statistics import mean
 from typing import Any
 
 from .options import options
-from .sending import Row, sent
+from .sending import HISTOGRAM, Row, sent
 
+POOLED = "pooled_spec_decode_acceptance_histogram"
 VOCABULARY = "fb374d419588a4632f3f557e76b4b70aebbca790"
 """tiktoken's name of gpt-oss's vocabulary, without which `builtin` would ask the network."""
 
@@ -93,10 +95,16 @@ def _sent(
 def write(folder: Path, rows: list[Row], profiled: list[Row], seconds: float, options: argparse.Namespace) -> None:
     """profile_export.jsonl with every request; profile_export_aiperf.json where any was answered."""
     folder.mkdir(parents=True, exist_ok=True)
+    pooled: Counter[str] = Counter()
+    for row in profiled:
+        pooled.update({str(won): count for won, count in enumerate(row[HISTOGRAM]) if count})
+    rows = [{key: value for key, value in row.items() if key != HISTOGRAM} for row in rows]
     (folder / "profile_export.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     good = [row["metrics"] for row in profiled if not row["error"]]
     if good:
-        (folder / "profile_export_aiperf.json").write_text(json.dumps(_whole(good, seconds, options)))
+        (folder / "profile_export_aiperf.json").write_text(
+            json.dumps({**_whole(good, seconds, options), **({POOLED: dict(pooled)} if pooled else {})})
+        )
 
 
 def _whole(good: list[Row], seconds: float, options: argparse.Namespace) -> dict[str, Any]:

@@ -9,15 +9,24 @@ from typing import Any
 from urllib.parse import urlsplit
 
 Row = dict[str, Any]
+HISTOGRAM = "histogram"
+"""Key of a row for what is pooled, and is in no file of aiperf's."""
+DRAFTS = {
+    "spec_decode_steps": "num_spec_steps",
+    "spec_decode_draft_tokens": "num_draft_tokens",
+    "spec_decode_accepted_draft_tokens": "num_accepted_draft_tokens",
+}
+"""Its names for what vLLM adds to an answer."""
 
 
 def sent(url: str, body: Row, seconds: float, phase: str, key: str | None) -> Row:
     """One request: its row, whether it was answered or not."""
-    began, first, usage = time.time_ns(), 0, Row()
+    began, first, usage, drafts = time.time_ns(), 0, Row(), Row()
     error: Row | None = None
     try:
         for event in _events(url, body, seconds, key):
             usage = event.get("usage") or usage
+            drafts = (event.get("metrics") or {}).get("speculative_decoding") or drafts
             if not first and any(_says(choice["delta"]) for choice in event["choices"]):
                 first = time.time_ns()
         if not first or not usage:
@@ -28,7 +37,8 @@ def sent(url: str, body: Row, seconds: float, phase: str, key: str | None) -> Ro
         error = {"code": None, "type": type(failed).__name__, "message": str(failed)}
     ended = time.time_ns()
     metadata = {"benchmark_phase": phase, "request_start_ns": began, "request_end_ns": ended}
-    return {"metadata": metadata, "metrics": {} if error else _metrics(began, first, ended, usage), "error": error}
+    metrics = {} if error else _metrics(began, first, ended, usage, drafts)
+    return {"metadata": metadata, "metrics": metrics, "error": error, HISTOGRAM: drafts.get("acceptance_histogram", [])}
 
 
 class _RefusedError(Exception):
@@ -60,7 +70,7 @@ def _says(delta: Row) -> bool:
     return any(delta.get(key) for key in ("content", "reasoning_content", "reasoning", "tool_calls"))
 
 
-def _metrics(began: int, first: int, ended: int, usage: Row) -> Row:
+def _metrics(began: int, first: int, ended: int, usage: Row, drafts: Row) -> Row:
     tokens = int(usage["completion_tokens"])
     between = (ended - first) / 1e6 / max(tokens - 1, 1)
     found = {
@@ -71,4 +81,6 @@ def _metrics(began: int, first: int, ended: int, usage: Row) -> Row:
         "usage_prompt_tokens": (int(usage["prompt_tokens"]), "tokens"),
         "output_sequence_length": (tokens, "tokens"),
     }
+    for name, counted in DRAFTS.items():
+        found |= {name: (drafts[counted], "count")} if drafts else {}
     return {name: {"value": value, "unit": unit} for name, (value, unit) in found.items()}

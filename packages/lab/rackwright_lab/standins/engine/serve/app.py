@@ -15,6 +15,7 @@ from starlette.routing import Route
 from .. import __version__, log
 from ..dialects import VocabularyError
 from ..llmapi import mpi_ranks
+from ..versions import within
 from . import chat, completions
 from .generation import Generation, spoilt
 from .protocol import ChatRequest, CompletionRequest
@@ -81,6 +82,9 @@ class Server:
         """Tell totals in Prometheus' text format."""
         totals, name = self.engine.totals, self.model_id()
         rows = [("request_success_total", totals["requests"]), ("generation_tokens_total", totals["tokens"])]
+        if within(__version__, since="1.4.0rc1"):
+            rows.append(("spec_decode_num_draft_tokens_total", totals["drafted"]))
+            rows.append(("spec_decode_num_accepted_tokens_total", totals["accepted"]))
         lines = [f'# TYPE trtllm_{row} counter\ntrtllm_{row}{{model_name="{name}"}} {value}' for row, value in rows]
         times = self.engine.times
         for row, total in (("time_to_first_token", times.first), ("time_per_output_token", times.mean)):

@@ -34,7 +34,7 @@ class Engine:
         self.iterations: deque[dict[str, Any]] = deque(maxlen=_KEPT_ITERATIONS)
         most = self.options.get("perf_metrics_max_requests") or 0
         self.performance: deque[dict[str, Any]] = deque(maxlen=most)
-        self.totals = {"requests": 0, "tokens": 0}
+        self.totals = {"requests": 0, "tokens": 0, "drafted": 0, "accepted": 0}
         self.times = TimeSums()
         self._slots = asyncio.Semaphore(self.options.get("max_batch_size") or 1)
         self._iteration = 0
@@ -109,6 +109,8 @@ class Engine:
         steps, drafts = self.drafted(generated, copied)
         self.totals["requests"] += 1
         self.totals["tokens"] += generated
+        self.totals["drafted"] += drafts.proposed
+        self.totals["accepted"] += drafts.accepted
         self.times.end(REQUEST.get(), generated)
         if self.options.get("enable_iter_perf_stats"):
             self.iterations.append(self._iteration_stats(steps, drafts))
