@@ -6,6 +6,7 @@ What FILE holds already is not measured again, so a run that was ended is taken 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ PICTURE = ROOT / "docs/pictures/supply.svg"
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure what is missing, and print the table. Returns 1 where a host did not get its file without a fault."""
     options = _options(argv)
+    # Ended by a signal it ends its lab, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     results = cells.read(options.out)
     wanted = [cell for cell in _plan(options) if cell not in {result.cell for result in results}]
     if wanted and not options.show:

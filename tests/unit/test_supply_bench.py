@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.supply import cells, plot, report
-from bench.supply.__main__ import FLEETS, main
+from bench.supply.__main__ import FLEETS, KEPT, PICTURE, main
 from bench.supply.cells import AWAY, DEAD, ONE_HOST, SLOW, Cell, Part, Result
 from bench.supply.engines import ENGINES, Race
 from bench.supply.onhost.tracker import answer
@@ -147,3 +147,8 @@ def test_a_size_without_a_unit_is_refused() -> None:
     assert cells.size_of("16MiB") == 1 << 24
     with pytest.raises(ValueError, match="256MiB"):
         cells.size_of("16")
+
+
+def test_the_kept_picture_is_drawn_from_the_kept_figures() -> None:
+    draw = "next: python -m bench.supply --show --picture docs/pictures/supply.svg"
+    assert PICTURE.read_text() == plot.picture(cells.read(KEPT)), draw
