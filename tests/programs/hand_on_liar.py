@@ -47,5 +47,5 @@ def _holding(file: File, folder: Path, data: bytes, kind: str) -> Holding:
     held._read(lambda _: None)
     if kind != "whole":
         held.sums = [sha256(data[here : here + (1 << 20)]) for here in range(0, len(data), 1 << 20)]
-    held.whole = True
+    held.whole, held.absent = True, False
     return held
