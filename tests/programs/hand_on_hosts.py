@@ -65,6 +65,7 @@ class Hub:
         self.sent: Counter[str] = Counter()
         self.asked: list[tuple[str, str, str]] = []
         self.status = 0
+        self.ranges = True
         self.elsewhere = ""
         """A server to which every request is redirected."""
         hub = self
@@ -105,11 +106,13 @@ class Hub:
             request.send_header("Content-Length", "0")
             request.end_headers()
             return
-        start = int(request.headers.get("Range", "bytes=0-")[len("bytes=") : -1])
-        request.send_response(206 if start else 200)
-        request.send_header("Content-Length", str(len(data) - start))
+        first, _, last = request.headers.get("Range", "bytes=0-")[len("bytes=") :].partition("-")
+        start, end = int(first), int(last or len(data) - 1) + 1
+        start, end = (start, end) if self.ranges else (0, len(data))
+        request.send_response(206 if (start, end) != (0, len(data)) else 200)
+        request.send_header("Content-Length", str(end - start))
         request.end_headers()
-        self._send(request, path, data, start)
+        self._send(request, path, data[:end], start)
 
     def _send(self, request: http.server.BaseHTTPRequestHandler, path: str, data: bytes, start: int) -> None:
         block, begun = 1 << 16, time.monotonic()

@@ -7,15 +7,34 @@ import random
 import signal
 import socket
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackwright.hostside.hand_on import origin
+from rackwright.hostside.hand_on.failures import NoPiecesError
+from rackwright.hostside.hand_on.holding import Holding
 from rackwright.hostside.hand_on.pieces import Keys
+from rackwright.hostside.hand_on.rate_limit import RateLimit
+from rackwright.hostside.hand_on.report import PullReport
+from rackwright.hostside.hand_on.spec import File
 from tests import texts
 from tests.lab.products import in_proof, with_proof
-from tests.programs.hand_on_hosts import HUB_TOKEN, MIB, TOKEN, Fleet, Fleets, Host, Hub, content, fleets, program
+from tests.programs.hand_on_hosts import (
+    HUB_TOKEN,
+    MIB,
+    TOKEN,
+    Fleet,
+    Fleets,
+    Host,
+    Hub,
+    content,
+    fleets,
+    program,
+    sha256,
+)
 from tests.programs.hand_on_liar import KINDS, Liar
 
 __all__ = ["fleets", "program"]
@@ -122,6 +141,51 @@ def test_a_port_that_is_taken_is_named(fleets: Fleets) -> None:
         host.start()
         assert host.wait() == 1
     assert f"cannot listen on {host.address} port {fleet.port}" in host.text()
+
+
+@pytest.fixture
+def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(origin, "SEGMENT", 2 * MIB)
+    monkeypatch.setattr(origin, "FAST", 0)
+
+
+def filled(hub: Hub, data: bytes, folder: Path, tries: int = 1) -> Holding:
+    """Fill a folder by the hub's part of the program, in as many tries."""
+    file = File("model", len(data), sha256(data))
+    (folder / ".parts").mkdir()
+    here, files = Holding(file, folder), origin.HubFiles(hub.url, HUB_TOKEN, 5)
+    here.resume(lambda _: None)
+    for number in range(tries):
+        with suppress(NoPiecesError) if number < tries - 1 else nullcontext():
+            files.fill(here, RateLimit(None), PullReport(len(data)))
+    assert here.close_whole_or_discard()
+    return here
+
+
+@pytest.mark.usefixtures("short_segments")
+def test_a_fast_hub_is_asked_by_several_connections_for_one_copy(tmp_path: Path) -> None:
+    data = content(23 * MIB + 5)
+    hub = Hub({"model": data})
+    filled(hub, data, tmp_path)
+    assert (tmp_path / "model").read_bytes() == data
+    ranges = [row[1] for row in hub.asked]
+    assert ranges[0] == "bytes=0-"
+    starts = sorted(int(text[len("bytes=") :].split("-")[0]) for text in ranges[1:])
+    assert starts == list(range(starts[0], len(data), 2 * MIB))
+    assert starts[0] <= 3 * MIB
+    hub.close()
+
+
+@pytest.mark.usefixtures("short_segments")
+def test_a_fast_hub_that_breaks_or_knows_no_ranges_gives_all_the_same(tmp_path: Path) -> None:
+    data = content(23 * MIB + 5)
+    for name, ranges, break_at in (("breaks", True, 13 * MIB), ("whole", False, -1)):
+        (tmp_path / name).mkdir()
+        hub = Hub({"model": data})
+        hub.ranges, hub.break_at = ranges, break_at
+        filled(hub, data, tmp_path / name, tries=2)
+        assert (tmp_path / name / "model").read_bytes() == data
+        hub.close()
 
 
 def test_a_hub_that_breaks_the_connection_is_asked_for_the_rest(fleets: Fleets) -> None:
