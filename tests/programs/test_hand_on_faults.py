@@ -50,11 +50,14 @@ def all_whole(fleet: Fleet) -> None:
     assert not fleet.listening()
 
 
-@pytest.mark.parametrize("times", with_proof([5, 100], [5], "five kills at random percents are tried"))
-def test_kills_at_every_percent_leave_nothing_wrong(fleets: Fleets, times: int) -> None:
+KILLS = [[3, 28, 51, 74, 99], *(list(range(first, 100, 10)) for first in range(10))]
+"""Percents of all bytes at which a host is killed: a few, and then every one."""
+
+
+@pytest.mark.parametrize("percents", with_proof(KILLS, KILLS[:1], "kills at five of the percents are tried"), ids=str)
+def test_kills_at_every_percent_leave_nothing_wrong(fleets: Fleets, percents: list[int]) -> None:
     fleet = fleets(3, FILES, rate=8 * MIB)
-    chance = random.Random(times)
-    percents = [chance.randrange(100) for _ in range(times)] if times < 100 else list(range(100))
+    chance = random.Random(sum(percents))
     for percent in percents:
         for host in fleet.hosts:
             host.clear()
