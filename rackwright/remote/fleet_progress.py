@@ -9,6 +9,8 @@ from rackwright.record.progress import DOWNLOADING, STALLED, Movement, Progress,
 
 EVERY = 30.0
 """Seconds between two lines."""
+KEEPER = "hand-on-"
+"""Begins the jobs of hosts that hand on what they have: they read, and download nothing."""
 MIB, GIB = 1 << 20, 1 << 30
 
 
@@ -35,7 +37,7 @@ class FleetProgress:
         now: seconds of a clock that never runs backwards.
         """
         found = parse_line(output_line)
-        if found is None or found.phase != DOWNLOADING or found.total is None:
+        if job.startswith(KEEPER) or found is None or found.phase != DOWNLOADING or found.total is None:
             return ""
         running = self.jobs.setdefault((host, job), RunningDownload(found))
         running.last, running.still = found, running.movement.still(found, now)

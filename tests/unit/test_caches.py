@@ -90,6 +90,14 @@ def test_a_model_that_is_not_as_verified_says_which_files() -> None:
     assert entry.verified is None
 
 
+def test_a_folder_that_others_put_there_is_listed_and_stays() -> None:
+    caches = SeenCaches(folders={"/srv/models/theirs": 42})
+    entry = named(entries_of(settings(), lived(), caches, {}), "/srv/models/theirs")
+    assert (entry.size, entry.whose, entry.trouble, entry.needed_by) == (42, FOREIGN, "", ())
+    wanted = settings(model={"path": "/srv/models/theirs", "repository": "a/b", "mount": "/config/models/b"})
+    assert named(entries_of(wanted, lived(), caches, {}), "/srv/models/theirs").needed_by == ("llm",)
+
+
 def test_a_hub_cache_is_for_the_endpoints_whose_commit_it_has() -> None:
     commit = next(model.commit for model in recorded("converged")[MODELS].models if model.path == BASE)
     path = "/home/ann/.cache/huggingface/hub/models--openai--gpt-oss-120b"
@@ -132,7 +140,10 @@ def test_a_host_counts_hub_caches_unfinished_downloads_and_times(tmp_path: Path)
     fill(home / "hub" / "models--odd name", "blobs/1", 1)
     (home / "hub" / "models--org--link").symlink_to("/")
     fill(places["models_dir"] / "m.partial", ".parts/1.part", 30)
-    fill(places["models_dir"] / "theirs.partial", "x", 30)
+    fill(places["models_dir"] / "theirs", "x", 30)
+    fill(places["models_dir"] / "recorded", "x", 30)
+    fill(places["manifests"], "recorded.json", 2)
+    (places["models_dir"] / "link").symlink_to("/")
     fill(places["manifests"], "m.hashed", 0)
     (places["manifests"] / "m.hashed").write_text("1795327985\n")
     fill(places["marks"], "o200k_base.tiktoken", 1)
@@ -141,6 +152,7 @@ def test_a_host_counts_hub_caches_unfinished_downloads_and_times(tmp_path: Path)
         {"m": 1795327985},
         {"o200k_base.tiktoken": 5},
         {f"{places['models_dir']}/m.partial": 30},
+        {f"{places['models_dir']}/theirs": 30},
         (HubModel(f"{home}/hub/models--org--small", 700, frozenset({commit})),),
         {f"{home}/hub/blobs": 90},
     )

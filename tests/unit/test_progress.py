@@ -141,6 +141,7 @@ def test_a_line_of_bytes_says_how_long_it_takes_still_text() -> None:
 def test_two_hosts_are_summed_up_every_half_minute_and_a_stalled_one_is_named_text() -> None:
     fleet = FleetProgress()
     assert fleet.note("h1", "model-a", still_line("2.0"), 0.0) == "", "one host says it itself"
+    assert fleet.note("h0", "hand-on-model-a", still_line("2.0"), 0.5) == "", "it hands on what it has"
     first = fleet.note("h2", "model-a", still_line("0.0"), 1.0)
     assert first == "downloads: 100.0 MiB of 200.0 MiB on 2 hosts, 2.0 MiB/s, about 50 s to go"
     assert fleet.note("h2", "model-a", still_line("0.0"), 20.0) == ""

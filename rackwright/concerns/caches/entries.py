@@ -50,7 +50,7 @@ def entries_of(
     owned: frozenset[Owned] = reading[RECORD]
     return (
         *(_model(model, needs, owned, caches) for model in reading[MODELS].models),
-        *(_unknown_model(path, needs) for path in sorted(reading[MODELS].foreign)),
+        *_unknown_models(reading, needs, caches),
         *_images(reading, needs, owned, sizes),
         *_encodings(settings, reading, needs, owned, caches),
         *(_unfinished(path, size, owned) for path, size in sorted(caches.unfinished.items())),
@@ -75,10 +75,13 @@ def _model(model: SeenModel, needs: Needs, owned: frozenset[Owned], caches: Seen
     return CacheEntry(MODEL, name, model.path, model.size, needs.of_model(model), at, whose, trouble)
 
 
-def _unknown_model(path: str, needs: Needs) -> CacheEntry:
-    return CacheEntry(
-        MODEL, path.rpartition("/")[2], path, None, needs.paths.get(path, ()), trouble="not verified by this host"
-    )
+def _unknown_models(reading: HostReading, needs: Needs, caches: SeenCaches) -> Iterator[CacheEntry]:
+    """Yield the folders beside the models of which this host has no record: it has not verified them."""
+    recorded = {model.path for model in reading[MODELS].models}
+    for path in sorted((caches.folders.keys() | reading[MODELS].foreign) - recorded):
+        needed = needs.paths.get(path, ())
+        trouble = "not verified by this host" if needed or path in reading[MODELS].foreign else ""
+        yield CacheEntry(MODEL, path.rpartition("/")[2], path, caches.folders.get(path), needed, trouble=trouble)
 
 
 def _images(reading: HostReading, needs: Needs, owned: frozenset[Owned], sizes: ImageSizes) -> Iterator[CacheEntry]:

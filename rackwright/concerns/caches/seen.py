@@ -40,6 +40,8 @@ class SeenCaches:
     """By the name of an encoding: when it was last verified."""
     unfinished: Mapping[str, int | None] = field(default_factory=dict)
     """Bytes of folders in which a model was assembled."""
+    folders: Mapping[str, int | None] = field(default_factory=dict)
+    """Bytes of the other folders beside the models, of which this host has no record."""
     hub: tuple[HubModel, ...] = ()
     shared: Mapping[str, int | None] = field(default_factory=dict)
     """Bytes of the folders whose files the models of a hub cache share."""
@@ -59,6 +61,7 @@ def parse(output: str) -> SeenCaches:
         dict(_seconds(rows, "hashed")),
         dict(_seconds(rows, "mark")),
         dict(_sizes(rows, "unfinished")),
+        dict(_sizes(rows, "folder")),
         tuple(
             HubModel(path, _size(size), frozenset(commits.split(",")) - {""})
             for kind, size, path, *more in rows

@@ -17,8 +17,12 @@ for file in "$manifests"/*."$hashed"; do
   printf 'hashed %s %s\n' "$second" "${name%."$hashed"}"
 done
 for file in "$marks"/*; do [ ! -f "$file" ] || printf 'mark %s %s\n' "$(stat -c %Y "$file")" "${file##*/}"; done
-hangs "$models_dir" || for folder in "$models_dir"/*.partial; do
-  [ -d "$folder/.parts" ] && [ ! -L "$folder" ] && plain "$folder" && printf 'unfinished %s %s\n' "$(sum_of "$folder")" "$folder"
+hangs "$models_dir" || for folder in "$models_dir"/*; do
+  [ -d "$folder" ] && [ ! -L "$folder" ] && plain "$folder" || continue
+  if [ -d "$folder/.parts" ]; then kind=unfinished; else kind=folder; fi
+  # What this host has verified has its bytes in its record.
+  [ ! -f "$manifests/${folder##*/}.json" ] || continue
+  printf '%s %s %s\n' "$kind" "$(sum_of "$folder")" "$folder"
 done
 possible | sort -u | while read -r home cache; do
   really "$cache" && within "$home" "$cache" "$real" && printf '%s\n' "$real"
