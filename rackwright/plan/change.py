@@ -69,6 +69,8 @@ class Job(Step):
     """Code of the error when it fails."""
     at_once: int | None = None
     """Hosts of a run that may have such a job under way at the same time; None: any number."""
+    helps: bool = False
+    """True when it is for other hosts of the run: a failure is reported, and its own host continues."""
     after: tuple[str, ...] = ()
     """Jobs of the same host that must have ended before this one begins; one that never began counts as ended."""
 

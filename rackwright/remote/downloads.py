@@ -18,7 +18,7 @@ from rackwright.adapter.run_context import part_of
 from rackwright.messages import printable
 from rackwright.plan.change import Job
 from rackwright.remote.errors import StepFailedError
-from rackwright.remote.jobs import show_job
+from rackwright.remote.jobs import raise_or_report, show_job
 
 if TYPE_CHECKING:
     from rackwright.adapter.concurrency import Event
@@ -93,7 +93,7 @@ def _follow(host: Host, download: Download) -> None:
 
     ended = show_job(host, job, show, download.runs.set)
     if ended.status != 0:
-        raise StepFailedError("\n".join([f"{job.title}: {ended.text}:", *download.output]), code=job.code)
+        raise_or_report(host, job, "\n".join([f"{job.title}: {ended.text}:", *download.output]))
 
 
 def collect(host: Host) -> Iterator[Download]:

@@ -10,7 +10,7 @@ from functools import partial
 from rackwright.adapter.command_output import Printed, tail
 from rackwright.adapter.host import Host, logger, say
 from rackwright.adapter.run_context import RunningJobs, part_of
-from rackwright.messages import ReadingError, counted
+from rackwright.messages import ReadingError, coded, counted
 from rackwright.paths import job_unit
 from rackwright.plan.change import Job, Shell
 from rackwright.plan.drain_end import DRAINED, parse_drain
@@ -29,7 +29,14 @@ def run_job(host: Host, job: Job) -> None:
     """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
     ended = show_job(host, job, lambda text: say(host, f"  {text}"))
     if ended.status != 0:
-        raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above", code=job.code)
+        raise_or_report(host, job, f"{job.title}: {ended.text}; its last lines are above")
+
+
+def raise_or_report(host: Host, job: Job, text: str) -> None:
+    """Report the failure of a job that is for other hosts. Raises StepFailedError for any other one."""
+    if not job.helps:
+        raise StepFailedError(text, code=job.code)
+    say(host, f"  {coded(job.code, text)}; the other hosts look for another source", "yellow")
 
 
 def show_job(

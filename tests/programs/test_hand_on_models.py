@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -147,6 +149,28 @@ def test_a_host_is_filled_by_its_neighbour_and_the_hub_is_not_asked(
     assert sums(host) == sums(hub)
     assert requested(hub) == []
     assert sorted(path.name for path in hub.target().iterdir()) == before
+
+
+def test_a_host_that_has_it_by_now_says_so_and_nobody_waits_for_it(
+    hub: Hub, lock: dict[str, Any], port: int, new_host: Callable[[str], Hub]
+) -> None:
+    give_secrets(hub)
+    host = new_host("late")
+    give_secrets(host)
+    for folder in (host.models, host.manifests):
+        shutil.rmtree(folder)
+    shutil.copytree(hub.models, host.models)
+    host.manifests.mkdir()
+    spec = terms(hub, port, 0, [], [1], linger=100, start=100)["hand_on"]
+    files = [{"path": path, **pin} for path, pin in lock["files"].items()]
+    words = [sys.executable, str(hub.models.parent / "secrets/hand_on.pyz")]
+    begun = time.monotonic()
+    words.append(json.dumps({**spec, "files": files, "folder": str(hub.target())}))
+    keeper = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    code, output = ended(host.start(BASE, **lock, **terms(host, port, 1, [0], [])))
+    assert code == 0, output
+    assert ended(keeper)[0] == 0
+    assert time.monotonic() - begun < 60
 
 
 def test_without_a_neighbour_that_answers_it_fails_and_says_what_to_do(

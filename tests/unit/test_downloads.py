@@ -18,6 +18,7 @@ from rackwright.remote.errors import ConnectionLostError
 from rackwright.remote.job_scripts import Ended
 from tests.refused import refusal
 
+HELP = Job("hand-on-base", "hand on base", "", code="RW2935", helps=True)
 PULL = Job("pull-image", "pull image", "", code="RW2701")
 FETCH = Job("model-base", "fetch base", "", code="RW2903", after=(PULL.name,))
 SECONDS = 5.0
@@ -28,13 +29,15 @@ class Host:
 
     def __init__(self) -> None:
         self.begun: list[str] = []
-        self.status = dict.fromkeys((PULL.name, FETCH.name), 0)
+        self.status = dict.fromkeys((PULL.name, FETCH.name, HELP.name), 0)
         self.may_begin = threading.Event()
         self.may_begin.set()
         self.may_end = {name: threading.Event() for name in self.status}
         self.starts = threading.Condition()
         self.lost: set[str] = set()
-        self.host: Any = SimpleNamespace(name="h1", log=lambda _: None, state=SimpleNamespace())
+        self.shown: list[str] = []
+        logs = {"log": lambda _: None, "log_styled": lambda text, **_: self.shown.append(text)}
+        self.host: Any = SimpleNamespace(name="h1", **logs, state=SimpleNamespace())
 
     def show_job(self, _host: Any, job: Job, show: Callable[[str], None], begun: Callable[[], None]) -> Ended:
         assert job.name != PULL.name or self.may_begin.wait(SECONDS)
@@ -88,7 +91,7 @@ def test_a_failure_is_told_where_it_is_collected_under_its_own_name(host: Host) 
     host.status = dict.fromkeys(host.status, 1)  # without its image, the other has failed as well
     host.begin(PULL)
     host.begin(FETCH)
-    host.until_begun(*host.status)
+    host.until_begun(PULL.name, FETCH.name)
     for event in host.may_end.values():
         event.set()
     [(job, text)] = host.collect().items()
@@ -114,3 +117,13 @@ def test_a_mistake_of_ours_is_not_swallowed(host: Host, monkeypatch: pytest.Monk
     host.begin(PULL)
     with pytest.raises(ZeroDivisionError):
         host.collect()
+
+
+def test_what_is_for_other_hosts_and_fails_is_reported_and_fails_no_host(host: Host) -> None:
+    host.status[HELP.name] = 1
+    host.may_end[HELP.name].set()
+    host.begin(HELP)
+    assert host.collect() == {HELP.name: ""}
+    [text] = host.shown
+    refusal(text, "RW2935", HELP.title, "status 1")
+    assert f"{HELP.name} says why" in text

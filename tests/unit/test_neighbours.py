@@ -120,6 +120,10 @@ def test_a_host_that_has_it_hands_it_on_and_nothing_else() -> None:
     assert [file["path"] for file in spec["files"]] == ["config.json", "weights.safetensors"]
     assert spec_of(job_of(changes["b"]))["hand_on"]["origin"] is None
     assert not change.owns
+    [taken] = changes["b"]
+    assert taken.why.partition("; ")[2].split()[0] == "a"
+    assert job_of(changes["a"]).helps, "its own host continues when it fails"
+    assert not job_of(changes["b"]).helps
 
 
 def test_a_broken_file_is_repaired_from_a_host_that_has_the_model() -> None:

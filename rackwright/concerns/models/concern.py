@@ -104,6 +104,13 @@ class WantedModel:
     """Hands it on to hosts of this run that lack it."""
     takers: tuple[str, ...] = ()
     """Those hosts."""
+    giver: str = ""
+    """The host from which it is taken first; empty: the hub."""
+
+    @property
+    def where_from(self) -> str:
+        """Where a download takes it from, to follow its reason; empty: the hub."""
+        return f"; {self.giver} hands it on" if self.giver else ""
 
 
 WantedModels = tuple[WantedModel, ...]
@@ -354,6 +361,8 @@ def _among_others(
     why = neighbours.refusal(hand_on, wanted.source, present.links) if hand_on else None
     refusal = Refuse(why[0], code=why[1]) if why else None
     part = _part(reading.hands_on, wanted.source, wanted.commit)
+    if part is not None and part.sources:
+        return replace(wanted, refusal=refusal, giver=part.sources[0].host)
     if part is None or not part.keeps or image is None or reading.hands_on is None:
         return replace(wanted, refusal=refusal)
     name = f"hand-on-{job_name(wanted.source)}"
@@ -477,7 +486,7 @@ def _change(wanted: WantedModel, model: SeenModel | None, reading: SeenModels) -
         if reading.read_only:
             why = f"{wanted.folder.rpartition('/')[0]} is read-only, and not verified by this host yet"
             return _job(wanted, f"verify {label}", why, owned=False)
-        return _job(wanted, f"fetch {label}", "it is not on the host", owned=True)
+        return _job(wanted, f"fetch {label}", f"it is not on the host{wanted.where_from}", owned=True)
     named = source.revision in {model.commit, *model.revisions}
     if model.repository != source.repository or not (named or model.commit == wanted.commit):
         return _taken(wanted, model)

@@ -22,7 +22,9 @@ INSIDE = "/run/rackwright"
 FETCH_TIMEOUT = 24 * 3600
 RUN_TOKEN = "run_token"
 """File of the run's secret in the job's folder."""
-LINGER = 120
+START = 300
+"""Seconds by which the hosts of a run begin one after the other, at most."""
+LINGER = 60
 """Seconds without a request after which a host stops handing on to hosts that have not said that they are done."""
 
 
@@ -102,6 +104,7 @@ def _terms(settings: HostSettings, part: ChainPart) -> dict[str, Any]:
         "sources": [{"name": peer.host, "address": peer.address, "port": peer.port} for peer in part.sources],
         "serve_mib": min(filter(None, (part.serve_mib, settings.downloads.rate_mib)), default=None),
         "stall": settings.downloads.stall_timeout,
+        "start": START,
         "linger": LINGER,
         "secrets": INSIDE,
         "tls": settings.downloads.hand_on is not None and settings.downloads.hand_on.tls,
@@ -145,5 +148,5 @@ def keeper_job(
     values = {"image": image, "folder": folder, "inside": INSIDE, "program": program()}
     text = helper_script("hand_on", job_container(name), **values, spec=json.dumps(spec, sort_keys=True))
     title = f"hand on {source.repository}"
-    job = Job(name, title, opened(name, part) + text, FETCH_TIMEOUT, code="RW2935")
+    job = Job(name, title, opened(name, part) + text, FETCH_TIMEOUT, code="RW2935", helps=True)
     return of_run(job, part, hands_on)

@@ -19,8 +19,11 @@ BUSY = 75
 def run(terms: Mapping[str, Any], folder: Path, files: Sequence[File]) -> str:
     """Fill a folder, and hand on what arrives, until no other host needs it. Return why it failed, or an empty text.
 
-    terms: the program's arguments, apart from files and folder.
+    terms: the program's arguments, apart from files and folder. files: those in it; without any, the other hosts only
+    hear that this one needs none.
     """
+    if not files:
+        terms = {**terms, "listen": None}
     wanted = [{key: file.get(key) for key in ("path", "size", "sha256", "blob")} for file in files]
     spec = json.dumps({**terms, "folder": str(folder), "files": wanted})
     program = Path(terms["secrets"]) / PROGRAM

@@ -201,7 +201,7 @@ class Model:
         in_child(lambda: partial.copy_cached(self.repository, commit, missing), self._patient(partial))
         inside = [file for file in files if not unchanged_at(ready, file, self.target)]
         partial.close()  # the program that hands on locks the folder itself
-        why = neighbours.run(self.hand_on, partial.folder, inside) if inside else ""
+        why = neighbours.run(self.hand_on, partial.folder, inside)
         if not partial.make() or partial.open(lambda: self._wait_for_other(partial)):
             partial.close()
             return False

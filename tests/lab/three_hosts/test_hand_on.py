@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.servers.web import CDN_HOST, HUB_HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 SHOW = "nft list ruleset; iptables-save -t filter; ip6tables-save -t filter"
@@ -32,7 +35,7 @@ def hosts(fleet: Site) -> Iterator[list[Host]]:
     """Return the hosts, that have the image and not the model; the model's files are in the lock file."""
     for host in fleet.lab.hosts:
         host.run("rm -rf /srv/models/nvidia--*")
-    pinned = command(fleet, BIN / "rackwright", "pin", f"{STAGING}/inventory.py")
+    pinned = fleet.command("env", *environment(fleet), BIN / "rackwright", "pin", f"{STAGING}/inventory.py")
     assert pinned.status == 0, pinned.output
     faults.clear(fleet.lab.paths.web)
     faults.forget_requests(fleet.lab.paths.web)
@@ -42,20 +45,30 @@ def hosts(fleet: Site) -> Iterator[list[Host]]:
     (ROOT / STAGING / f"rackwright.lock.{fleet.lab.paths.id}.yml").unlink(missing_ok=True)
 
 
-def command(site: Site, *words: str | Path) -> Run:
-    """Run a command for both hosts, with settings by which they hand models on."""
-    downloads = {"stall_timeout": 10, "hand_on": {"interface": "host0"}}
-    settings = {"image": IMAGE, "model": SMALL, "downloads": downloads}
-    both = {
-        "STAGING_HOST": " ".join(host.name for host in site.lab.hosts),
-        "STAGING_SETTINGS": json.dumps(settings),
-        "PYTHONPATH": str(ROOT),
+def environment(site: Site, **downloads: int) -> list[str]:
+    """Return words for `env`: settings by which all hosts hand models on."""
+    settings = {
+        "image": IMAGE,
+        "model": SMALL,
+        "downloads": {"stall_timeout": 10, "hand_on": {"interface": "host0"}, **downloads},
     }
-    return site.command("env", *(f"{name}={value}" for name, value in both.items()), *words)
+    names = " ".join(host.name for host in site.lab.hosts)
+    found = {"STAGING_HOST": names, "STAGING_SETTINGS": json.dumps(settings), "PYTHONPATH": str(ROOT)}
+    return [f"{name}={value}" for name, value in found.items()]
+
+
+def words_for(site: Site, **downloads: int) -> list[str]:
+    deploy = [str(BIN / "pyinfra"), f"{STAGING}/inventory.py", f"{STAGING}/deploy.py", "-y"]
+    return ["env", *environment(site, **downloads), *deploy]
+
+
+def command(site: Site, *words: str | Path) -> Run:
+    """Run a command by these settings."""
+    return site.command("env", *environment(site), *words)
 
 
 def stage(site: Site) -> Run:
-    return command(site, BIN / "pyinfra", f"{STAGING}/inventory.py", f"{STAGING}/deploy.py", "-y")
+    return site.command(*words_for(site))
 
 
 def at_hub(site: Site) -> set[str]:
@@ -109,6 +122,44 @@ def test_a_flipped_byte_is_repaired_from_a_neighbour_with_the_hub_cut_off(fleet:
     assert at_hub(fleet) == set()
     assert hosts[1].run(sums).stdout == right
     assert command(fleet, *cache, "verify", f"{STAGING}/inventory.py").status == 0
+
+
+def listens(host: Host) -> bool:
+    return ":7461" in host.run("ss -Hltn").stdout
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+@in_proof("two kills on hosts; loopback programs are killed at every percent in tests/programs")
+def test_a_killed_job_leaves_no_port_and_a_killed_run_is_followed_by_the_next(fleet: Site, hosts: list[Host]) -> None:
+    assert stage(fleet).status == 0
+    for number, kill in enumerate(("job", "run")):
+        hosts[1].run("rm -rf /srv/models/nvidia--*")
+        words = words_for(fleet, rate_mib=1)
+        process = subprocess.Popen(
+            words, cwd=ROOT, env=fleet.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        wait_for(lambda: listens(hosts[0]) and listens(hosts[2]))
+        if kill == "job":
+            hosts[0].run("systemctl kill -s KILL 'rackwright-job-hand-on-*'")
+            wait_for(lambda: not listens(hosts[0]), 10)
+            assert "hand_on" not in hosts[0].run("nft list tables").stdout
+            assert "hand-on" not in hosts[0].run("iptables-save; docker ps").stdout
+            output, _ = process.communicate(timeout=300)
+            assert process.returncode == 0, output
+            refusal(output, "RW2935", hosts[0].name)
+        else:
+            process.kill()
+            process.wait()
+            run = stage(fleet)
+            assert run.status == 0, run.output
+        assert hosts[1].run("ls /srv/models/nvidia--*/.rackwright.json", check=False).returncode == 0, number
+        assert not any(map(listens, hosts))
 
 
 def part(*addresses: str) -> ChainPart:

@@ -36,6 +36,7 @@ fetch() {
   while IFS= read -r line || [ -n "$line" ]; do
     case $line in
       "progress: "*) event progress "${line#progress: }" ;;
+      "whole: "*) printf '%s\n' "${line#whole: }" ;;
       *) printf '%s\n' "$line" ;;
     esac
   done
