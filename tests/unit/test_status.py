@@ -332,6 +332,14 @@ def test_what_becomes_active_while_it_is_read_is_up_for_no_time_text() -> None:
     assert (found.up_seconds, " 0 s " in render([found])) == (0, True)
 
 
+def test_what_has_just_booted_says_so_where_it_does_not_serve_yet_text() -> None:
+    down = {"ActiveState": "inactive", "SubState": "dead", "health": ""}
+    booting = row(uptime="3", **down)
+    assert "it booted 3 s ago" in render([booting])
+    for later in (row(uptime="300", **down), row(uptime="110")):
+        assert "booted" not in render([later])
+
+
 def test_a_switch_that_was_cut_is_said_with_what_became_of_it_text() -> None:
     cut = {"last_release": "0123456789ab", "last_outcome": "cut", "last_time": "2026-11-21 11:00:00"}
     values = {**cut, "last_reason": "the host went down before it was proven"}

@@ -26,6 +26,8 @@ from rackwright.paths import CERTIFICATE_UNIT
 from rackwright.settings.gateway_certificate import SOON
 
 UNKNOWN = "?"
+BOOTING = 120
+"""Seconds after a boot in which endpoints and firewall may still be starting."""
 GATEWAY = "gateway"
 """Name of the gateway's row."""
 GATEWAY_STATES = {"200": "serving", "503": "no host"}
@@ -79,6 +81,8 @@ class StatusRow:
     """Why rollouts leave the host out."""
     certificate_end: str = ""
     """When a gateway's certificate ends, in UTC."""
+    booted: str = ""
+    """That its host has just booted, where it does not serve yet."""
     head: str = ""
     """The host that answers for all of them, where several hosts serve the endpoint together."""
 
@@ -101,6 +105,12 @@ def rows_of(host: str, wanted: Asked, host_status: HostStatus, now: datetime) ->
     names = dict.fromkeys((*wanted.endpoints, *host_status.endpoints))
     found = [_row(host, name, wanted, host_status, lock) for name in names]
     return [*found, *([_gateway_row(host, wanted, host_status, lock, now)] if host_status.gateway else [])]
+
+
+def _booted(endpoint: EndpointStatus, uptime: int) -> str:
+    """Return what explains an endpoint that does not serve right after a boot, and rules that are not there yet."""
+    is_starting = uptime < BOOTING and _health(endpoint) != "serving"
+    return f"it booted {uptime} s ago: its endpoints and its firewall may still be starting" if is_starting else ""
 
 
 def _gateway_row(host: str, wanted: Asked, host_status: HostStatus, lock: str, now: datetime) -> StatusRow:
@@ -139,6 +149,7 @@ def _row(host: str, name: str, wanted: Asked, host_status: HostStatus, lock: str
         adopts=aim.release.hash if aim and is_deferred(aim, observed) else None,
         up_seconds=max(0, host_status.uptime - endpoint.active_since) if endpoint.active_since else None,
         health="drained" if host_status.drained and _rests(observed) else _health(endpoint),
+        booted=_booted(endpoint, host_status.uptime),
         gpus=len(gpus),
         gpu_model=", ".join(sorted(set(gpus) - {UNKNOWN}) or sorted(set(host_status.gpus))),
         connections=endpoint.connections,

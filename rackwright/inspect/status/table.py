@@ -60,6 +60,7 @@ def _drift(row: StatusRow) -> str:
 def notes(rows: Sequence[StatusRow]) -> list[str]:
     """Return what moved, how a cut switch ended, and why a host is in quarantine, a line each."""
     found = [f"{row.host}: {row.health}" for row in rows if len(row.health) > LONGEST]
+    found += dict.fromkeys(f"{row.host}: {row.booted}" for row in rows if row.booted)
     found += [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
     found += [f"{row.host} {row.endpoint}: {row.watch}; next: rackwright logs INVENTORY" for row in rows if row.watch]
     found += [
