@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from rackwright.sources.http import Client
 from rackwright.sources.opener import host_of
 
 ATTEMPTS = 5
+OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO})
+"""Errors of the disk that is written to, against which no further attempt helps."""
 PAUSE = 2.0
 """Seconds before the second attempt, twice as many before each later one."""
 
@@ -44,6 +47,9 @@ def fetch(client: Client, wanted: Wanted, path: Path, progress: Progress) -> str
             _append(client, wanted, path, progress)
             break
         except (OSError, HTTPException, SourceError) as error:
+            if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+                text = f"{path.parent} cannot be written: {error.strerror}; what is in the bundle stays"
+                raise RackwrightError(f"{text}; next: free space there, then the same command", code="RW1408") from None
             if (isinstance(error, SourceError) and error.code != "RW0903") or attempt == ATTEMPTS:
                 raise _failed(wanted, getattr(error, "text", None) or str(error)) from None
             sleep(PAUSE * 2 ** (attempt - 1))

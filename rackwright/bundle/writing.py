@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,9 +96,11 @@ class BundleWriter:
             new.replace(path)
 
     def fill(self, contents: Contents) -> None:
-        """Fetch images, models and encodings."""
-        for number, image in enumerate(contents.images.values(), 1):
+        """Fetch images, models and encodings. Raises RackwrightError where the disk is too small for them."""
+        for image in contents.images.values():
             image.ask()
+        self._refuse_small_disk(contents)
+        for number, image in enumerate(contents.images.values(), 1):
             size = gib(sum(image.blobs.values()))
             self.say(f"image {number} of {len(contents.images)}: {image.reference}, {size}")
             for _, content in image.manifests.values():
@@ -117,6 +120,17 @@ class BundleWriter:
                 self.note()
         for name, (_, wanted, client) in contents.encodings.items():
             self.catalog.encodings[name] = self.take(client, wanted)
+
+    def _refuse_small_disk(self, contents: Contents) -> None:
+        sizes = {sha256: size for image in contents.images.values() for sha256, size in image.blobs.items()}
+        for key, model in contents.models.items():
+            for pin in model.source.pins.values():
+                sizes[pin.sha256 or self._earlier_sha256(key, pin) or f"{key} {pin.path}"] = pin.size
+        needed = sum(size for sha256, size in sizes.items() if sha256 not in self.earlier.stored)
+        free = shutil.disk_usage(self.store.folder).free
+        if needed > free:
+            text = f"{self.store.folder} has {gib(free)} free, and {gib(needed)} are still to come"
+            raise RackwrightError(f"{text}; next: --out on a larger disk", code="RW3943")
 
     def _earlier_sha256(self, model: str, pin: FilePin) -> str:
         """Return the SHA-256 of a file of which the lock has git's hash alone; empty where it has not come yet."""

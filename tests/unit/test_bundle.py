@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import resource
 import shutil
 import subprocess
 import urllib.error
@@ -246,6 +247,33 @@ def test_other_bytes_than_the_locks_are_thrown_away(servers: Servers, tmp_path: 
     with pytest.raises(RackwrightError, match=r"RW3823.*other bytes"):
         write(tmp_path)
     assert list((tmp_path / "incoming").iterdir()) == []
+
+
+def test_a_disk_that_is_too_small_is_refused_before_anything_is_fetched(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "first")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=len(WEIGHTS)))
+    servers.requests.clear()
+    with pytest.raises(RackwrightError, match=r"RW3943.*4.0 MiB free"):
+        write(tmp_path / "second")
+    assert not [url for url, _ in servers.requests if "manifests" not in url]
+    assert write(tmp_path / "first").fetched == 0, "what is there needs no room"
+
+
+def test_a_full_disk_ends_it_at_once_and_what_came_stays(servers: Servers, tmp_path: Path) -> None:
+    for limit in (1 << 20, 64 << 20):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+        try:
+            if limit == 1 << 20:
+                with pytest.raises(RackwrightError, match=r"RW1408.*File too large"):
+                    write(tmp_path)
+            else:
+                assert write(tmp_path).fetched > 0
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert opened(tmp_path, None).missing() == []
 
 
 def test_what_no_lock_names_is_refused() -> None:
