@@ -36,8 +36,8 @@ class Bundles:
     """Those of a run, by folder and key. Their processes end with this one, whose pipes they read."""
 
     served: dict[tuple[Path, str | None], ServedBundle | RackwrightError] = field(default_factory=dict)
-    fitting: set[int] = field(default_factory=set)
-    """Settings of which each bundle is known to hold everything."""
+    fitting: dict[int, HostSettings] = field(default_factory=dict)
+    """Settings of which the bundle holds everything, by identity: hosts have theirs for the whole run."""
     lock: Any = field(default_factory=new_lock)
 
 
@@ -53,7 +53,7 @@ def lead_to_bundle(host: Host, settings: HostSettings, fetches: bool = True) -> 
         served = _served(bundles, settings)
         if id(settings) not in bundles.fitting:
             refuse_other_lock(folder_of(settings), served.catalog, contents_of({host.name: settings}, ()))
-            bundles.fitting.add(id(settings))
+            bundles.fitting[id(settings)] = settings
     try:
         lead_back(host, settings.bundle.port, served.port)
     except NoWayBackError:

@@ -87,5 +87,5 @@ def test_a_key_that_is_not_pinned_is_not_trusted(tmp_path: Path, monkeypatch: py
     answer: Any = SimpleNamespace(status=200, body=b"<html>a portal</html>")
     monkeypatch.setattr(packages, "Client", lambda _: SimpleNamespace(get=lambda *_: answer))
     source = Repository("docker", "https://apt.example.com/gpg", "deb https://apt.example.com x", ("A" * 40,))
-    with pytest.raises(RackwrightError, match=r"RW3923.*did not answer with a key"):
+    with pytest.raises(RackwrightError, match=r"RW3923"):
         packages._source(HostSettings.model_validate({}), source, tmp_path)
