@@ -26,7 +26,7 @@ MOST, LEAST = 5.0, 60.0
 """A cell ends after so many times one host's time, and not before so many seconds."""
 LEAVES, COMES = 0.4, 0.6
 """When the member with a fault leaves, and comes again, as shares of one host's time. A dead one leaves for good."""
-STOPPING = 60.0
+STOPPING = 300.0
 """Seconds in which all engines end and all files are read once more."""
 
 
@@ -47,13 +47,14 @@ class Track:
             self._lay(cell, race, members, limit)
             ground.each(members, lambda host: ground.launch(host, ground.MEMBER, PYTHON, *PROGRAM))
             before = ground.wire_bytes(self.origin)
-            with Others([self.origin, *self.members]) as others:
+            with Cores([self.origin, *self.members]) as cores:
                 self._run(cell, members, limit)
             wire, body = ground.wire_bytes(self.origin) - before, ground.body_bytes(self.origin)
             parts = tuple(map(part_of, members))
         finally:
             self._clear()
-        return Result(cell, parts, body, wire, limit, others.cores, datetime.now(UTC).isoformat(timespec="seconds"))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Result(cell, parts, body, wire, limit, cores.others, now, cores.hosts)
 
     def _race(self, cell: Cell, members: Sequence[Host]) -> Race:
         if cell.size != self._size:
@@ -166,20 +167,21 @@ def part_of(host: Host) -> Part:
     return Part(host.name, **found)
 
 
-class Others:
-    """Measures how many cores were busy with something else than the hosts."""
+class Cores:
+    """Measures how many cores the hosts kept busy, and how many something else did."""
 
     def __init__(self, hosts: Sequence[Host]) -> None:
         self._groups = [host.machine.group for host in hosts]
-        self.cores = 0.0
+        self.hosts = self.others = 0.0
 
-    def __enter__(self) -> Others:
+    def __enter__(self) -> Cores:
         self._begun, self._before = time.monotonic(), self._used()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         busy, hosts = (new - old for new, old in zip(self._used(), self._before, strict=True))
-        self.cores = max(0.0, busy - hosts) / (time.monotonic() - self._begun)
+        seconds = time.monotonic() - self._begun
+        self.hosts, self.others = hosts / seconds, max(0.0, busy - hosts) / seconds
 
     def _used(self) -> tuple[float, float]:
         return busy_seconds(Path("/proc/stat").read_text()), sum(map(seconds_of, self._groups))

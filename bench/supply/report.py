@@ -115,11 +115,14 @@ def sentence(result: Result) -> str:
     """Return one result in a line."""
     cell = result.cell
     errors = sorted({part.error for part in result.parts if part.error})
-    return (
-        f"{cell.engine}, {cell.hosts} hosts, link {cell.link:g} x, {WORDS[cell.fault]}, round {cell.round}: "
-        f"last {_seconds(result.last)}, that is {(result.last or 0) / cell.alone:.2f} x by arithmetic, "
-        f"{result.copies:.2f} copies, {result.others:.1f} other cores busy{'; ' + '; '.join(errors) if errors else ''}"
-    )
+    parts = [
+        f"{cell.engine}, {cell.hosts} hosts, link {cell.link:g} x, {WORDS[cell.fault]}, round {cell.round}",
+        f"last {_seconds(result.last)}, that is {(result.last or 0) / cell.alone:.2f} x by arithmetic",
+        f"{result.copies:.2f} copies",
+        f"cores busy: {result.busy:.1f} by the hosts, {result.others:.1f} by others",
+        *errors,
+    ]
+    return "; ".join(parts)
 
 
 def by_link(results: Sequence[Result]) -> Mapping[float, list[Row]]:
