@@ -64,7 +64,7 @@ class Part:
 class Result:
     """A measured cell: all parts in the hosts' order, bytes of the origin, and cores that others kept busy.
 
-    `limit`: seconds after which it was ended where a host did not have its file; `busy`: cores that the hosts kept busy.
+    `limit`: seconds after which it was ended where a host did not have its file; `busy`: cores that hosts used.
     """
 
     cell: Cell

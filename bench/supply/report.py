@@ -117,7 +117,9 @@ def sentence(result: Result) -> str:
     errors = sorted({part.error for part in result.parts if part.error})
     parts = [
         f"{cell.engine}, {cell.hosts} hosts, link {cell.link:g} x, {WORDS[cell.fault]}, round {cell.round}",
-        f"last {_seconds(result.last)}, that is {(result.last or 0) / cell.alone:.2f} x by arithmetic",
+        "last never"
+        if result.last is None
+        else f"last {result.last:.1f} s, {result.last / cell.alone:.2f} x by arithmetic",
         f"{result.copies:.2f} copies",
         f"cores busy: {result.busy:.1f} by the hosts, {result.others:.1f} by others",
         *errors,
