@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from rackwright.hostside.packed import packed
+from rackwright.operations.run_certificate import run_certificate
 from rackwright_lab import faults
 from tests import texts
 from tests.programs.model_hub import BASE, Hub, hub, server
@@ -131,21 +132,25 @@ def test_three_hosts_have_a_model_and_the_hub_is_asked_once(
     assert len(weights) == len(set(weights))
 
 
-def test_a_host_is_filled_by_its_neighbour_and_the_hub_is_not_asked(
+def test_a_host_is_filled_by_its_neighbour_encrypted_and_the_hub_is_not_asked(
     hub: Hub, lock: dict[str, Any], port: int, new_host: Callable[[str], Hub]
 ) -> None:
     give_secrets(hub)
-    host = new_host("rebuilt")
-    spec = terms(hub, port, 0, [], [1])["hand_on"]
+    host, pem = new_host("rebuilt"), run_certificate().unmask()
+    for one in (hub, host):
+        (one.models.parent / "secrets/tls.pem").write_text(pem)
+    spec = terms(hub, port, 0, [], [1], tls=True)["hand_on"]
     files = [{"path": path, **pin} for path, pin in lock["files"].items()]
     program = str(hub.models.parent / "secrets/hand_on.pyz")
     words = [sys.executable, program, json.dumps({**spec, "files": files, "folder": str(hub.target())})]
     before = sorted(path.name for path in hub.target().iterdir())
     keeper = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     faults.set_fault(hub.state, "503", path="*")
-    code, output = ended(host.start(BASE, **lock, **terms(host, port, 1, [0], [])))
+    code, output = ended(host.start(BASE, **lock, **terms(host, port, 1, [0], [], tls=True)))
     assert code == 0, output
-    assert ended(keeper)[0] == 0
+    code, output = ended(keeper)
+    assert code == 0, output
+    assert "by TLS" in output
     assert sums(host) == sums(hub)
     assert requested(hub) == []
     assert sorted(path.name for path in hub.target().iterdir()) == before
