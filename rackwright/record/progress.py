@@ -139,7 +139,7 @@ class Movement:
         return now - self._since if self._since is not None else 0.0
 
 
-class Pace:
+class TimeToGo:
     """Adds to a download's lines how long it takes still, by the rates of the last of them."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from rackwright.plan.change import Job, Shell
 from rackwright.plan.drain_end import DRAINED, parse_drain
 from rackwright.plan.jobstream import DAMAGED, PROGRESS, Event, Heard, JobStream, text_of
 from rackwright.record.journal import note
-from rackwright.record.progress import Calm, Meter, Pace
+from rackwright.record.progress import Calm, Meter, TimeToGo
 from rackwright.remote import job_scripts
 from rackwright.remote.commands import command_of, remote, under_lease
 from rackwright.remote.download_slots import Slots
@@ -50,7 +50,7 @@ def show_job(
     def tell(others: int) -> None:
         say(host, f"  {job.title}: queued: {counted(others, 'host')} downloading (downloads.parallel)")
 
-    calm, pace = Calm(), Pace()
+    calm, pace = Calm(), TimeToGo()
 
     def heed(heard: Heard) -> None:
         text = pace.with_remaining(text_of(heard)) if isinstance(heard, Event) else heard

@@ -15,8 +15,8 @@ from rackwright.record.progress import (
     VERIFYING,
     Calm,
     Meter,
-    Pace,
     Progress,
+    TimeToGo,
     parse_line,
 )
 from rackwright.remote.fleet_progress import FleetProgress
@@ -130,12 +130,12 @@ def test_how_far_a_job_is_is_printed_every_half_minute_and_all_else_at_once() ->
 
 
 def test_a_line_of_bytes_says_how_long_it_takes_still_text() -> None:
-    pace = Pace()
+    pace = TimeToGo()
     assert pace.with_remaining("10.0 MiB of 100.0 MiB (10%), 2.0 MiB/s").endswith(", about 45 s to go")
     assert pace.with_remaining("10.0 MiB of 100.0 MiB (10%), 0.0 MiB/s").endswith(", about 90 s to go"), "the mean"
     assert pace.with_remaining("1.0 GiB of 100.0 GiB (1%), 100.0 MiB/s").endswith(", about 50 min to go")
     assert pace.with_remaining("ready after 12 s") == "ready after 12 s"
-    assert Pace().with_remaining("10.0 MiB of 100.0 MiB (10%), 0.0 MiB/s").endswith("0.0 MiB/s")
+    assert TimeToGo().with_remaining("10.0 MiB of 100.0 MiB (10%), 0.0 MiB/s").endswith("0.0 MiB/s")
 
 
 def test_two_hosts_are_summed_up_every_half_minute_and_a_stalled_one_is_named_text() -> None:

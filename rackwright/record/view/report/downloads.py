@@ -16,7 +16,7 @@ HOSTS = 200
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     """A curve as SVG has it."""
 
     name: str
@@ -27,10 +27,10 @@ class Line:
 class DownloadCharts:
     """Two pictures over the run's time, and the figures at their tops."""
 
-    hosts: tuple[Line, ...]
+    hosts: tuple[CurveLine, ...]
     most: str
     """Bytes of the host with the most."""
-    rate: Line
+    rate: CurveLine
     fastest: str
 
 
@@ -55,8 +55,8 @@ def charts(timeline: Timeline) -> DownloadCharts | None:
     if not top or not fastest:
         return None
     shown = found[:: len(found) // HOSTS + 1]
-    lines = tuple(Line(one.host, _points(one.points, timeline.duration, top)) for one in shown)
-    rate = Line("all hosts", _points(rates, timeline.duration, fastest))
+    lines = tuple(CurveLine(one.host, _points(one.points, timeline.duration, top)) for one in shown)
+    rate = CurveLine("all hosts", _points(rates, timeline.duration, fastest))
     return DownloadCharts(lines, size_text(top), rate, rate_text(fastest))
 
 
