@@ -39,6 +39,13 @@ def walled(site: Site, host: Host) -> Iterator[None]:
         host.run("cp /root/hosts /root/resolv.conf /etc")
 
 
+@pytest.fixture(autouse=True)
+def no_lock_is_left(site: Site) -> Iterator[None]:
+    """Remove the lock file that a test has pinned."""
+    yield
+    (ROOT / f"tests/lab/staging/rackwright.lock.{site.lab.paths.id}.yml").unlink(missing_ok=True)
+
+
 @pytest.fixture
 def bare(site: Site) -> Iterator[Host]:
     """Return a bare host, and reset it afterwards."""
