@@ -58,6 +58,7 @@ LONG = (
     "test_lab_itself.py",
     "test_healing.py",
     "test_switch_alone.py",
+    "test_pages.py",
     "test_bench.py",
     "test_ssh_faults.py",
     "test_profiles.py",

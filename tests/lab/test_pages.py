@@ -24,6 +24,8 @@ from tests.programs.test_installers import needed, pack
 
 pytestmark = pytest.mark.lab
 
+FIRST = "A first deploy: five commands"
+
 # -- README
 
 
@@ -68,9 +70,9 @@ def as_its_list_has_it(page: list[Act]) -> list[Act]:
     return [*others[:2], *edits, *others[2:]]
 
 
-def walk_readme(typist: Typist, installs: bool) -> None:
-    """Type all of README; each line ends as it promises."""
-    for act in as_its_list_has_it(acts("README.md")):
+def walk_readme(typist: Typist, section: str = "", installs: bool = False) -> None:
+    """Type all of README, or one section; each command ends as it promises."""
+    for act in as_its_list_has_it([act for act in acts("README.md") if section in ("", act.section)]):
         command = act.command if isinstance(act, Typed) else ""
         if command in ELSEWHERE or (command.startswith(INSTALLS) and not installs):
             continue
@@ -86,9 +88,11 @@ def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def test_readme_is_typed_beside_a_bare_host(tmp_path: Path) -> None:
+def test_readmes_first_deploy_is_typed_beside_a_bare_host(tmp_path: Path) -> None:
+    """All of README is typed below, with what it installs, in `make proof`."""
     with newcomer(tmp_path, BIN) as typist:
-        walk_readme(typist, installs=False)
+        walk_readme(typist, FIRST)
+        assert len(typist.shown[FIRST]) == 4, "all of its commands but the first, which installs"
 
 
 # -- the tutorial
@@ -117,9 +121,7 @@ def walk_tutorial(folder: Path, programs: Path, installs: bool) -> None:
     assert differing == {}
 
 
-@in_proof(
-    "its quotes are asked by test_deploy.py and others, README is typed above, and its lines are the same commands"
-)
+@in_proof("its quotes are asked by test_deploy.py and others, README's first deploy is typed above")
 def test_the_tutorial_is_typed_from_its_first_line_to_its_last(tmp_path: Path) -> None:
     walk_tutorial(tmp_path, BIN, installs=False)
 
@@ -148,7 +150,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@in_proof("pip takes minutes of a busy machine; the same walks are above, with this checkout's commands")
+@in_proof("pip takes minutes of a busy machine; README's first deploy is typed above, with this checkout's commands")
 @pytest.mark.parametrize("page", ["README", "tutorial"])
 def test_a_page_is_typed_with_what_it_installs(checkout: Path, page: str) -> None:
     programs = checkout.parent / "python" / "bin"
