@@ -47,7 +47,8 @@ class Typist:
         text = self._here(act.lines if isinstance(act, Program) else act.command)
         command = shlex.join(["python", "-c", text]) if isinstance(act, Program) else text
         ended, shown = self.types(command)
-        print(f"$ {command}\n{shown}")
+        shown = f"$ {command}\n{shown}"
+        print(shown)
         assert ended == status, f"{command}: {ended}"
         self.shown[act.section].append(shown)
         return shown
