@@ -173,9 +173,9 @@ def test_a_key_of_any_shape_at_any_place_is_taken_or_refused_in_one_line(path: s
     ("values", "message"),
     [
         ({"endpoints": {"a": {"[x]": 1}}}, "endpoints.a.'[x]': unknown key"),
-        ({"gate": {"[x]": 1}}, "gate.'[x]': unknown key: gate takes level, commit_deadline, questions"),
-        ({"gate": {"literal": 1}}, "gate.literal: unknown key: gate takes level, commit_deadline, questions"),
-        ({"gate": {"": 1}}, "gate.'': unknown key: gate takes level, commit_deadline, questions"),
+        ({"gate": {"[x]": 1}}, "gate.'[x]': unknown key: gate takes level, plain_text, commit_deadline"),
+        ({"gate": {"literal": 1}}, "gate.literal: unknown key: gate takes level, plain_text, commit_deadline"),
+        ({"gate": {"": 1}}, "gate.'': unknown key: gate takes level, plain_text, commit_deadline"),
         ({"environment": {"a b": "x"}}, "environment.a b: must be a name of letters, digits and _, not 'a b'"),
         ({"environment": {"[key]": "x"}}, "environment.'[key]': must be a name of letters, digits and _, not '[key]'"),
         ({"allow_from": ["10.0.0.0/99"]}, "allow_from[0]: must be a network such as 10.0.0.0/8, not '10.0.0.0/99'"),

@@ -219,6 +219,7 @@ def test_every_problem_of_all_files_comes_at_once(site: Path) -> None:
         refusal(),
         ("RW0219", "group_vars/lefft.yml: ", "(did you mean left?)"),
         ("RW0210", "group_vars/left.yml:1: prt: ", "(did you mean port?)"),
+        ("RW0301", "group_vars/left.yml:3: engine.a: "),
         ("RW0218", "group_vars/left.yml:4: engine.a: ", "line 3"),
         ("RW0212", "group_vars/right.yml:2: hardware.gpu_count: ", "equal to 1, not 0; on h1"),
         ("RW0220", "host_vars/h1.yml: ", "host_vars/h1 is there too"),

@@ -231,6 +231,7 @@ class _Host:
     def __init__(self, breaks: int, comes_back: bool = True) -> None:
         self.name, self.breaks, self.connected, self.runs = "h1", breaks, 0, 0
         self.connector = SimpleNamespace(connect=self._connect, client=None)
+        self.state = SimpleNamespace()
         self.comes_back = comes_back
 
     def _connect(self) -> None:
