@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import permutations, product
@@ -28,6 +29,7 @@ from tests.refused import refusal, row_of
 
 pytestmark = pytest.mark.lab
 
+TRIES = 3
 RELEASES = int(os.environ.get("RACKWRIGHT_REAL_RELEASES", "20"))
 """Each takes a check inside the image and a start: a minute on two quiet cores, four on crowded ones."""
 EVALUATIONS = 20
@@ -177,11 +179,20 @@ def test_a_context_that_was_cut_short_is_refused(site: Site, host: Host, file: P
     assert proven([host]) == running([host]) == before
 
 
+def released(site: Site, host: Host, file: Path, seats: int) -> Run:
+    """Deploy a release that answers as the one before; once more where a busy machine made it slower."""
+    for _ in range(TRIES):
+        run = release(site, host, {"level": "full", "questions": str(file)}, **{"max-num-seqs": seats})
+        if run.status == 0 or set(re.findall(r"refused: ([\w ]+): ", run.output)) != {"speed"}:
+            return run
+    return run
+
+
 @pytest.mark.timeout(4 * 3600)
 def test_twenty_equal_releases_are_retained(site: Site, host: Host, file: Path) -> None:
     number, releases = len(file.read_text().splitlines()), proven([host])
     for seats in range(3, 3 + RELEASES):
-        run = release(site, host, {"level": "full", "questions": str(file)}, **{"max-num-seqs": seats})
+        run = released(site, host, file, seats)
         assert run.status == 0, run.output
         row = row_of(run.output, "proved", ROW, f"release {releases[-1]}")
         print(row, flush=True)
