@@ -93,7 +93,7 @@ def test_a_host_that_only_serves_writes_nothing_and_hands_no_wrong_file_on(fleet
 
 
 def test_of_two_runs_on_one_folder_the_second_ends_and_the_first_fills_it(fleets: Fleets) -> None:
-    fleet = fleets(1, {"model": content(4 * MIB)}, rate=MIB)
+    fleet = fleets(1, {"model": content(8 * MIB)}, rate=MIB)
     (host,) = fleet.hosts
     host.start(linger=1)
     host.wait_for_bytes(MIB)
@@ -138,16 +138,16 @@ def certificate(file: Path) -> None:
 def test_hosts_that_begin_later_are_waited_for(fleets: Fleets) -> None:
     fleet = fleets(2)
     first, second = fleet.hosts
-    second.start(stall=1, start=30)
-    time.sleep(3)
-    first.start(stall=1, start=30, linger=1)
+    second.start(stall=4, start=30)
+    time.sleep(6)
+    first.start(stall=4, start=30, linger=10)
     assert second.wait() == 0, second.text()
     fleet = fleets(2)
     first, second = fleet.hosts
-    first.start(stall=1, start=30, linger=1)
+    first.start(stall=4, start=30, linger=10)
     first.wait_for("whole:")
-    time.sleep(3)
-    second.start(stall=1)
+    time.sleep(6)
+    second.start(stall=4)
     assert second.wait() == 0, second.text()
     assert first.wait() == 0
 

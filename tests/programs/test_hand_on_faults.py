@@ -50,23 +50,23 @@ def all_whole(fleet: Fleet) -> None:
     assert not fleet.listening()
 
 
-KILLS = [[3, 28, 51, 74, 99], *(list(range(first, 100, 10)) for first in range(10))]
+KILLS = [[3, 51, 99], *(list(range(first, 100, 10)) for first in range(10))]
 """Percents of all bytes at which a host is killed: a few, and then every one."""
 
 
-@pytest.mark.parametrize("percents", with_proof(KILLS, KILLS[:1], "kills at five of the percents are tried"), ids=str)
+@pytest.mark.parametrize("percents", with_proof(KILLS, KILLS[:1], "kills at three of the percents are tried"), ids=str)
 def test_kills_at_every_percent_leave_nothing_wrong(fleets: Fleets, percents: list[int]) -> None:
     fleet = fleets(3, FILES, rate=8 * MIB)
     chance = random.Random(sum(percents))
     for percent in percents:
         for host in fleet.hosts:
             host.clear()
-            host.start(linger=8)
+            host.start(linger=12, start=20)
         victim = chance.choice(fleet.hosts)
         victim.wait_for_bytes(max(1, TOTAL * percent // 100))
         victim.kill()
         assert not victim.wrong()
-        victim.start(linger=3)
+        victim.start(linger=10, start=20)
         all_whole(fleet)
 
 
@@ -75,7 +75,7 @@ def test_a_host_that_sends_wrong_bytes_is_named_and_another_one_gives(fleets: Fl
     fleet = fleets(3, FILES)
     first, liar, host = fleet.hosts
     lying = Liar(liar, kind, [host])
-    first.start(allow=[host], linger=4)
+    first.start(allow=[host], linger=30)
     first.wait_for("whole:")
     host.start(sources=[liar, first], allow=[])
     assert host.wait() == 0, host.text()
@@ -91,7 +91,7 @@ def test_a_host_that_was_deceived_is_asked_again_once_it_is_right(fleets: Fleets
     fleet = fleets(4, {"model": content(4 * MIB)})
     first, liar, middle, last = fleet.hosts
     lying = Liar(liar, "whole", [middle])
-    first.start(allow=[middle], linger=6)
+    first.start(allow=[middle], linger=30)
     first.wait_for("whole:")
     last.start(sources=[middle], allow=[], stall=20)
     middle.start(sources=[liar, first], allow=[last], rate_mib=4.0)
