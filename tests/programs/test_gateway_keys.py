@@ -302,9 +302,9 @@ def test_the_shipped_configuration_goes_by_every_map(tmp_path: Path, haproxy: Pa
             put_rows(Gateway(), other),
         ):
             assert result(change(rows))[0] == "took"
-        asked = [running.ask("/v1/models", key=key).status for key in ("k1", "k2", "k3")]
-        assert asked[1:] == [200, 404]
-        assert asked[0] == 200 or datetime.now(UTC) >= end  # two changes may take that long on a busy machine
+        statuses = [running.ask("/v1/models", key=key).status for key in ("k1", "k2", "k3")]
+        assert statuses[1:] == [200, 404]
+        assert statuses[0] == 200 or datetime.now(UTC) >= end  # two changes may take that long on a busy machine
         time.sleep(max(0, (end - datetime.now(UTC)).total_seconds()) + 1.1)
         assert [running.ask("/v1/models", key=key).status for key in ("k1", "k2")] == [401, 200]
         assert result(change(revoked_rows(["carol"], [])))[1] == 2
