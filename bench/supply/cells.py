@@ -1,4 +1,4 @@
-"""What is measured: cells of engine, links, fault and round; and how a cell is written down. Pure."""
+"""The cells of the race: engine, links, fault and round, and their form on disk. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def copies_at_least(self) -> int:
-        """How many copies of the file the busiest link carries."""
+        """Copies of the file that the busiest link carries."""
         return self.hosts if self.engine in ONE_LINK else 1
 
     @property
@@ -50,7 +50,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Part:
-    """What one host did. `seconds` until its file was verified; None: it never was, by `error`."""
+    """One host's part. `seconds` until its file was verified; None: it never was, by `error`."""
 
     host: str
     seconds: float | None
@@ -78,7 +78,7 @@ class Result:
 
     @property
     def copies(self) -> float:
-        """How many times the origin sent the file, headers left out."""
+        """Times that the origin sent the file, headers left out."""
         return self.body / self.cell.size
 
     @property

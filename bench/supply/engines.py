@@ -1,4 +1,4 @@
-"""Which program each host runs, by engine: words and files, and nothing is run here. Pure."""
+"""The program that each host runs, by engine: words and files, and nothing is run here. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rackwright.hostside.packed import packed
 HOME = "/srv/supply"
 """Of a host: its programs."""
 RUN = f"{HOME}/run"
-"""What one cell leaves: emptied before each."""
+"""Remains of one cell: emptied before each."""
 NAME = "weights"
 DATA = f"{RUN}/{NAME}"
 MARKER = f"{RUN}/complete"
@@ -43,7 +43,7 @@ class Race:
 
 @dataclass(frozen=True)
 class Start:
-    """What a host runs. `marker`: a file that is there when it has all, and serves on; without one its end says so.
+    """A host's program. `marker`: a file that is there when it has all, and serves on; without one its end says so.
 
     `verifies`: that means that it has compared the SHA-256 itself.
     """

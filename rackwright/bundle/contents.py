@@ -45,7 +45,7 @@ class ModelSourceAt:
 
 @dataclass
 class Contents:
-    """What a bundle of these hosts has."""
+    """Contents of a bundle of these hosts."""
 
     images: dict[tuple[str, str], ImageSource] = field(default_factory=dict)
     models: dict[str, ModelSourceAt] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Which packages hosts install: Docker Engine, the container toolkit, the gateway's programs; for each system."""
+"""Packages that hosts install: Docker Engine, the container toolkit, the gateway's programs; for each system."""
 
 from __future__ import annotations
 

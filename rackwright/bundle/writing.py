@@ -37,7 +37,7 @@ class BundleWriter:
     say: Callable[[str], None]
     catalog: Catalog = field(default_factory=lambda: Catalog(rackwright=__version__))
     earlier: Catalog = field(default_factory=Catalog)
-    """What an earlier command has left."""
+    """Remains of an earlier command."""
     fetched: int = 0
     """Bytes that came from elsewhere."""
 

@@ -1,4 +1,4 @@
-"""Who takes a model from whom: one chain of the hosts of a run, in the inventory's order. Pure.
+"""The order in which hosts take a model from each other: one chain of the hosts of a run, in inventory order. Pure.
 
 Each host hands on what it has while it receives, so that a chain of any length takes the time of one host and a little
 for each link (docs/how-it-works). A host may take from several before it: one that is slow or gone is passed.

@@ -54,7 +54,7 @@ class Member:
         deadline = time.time() + self.spec["limit"]
         while not (self.folder / "go").exists():
             if time.time() > deadline:
-                sys.exit("nobody said when to begin")
+                sys.exit("the signal to begin has not come")
             time.sleep(PAUSE)
         self.began = float((self.folder / "go").read_text())
         time.sleep(max(0.0, self.began - time.time()))

@@ -39,7 +39,7 @@ class CacheEntry:
     """Seconds since 1970; None where Rackwright has not verified it, or not in this state."""
     whose: str = FOREIGN
     trouble: str = ""
-    """Which of its files are not as verified."""
+    """Those of its files that are not as verified."""
 
 
 def entries_of(

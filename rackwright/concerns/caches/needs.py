@@ -1,4 +1,4 @@
-"""What the endpoints of a host and the releases that it keeps need of its models, images and encodings. Pure."""
+"""Models, images and encodings that a host's endpoints and kept releases need. Pure."""
 
 from __future__ import annotations
 

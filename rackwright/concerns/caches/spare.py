@@ -1,4 +1,4 @@
-"""What no endpoint and no kept release of a host needs, of Rackwright's own, and what removes it. Pure."""
+"""Rackwright's own objects that no endpoint and no kept release of a host needs, and their removal. Pure."""
 
 from __future__ import annotations
 

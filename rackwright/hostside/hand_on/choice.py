@@ -1,4 +1,4 @@
-"""Which source is asked: the present one, the nearest, then some of the others, none that failed a moment ago."""
+"""The choice of a source: the present one, the nearest, then some of the others, none that failed a moment ago."""
 
 from __future__ import annotations
 

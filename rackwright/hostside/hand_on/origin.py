@@ -40,7 +40,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class HubFiles:
-    """Where files come from when no host has them. Raises NoPiecesError where another try may help."""
+    """The source of files that no host has. Raises NoPiecesError where another try may help."""
 
     def __init__(self, url: str, token: str | None, stall: float) -> None:
         self.url, self.token, self.stall = url, token, stall

@@ -44,7 +44,7 @@ class PieceAnswer:
 
 @dataclass(frozen=True)
 class Ask:
-    """What this host says with a request. held: bytes it has of all files; passing: a host that it leaves out."""
+    """The host's words with a request. held: bytes it has of all files; passing: a host that it leaves out."""
 
     held: int = 0
     passing: str = ""

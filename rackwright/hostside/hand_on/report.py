@@ -19,7 +19,7 @@ def size(count: int) -> str:
 
 
 class PullReport:
-    """How far all files are, every two seconds; `last` is when a byte arrived."""
+    """Progress of all files, every two seconds; `last` is when a byte arrived."""
 
     def __init__(self, total: int) -> None:
         self.total, self.done = total, 0

@@ -1,4 +1,4 @@
-"""Who is served: one host at a time, so that a link is never divided. Pure decisions."""
+"""The turn of the host that is served: one host at a time, so that a link is never divided. Pure decisions."""
 
 from __future__ import annotations
 

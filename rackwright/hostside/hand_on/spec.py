@@ -61,7 +61,7 @@ class SourceHost:
 
 @dataclass(frozen=True)
 class Listen:
-    """Where this host hands on, and to whom: its next host first."""
+    """The address at which this host hands on, and its takers: the next host first."""
 
     address: str
     port: int
