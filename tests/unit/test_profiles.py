@@ -213,7 +213,8 @@ def test_beside_an_ansible_inventory_of_others_only_the_names_of_profiles_count(
         {"ansible/group_vars/web.yml": "profile: production\n", "ansible/group_vars/near.yml": "profile: b200_stabl\n"}
     )
     (tmp_path / "deploy.py").unlink()
-    (host,) = load_inventory("ansible/hosts.ini", arguments=False)
+    with caplog.at_level("WARNING", logger="pyinfra"):
+        (host,) = load_inventory("ansible/hosts.ini", arguments=False)
     assert (host.name, host.settings.profile) == ("h1", "b200")
     (warning,) = [text for text in caplog.messages if "b200_stable" in text]
     assert "group_vars/near.yml:1: profile" in warning
