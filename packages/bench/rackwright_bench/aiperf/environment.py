@@ -33,7 +33,7 @@ def environment_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Where the bench keeps what it has fetched for a user."""
+    """Folder of the files that the bench has fetched for a user."""
     cache = Path(os.environ.get(CACHE_VARIABLE) or "~/.cache").expanduser().absolute()
     return cache / "rackwright" / "bench"
 

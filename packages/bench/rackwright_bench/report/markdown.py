@@ -27,7 +27,7 @@ class Figure:
     name: str
     value: Callable[[Measured], float | None]
     most: bool = True
-    """Whether the highest is the best, or the lowest."""
+    """True if the highest is the best; otherwise the lowest is."""
 
 
 FIGURES = (
