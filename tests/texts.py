@@ -135,6 +135,7 @@ SILENT_SERVER = "{who} took the connection and did not answer within {seconds} s
 WINS = "wins {where} by {ratio}x ("
 ACCEPTANCE = "{rate} tokens a step; {share}; {positions}"
 NO_FIGURES = "{failed} of {asked} failed, so it has no figures"
+AS_BEFORE_TUNE = "serves release {release}, as before the tune"
 
 
 def needs_gpus(needs: int, endpoint: str, gpus: int) -> str:

@@ -1,4 +1,4 @@
-"""`rackwright advise --gpu B200 --context 8k --concurrency 32`: what this site measured, then what others did."""
+"""`rackwright advise --gpu B200 --context 8k --concurrency 32`: what this site proved and measured, then others."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from rackwright.cli.inventories import add_shared
-from rackwright.cli.runs import add_site, root_of
+import yaml
+
+from rackwright.cli.inventories import add_hosts, add_settings, add_shared
+from rackwright.cli.runs import add_site
+from rackwright.cli.shapes import WantedShape, add_shape, presets_path, wanted_shape
 from rackwright.exit_codes import ExitCode
 from rackwright.messages import SettingsError, paragraph, printable_values
+from rackwright.profiles.offers import Offer, offer_heading, offer_reasons, offers
+from rackwright.profiles.presets import PRESETS_FILE, Preset, load_presets
 from rackwright_engines.advice import Advice, Load, advise, longest
 from rackwright_engines.data import table
 from rackwright_engines.fit.gpu import gpu_type
@@ -29,14 +34,14 @@ FIGURES = "rackwright.figures"
 def add_parser(subparsers: Any) -> None:
     """Add `advise` to the command line."""
     parser = subparsers.add_parser("advise", help="which profile suits a GPU and a load, by what was measured")
-    parser.add_argument(
-        "--gpu", required=True, metavar="NAME", help="the GPU's name, for example B200 or 'RTX PRO 6000'"
-    )
-    parser.add_argument(
-        "--context", required=True, type=tokens, metavar="TOKENS", help="tokens of a prompt, for example 8k"
-    )
-    parser.add_argument("--concurrency", required=True, type=tokens, metavar="N", help="requests at once")
+    add_shape(parser)
+    add_hosts(parser)
+    parser.add_argument("--context", type=tokens, metavar="TOKENS", help="tokens of a prompt, for example 8k")
+    parser.add_argument("--concurrency", type=tokens, metavar="N", help="requests at once")
     parser.add_argument("--output", type=tokens, metavar="TOKENS", help="tokens of an answer, where that is known")
+    preset = f"print the settings of an entry of {PRESETS_FILE} instead, for group_vars/"
+    parser.add_argument("--preset", metavar="NAME", help=preset)
+    add_settings(parser)
     add_site(parser)
     add_shared(parser, "json")
     parser.set_defaults(handler=run)
@@ -52,29 +57,88 @@ def tokens(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the ranking. Raises SettingsError for a GPU that neither a profile nor a run of the site knows."""
-    gpu, load = gpu_type(args.gpu), Load(args.context, args.concurrency, args.output)
-    measured = own_advice(gpu.name, load, _measured(root_of(args))) if gpu else []
-    if measured and not args.json:
-        print(
-            paragraph("\n".join(["measured by this site, the newest run of each release:", *_measured_rows(measured)]))
-        )
+    """Print the ranking. Raises SettingsError for a GPU that neither a profile nor the site knows."""
+    if args.preset:
+        print(preset_text(args.preset, load_presets(presets_path(args))), end="")
+        return ExitCode.DONE
+    load = load_of(args)
+    wanted = wanted_shape(args)
+    gpu = gpu_type(wanted.shape.gpu)
+    proven = offers(_presets(wanted), wanted.shape, load)
+    measured = own_advice(gpu.name, load, _measured(wanted.root)) if gpu else []
+    before = len(proven) + len(measured)
+    if not args.json:
+        _print_own(wanted, proven, measured)
     if gpu is None or not longest(gpu.name):
-        if not measured:
-            raise SettingsError(_no_profile(args), code="RW1001")
+        if not before:
+            raise SettingsError(_no_profile(wanted.shape.gpu, load), code="RW1001")
         profiles = list[Advice]()
     else:
-        profiles = _profiles(gpu.name, load, len(measured))
+        profiles = _profiles(gpu.name, load, before)
     if args.json:
-        print(
-            json.dumps(
-                printable_values({"own": list(map(_own_values, measured)), "profiles": list(map(asdict, profiles))}),
-                indent=1,
-            )
-        )
+        rows = {"presets": list(map(_offer_values, proven)), "own": list(map(_own_values, measured))}
+        print(json.dumps(printable_values({**rows, "profiles": list(map(asdict, profiles))}), indent=1))
     elif profiles:
-        _print_profiles(profiles, len(measured))
+        _print_profiles(profiles, before)
     return ExitCode.DONE
+
+
+def load_of(args: argparse.Namespace) -> Load:
+    """Return the load that is asked for. Raises SettingsError where it is not said."""
+    if args.context is None or args.concurrency is None:
+        raise SettingsError(
+            "advise needs a load: --context TOKENS and --concurrency N; next: rackwright advise --gpu B200 --context "
+            "8k --concurrency 32",
+            code="RW1074",
+        )
+    return Load(args.context, args.concurrency, args.output)
+
+
+def preset_text(name: str, presets: Mapping[str, Preset]) -> str:
+    """Return a preset's settings as group_vars have them. Raises SettingsError for an unknown name."""
+    if name not in presets:
+        names = ", ".join(sorted(presets)) or "none yet: rackwright bench INVENTORY --compare A,B keeps one"
+        text = f"--preset {name}: no such preset{nearest(name, presets)}; the site has {names}"
+        raise SettingsError(text, code="RW1084")
+    one = presets[name]
+    head = [f"preset {name}, measured {one.date} on {one.gpus} x {one.gpu}", one.proof]
+    if one.left_out:
+        head.append(f"it was measured with values that are private; set them too: {', '.join(one.left_out)}")
+    comments = "".join(f"# {paragraph(text)}\n" for text in head)
+    return comments + yaml.safe_dump(one.settings, sort_keys=False, width=110, allow_unicode=True)
+
+
+def _presets(wanted: WantedShape) -> Mapping[str, Preset]:
+    """Return the site's presets. A damaged file is left out, with a warning."""
+    try:
+        return load_presets(wanted.root / wanted.presets_file)
+    except SettingsError as error:
+        _warn(f"{error}; it is left out")
+        return {}
+
+
+def _print_own(wanted: WantedShape, proven: Sequence[Offer], measured: list[OwnAdvice]) -> None:
+    """Print what the site has proven, and what it has measured."""
+    rows = list[str]()
+    if proven:
+        whose = f" for {wanted.of}" if wanted.of else ""
+        rows.append(f"proven by this site{whose} ({wanted.presets_file}):")
+        rows += [row for rank, one in enumerate(proven, 1) for row in _offer_rows(rank, one)]
+        rows.append("its settings, for group_vars/: rackwright advise --preset NAME")
+    if measured:
+        rows.append("measured by this site, the newest run of each release:")
+        rows += _measured_rows(measured, len(proven))
+    if rows:
+        print(paragraph("\n".join(rows)))
+
+
+def _offer_rows(rank: int, one: Offer) -> list[str]:
+    return [f"{rank}. {offer_heading(one)}", *(f"     {text}" for text in offer_reasons(one))]
+
+
+def _offer_values(one: Offer) -> dict[str, Any]:
+    values = {"name": one.name, "cell": one.cell, "is_far": one.is_far, "not_the_same": list(one.differences)}
+    return {**values, "heading": offer_heading(one), "preset": one.preset.model_dump(exclude_none=True)}
 
 
 def _measured(root: Path) -> Iterator[OwnFigure]:
@@ -106,9 +170,10 @@ def _print_profiles(found: Sequence[Advice], before: int) -> None:
         print("no speed was measured on this GPU: the order is by what the sources say; measure before you choose")
 
 
-def _measured_rows(found: list[OwnAdvice]) -> list[str]:
+def _measured_rows(found: list[OwnAdvice], before: int) -> list[str]:
     lines = [
-        (f"{rank}. {heading(one)}", *(f"     {text}" for text in reasons(one))) for rank, one in enumerate(found, 1)
+        (f"{rank}. {heading(one)}", *(f"     {text}" for text in reasons(one)))
+        for rank, one in enumerate(found, before + 1)
     ]
     return [row for rows in lines for row in rows]
 
@@ -117,12 +182,12 @@ def _warn(text: str) -> None:
     print(f"rackwright: {paragraph(text)}", file=sys.stderr)
 
 
-def _no_profile(args: argparse.Namespace) -> str:
+def _no_profile(product: str, load: Load) -> str:
     names = sorted({row["gpu"] for row in table("measured")["profiles"]})
-    hint = "" if gpu_type(args.gpu) else nearest(args.gpu, names)
+    hint = "" if gpu_type(product) else nearest(product, names)
     gpu = next((name for name in names if f"mean {name}?" in hint), names[0])
-    again = f"rackwright advise --gpu {shlex.quote(gpu)} --context {args.context} --concurrency {args.concurrency}"
-    return f"no profile is for {args.gpu}{hint}; known: {', '.join(names)}; next: {again}"
+    again = f"rackwright advise --gpu {shlex.quote(gpu)} --context {load.context} --concurrency {load.concurrency}"
+    return f"no profile is for {product}{hint}; known: {', '.join(names)}; next: {again}"
 
 
 def _lines(rank: int, one: Advice) -> list[str]:

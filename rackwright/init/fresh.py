@@ -22,6 +22,7 @@ __pycache__/
 pyinfra-debug.log
 /runs/
 rackwright.lock.?*.yml
+rackwright.presets.?*.yml
 """
 ANSIBLE = Path("inventory/ansible.py")
 

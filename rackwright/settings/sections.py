@@ -387,6 +387,11 @@ class Paths(Frozen):
 
     Another one is for hosts to which the same names of registry and hub lead to other servers, as in the lab.
     """
+    presets_file: str = Field(default="rackwright.presets.yml", pattern=YAML_FILE)
+    """Name of the file at the site's root in which `rackwright bench` keeps the settings that it has proven.
+
+    Another one is for hosts whose figures say nothing of the others, as in the lab.
+    """
 
 
 class Docker(Frozen):

@@ -184,7 +184,8 @@ def own_lab(letters: str, hosts: int, bare: int = 0) -> Iterator[Lab]:
         yield lab
     finally:
         lab.down()
-        (ROOT / f"rackwright.lock.{lab.paths.id}.yml").unlink(missing_ok=True)
+        for kind in ("lock", "presets"):
+            (ROOT / f"rackwright.{kind}.{lab.paths.id}.yml").unlink(missing_ok=True)
 
 
 def end_labs_of_killed_runs() -> None:

@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from rackwright.concerns.lease import LEASE
+from rackwright.profiles.presets import Preset, load_presets
 from rackwright.record.journal import chosen_record, read_record, records
 from rackwright_bench.aiperf.environment import READY, environment_folder
 from rackwright_bench.history import figures_of
@@ -419,6 +421,70 @@ def test_a_comparison_that_is_cut_puts_back_what_served(desk: Desk, cut: str) ->
         assert (run.status, "clients were not let in again" in run.output) == (0, True), run.output
     assert clients(desk.host)[-1][0] == "ready"
     assert (len(stays.requests), stays.failed) == (4, 0)
+
+
+# -- a tune: variants within bounds and a time, and the winner is kept
+
+
+def presets(desk: Desk) -> dict[str, Preset]:
+    return load_presets(ROOT / f"rackwright.presets.{desk.site.lab.paths.id}.yml")
+
+
+TUNE = ("--tune", "baseline,draft_1", "--bound", "ttft_p95 <= 60000", "--bound", "context >= 8k")
+
+
+def test_a_tune_keeps_what_it_proved_and_the_host_serves_what_it_served(desk: Desk) -> None:
+    """Without its draft it is eight times as slow: two rounds prove it."""
+    good = served(desk.host)
+    with desk.faults(SLOW):
+        run = desk.bench("--suite", desk.suite(TINY), "--tune", "baseline", *TUNE[2:], "--rounds", "2")
+    assert run.status == 0, run.output
+    assert "tune of" in run.output.partition("round 1")[0], "the plan comes first"
+    assert texts.AS_BEFORE_TUNE.format(release=good[1][:12]) in run.output
+    put_back(desk.host, good)
+    assert len([hook for hook, _ in clients(desk.host)[-8:] if hook == "drain"]) == 4
+    (preset,) = presets(desk).values()
+    assert (preset.variant, preset.gpus, preset.engine, preset.version) == ("settings", 1, "vllm", "0.14.1")
+    assert preset.driver
+    assert preset.bounds == [TUNE[3], TUNE[5]]
+    shown = yaml.safe_dump(preset.model_dump())
+    assert [private for private in (desk.host.name, KEY, desk.host.address, "bench-balancer") if private in shown] == []
+    words = ("--context", "64", "--concurrency", "4", "-i", str(INVENTORY), "--limit", desk.host.name)
+    advice = desk.run(BIN / "rackwright", "advise", *words)
+    assert advice.status == 0, advice.output
+    assert f"proven by this site for {desk.host.name} llm" in advice.output
+    assert "not the same here" not in advice.output
+
+
+@in_proof("a cut and the rest are eight loads more; packages/bench/tests/test_bench_tune.py has the story")
+@pytest.mark.parametrize("cut", [by_interrupt, by_kill])
+def test_a_tune_that_is_cut_is_taken_up_again(desk: Desk, cut: Callable[[Running, Host], None]) -> None:
+    good = served(desk.host)
+    more = ["--suite", str(desk.suite(TINY)), *TUNE, "--rounds", "2"]
+    words = ["env", *desk.variables({"XDG_CACHE_HOME": str(cache_with_standin(desk.folder))}), str(BIN / "rackwright")]
+    with desk.faults(SLOW):
+        running = Running(desk.site, *words, "bench", str(INVENTORY), "-y", *more)
+        try:
+            assert running.until("baseline:short.one") is not None, running.output
+            cut(running, desk.host)
+        finally:
+            running.stop()
+        put_back(desk.host, good)
+        run = desk.bench(*more, "--resume", "last")
+    assert run.status == 0, run.output
+    assert "1 trial of" in run.output, "the settings were measured whole, and the baseline was not"
+    put_back(desk.host, good)
+    assert {len(found.rounds) or 1 for found in desk.measured().cells.values()} == {2}
+
+
+@in_proof("its time is a pure rule of packages/bench/tests/test_bench_tune.py")
+def test_a_tune_ends_with_its_time_and_the_host_serves_what_it_served(desk: Desk) -> None:
+    good, began = served(desk.host), time.monotonic()
+    with desk.faults(SLOW):
+        run = desk.bench("--suite", desk.suite(TINY), *TUNE, "--rounds", "50", "--narrow", "0.001", "--timeout", "60")
+    assert time.monotonic() - began < 120, run.output
+    assert "its time (60 s)" in run.output
+    put_back(desk.host, good)
 
 
 @in_proof("test_switch.py has releases that do not start; here it is one of a comparison")

@@ -9,14 +9,10 @@ import argparse
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-from rackwright.adapter.run.declaring import declared_by, overlay_arguments
-from rackwright.adapter.run.inventories import refused_of
-from rackwright.adapter.run.session import Connected, chosen_hosts, connected, hosts_named
-from rackwright.cli.drain import refuse_too_many
+from rackwright.adapter.run.session import chosen_hosts, connected
 from rackwright.cli.inventories import DAY, add_limit, add_shared, add_timeout, one_of
 from rackwright.cli.rollout import agreed
 from rackwright.cli.runs import add_site, root_of
@@ -24,41 +20,31 @@ from rackwright.concerns.endpoint.switch.follow import NothingServesError
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.messages import RackwrightError, SettingsError, counted, paragraph
-from rackwright.record.durations import switch_time
-from rackwright.record.journal import append, new_record, records
+from rackwright.messages import RackwrightError, SettingsError, paragraph
+from rackwright.record.journal import append, new_record
 from rackwright.rollout.begin_event import beginning
-from rackwright.settings.host_settings import HostSettings
-from rackwright.settings.problems import InvalidSettingsError
-from rackwright.sources.lockfile import Locks
 from rackwright.tables import shown_width
 from rackwright_bench.aiperf.environment import ready_python
 from rackwright_bench.aiperf.tokenizer import refuse_without_tokenizer
-from rackwright_bench.endpoint_on_host import Measuree
 from rackwright_bench.figures.compare import compared, sentences
 from rackwright_bench.figures.fail_if import FailIf, broken, fail_if_of
-from rackwright_bench.figures.figures import Measured
-from rackwright_bench.figures.rounds import Limits, pooled
-from rackwright_bench.figures.verdict import verdict
-from rackwright_bench.record import BENCH, Bench, called, read_bench
+from rackwright_bench.figures.rounds import Limits
+from rackwright_bench.record import BENCH, Bench, read_bench
 from rackwright_bench.report.drawing import draw, svg_texts
 from rackwright_bench.report.markdown import markdown
 from rackwright_bench.report.page import write_page
 from rackwright_bench.report.table import clients_lines, compared_table, switches_lines, table
-from rackwright_bench.running import BenchPlan, measure, refuse_forced
+from rackwright_bench.running import BenchPlan
 from rackwright_bench.suites.fetching import fetch_requests
 from rackwright_bench.suites.loading import own_suites, suite_of, suite_text
 from rackwright_bench.suites.prompts import CAVEAT, prompt_files
 from rackwright_bench.suites.suite import Suite
-from rackwright_bench.variants.comparing import Comparison, estimated
-from rackwright_bench.variants.naming import names_of, refuse_groups, variant_of
-from rackwright_bench.variants.ready import groups
-from rackwright_bench.variants.trial import TrialEndpoint
+from rackwright_bench.tune import TIME, tune_work
+from rackwright_bench.work import HOST, Work, compared_work, plain_work, say
 from rackwright_engines.nearest import nearest
 
-HOST = "\0"
 ROUNDS = 5
-"""At most, of a comparison."""
+"""At most, of a comparison or a tune."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -88,18 +74,32 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--fail-if", action="append", default=[], metavar="LIMIT", help=limit)
     names = (
         "variants of the endpoint, side by side: baseline (without its draft), settings, draft_N (tokens a draft), "
-        "names of the suite's file; or all heads (draft models for gpt-oss-120b) or lengths (1, 2, 3, 4, 8)"
+        "batch_N, tokens_N, names of the suite's file; or all heads (draft models for gpt-oss-120b) or lengths (1, 2, "
+        "3, 4, 8)"
     )
     parser.add_argument("--compare", metavar="A,B|heads|lengths", help=names)
-    parser.add_argument("--rounds", type=int, metavar="N", help="most rounds (default: 1; 5 with --compare)")
+    _add_tune(parser)
+    parser.add_argument("--rounds", type=int, metavar="N", help="most rounds (default: 1; 5 with --compare or --tune)")
     narrow = "no further round once every interval is within this share of its figure, after three (default: 5)"
     parser.add_argument("--narrow", type=float, default=5.0, metavar="PERCENT", help=narrow)
     add_timeout(parser, "no round begins that would end later", None, most=7 * DAY)
-    anyway = "with --compare: continue although more hosts are down then than max_unavailable"
+    anyway = "with --compare or --tune: continue although more hosts are down then than max_unavailable"
     parser.add_argument("--anyway", action="store_true", help=anyway)
     add_shared(parser, "yes")
     add_site(parser)
     parser.set_defaults(handler=run)
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    names = "variants as of --compare, tried beside the settings within bounds and a time; the winner becomes a preset"
+    parser.add_argument("--tune", metavar="A,B|heads|lengths", help=names)
+    bound = "with --tune: what a variant must keep: 'ttft_p95 <= 500' (ms), 'context >= 8k'; may be repeated"
+    parser.add_argument("--bound", action="append", default=[], metavar="BOUND", help=bound)
+    goal = "with --tune: the figure that is to be the best (default: output_rate, tokens of answers a second)"
+    parser.add_argument("--goal", default="output_rate", metavar="FIGURE", help=goal)
+    parser.add_argument("--plan", action="store_true", help="with --tune: print the plan, with its time, and end")
+    resume = "with --tune: take up a tune that was interrupted: its whole trials count"
+    parser.add_argument("--resume", metavar="RUN", help=resume)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -112,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
     if args.table:
         print(markdown([read_bench(root_of(args), run) for run in args.table]))
         return ExitCode.DONE
+    refuse_half_a_tune(args)
     suite, rules = suite_of(suite_text(args.suite), args.suite), [fail_if_of(text) for text in args.fail_if]
     limits = limits_of(args)
     if args.fetch:
@@ -125,11 +126,40 @@ def run(args: argparse.Namespace) -> int:
         prompts = prompt_files(suite, Path(args.suite).absolute().parent, root, Path(folder))
         plan = BenchPlan(suite, Path(args.suite).stem, prompts, args.tokenizer or "")
         name = endpoint_of(entry, args.endpoint)
-        work = compared_work(args, plan, entry, name, root, limits) if args.compare else plain_work(plan, name, limits)
+        work = work_of(args, plan, entry, name, root, limits)
+        if work is None:
+            return ExitCode.DONE
         if not args.yes and not agreed(work.question.replace(HOST, f"{entry.name} {name}")):
             print("nothing was done", file=sys.stderr)
             return ExitCode.ERROR
         return begun(args, entry, work, root, [(rule, earlier.get(rule.run)) for rule in rules])
+
+
+def refuse_half_a_tune(args: argparse.Namespace) -> None:
+    """Raise SettingsError for options of a tune without one, and for a tune that is a comparison too."""
+    given = [
+        option
+        for option, value in (("--bound", args.bound), ("--plan", args.plan), ("--resume", args.resume))
+        if value and not args.tune
+    ]
+    if given:
+        raise SettingsError(
+            f"{given[0]} belongs to a tune; nothing was measured; next: --tune A,B with names as of --compare",
+            code="RW1584",
+        )
+    if args.tune and args.compare:
+        raise SettingsError(
+            "--compare belongs to no tune; nothing was measured; next: either --tune or --compare", code="RW1584"
+        )
+
+
+def work_of(
+    args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, root: Path, limits: Limits
+) -> Work | None:
+    """Return what is to be measured; None where only a plan was to be printed. Raises RackwrightError."""
+    if args.tune:
+        return tune_work(args, plan, entry, name, root, limits)
+    return compared_work(args, plan, entry, name, root, limits) if args.compare else plain_work(plan, name, limits)
 
 
 def fetch(args: argparse.Namespace, suite: Suite) -> int:
@@ -143,102 +173,11 @@ def fetch(args: argparse.Namespace, suite: Suite) -> int:
 
 def limits_of(args: argparse.Namespace) -> Limits:
     """When the rounds end. Raises SettingsError for numbers that make no sense."""
-    rounds = args.rounds if args.rounds is not None else (ROUNDS if args.compare else 1)
-    seconds = args.timeout if args.timeout is not None else math.inf
+    rounds = args.rounds if args.rounds is not None else (ROUNDS if args.compare or args.tune else 1)
+    seconds = args.timeout if args.timeout is not None else (TIME if args.tune else math.inf)
     if rounds < 1 or seconds <= 0 or args.narrow <= 0:
         raise SettingsError("--rounds, --timeout and --narrow must be more than 0; nothing was measured", code="RW1061")
     return Limits(rounds, args.narrow / 100, seconds)
-
-
-@dataclass(frozen=True)
-class Work:
-    """What is to be measured on a connected host."""
-
-    question: str
-    """The question before it is begun; HOST in it stands for host and endpoint."""
-    begin: Mapping[str, str]
-    """What the record's first event says of it."""
-    cells: int
-    carry_out: Callable[[Connected, Path, Path], Mapping[str, Measured]]
-    """With aiperf's Python and the record; returns every cell of which something came out."""
-
-
-def plain_work(plan: BenchPlan, name: str, limits: Limits) -> Work:
-    """Return the work of measuring what serves, while it serves."""
-
-    def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
-        endpoint = one.entry.settings.all_endpoints[name]
-        return measure(plan, Measuree(one, name, endpoint), python, record, say, limits)
-
-    rounds = f", at most {counted(limits.most, 'round')} of it" if limits.most > 1 else ""
-    question = f"This sends {plan.in_words()}{rounds}, to {HOST}, beside what its clients send."
-    return Work(question, {"endpoint": name}, len(plan.cells), carry_out)
-
-
-def compared_work(
-    args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, root: Path, limits: Limits
-) -> Work:
-    """Measure variants in turn, on a host without other clients until then. Raises SettingsError for a wrong name."""
-    refuse_groups(entry, name)
-    if not args.anyway:
-        refuse_too_many(hosts_named(args.inventory, [entry.name]), [entry.name], refused_of(args.inventory))
-    declared = declared_by(root, [entry])[entry.name]
-    entry = overlay_arguments(entry, declared, root / "deploy.py")
-    variants = chosen_variants(args, plan, entry, name, Locks(root))
-    first = next(iter(variants))
-    for one, settings in variants.items():
-        refuse_forced(f"{entry.name} {name}, {one}", settings.all_endpoints[name].environment)
-
-    def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
-        endpoint = TrialEndpoint(one, name, declared.steps, say)
-        work = Comparison(plan, endpoint, variants, python, record, say, {})
-        try:
-            work.carry_out(limits)
-        finally:
-            for other, shares in work.shares().items():
-                text = verdict(other, first, shares)
-                append(record, "verdict", text=text, variant=other, against=first)
-                say(text)
-            for text in work.answers_compared():
-                append(record, "verdict", text=text, against=first)
-                say(text)
-        return {
-            called(cell, one): pooled(rounds)
-            for one, rounds_of in work.found.items()
-            for cell, rounds in rounds_of.items()
-        }
-
-    cost = estimated(plan, list(variants), limits.most, switch_time(records(root)))
-    question = (
-        f"This takes {HOST} out of service, and switches it to each variant and back, in {cost}. What serves now "
-        "serves again at the end, whatever happens."
-    )
-    begin = {"endpoint": name, "compare": ",".join(variants)}
-    return Work(question, begin, len(plan.cells) * len(variants), carry_out)
-
-
-def chosen_variants(
-    args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, locks: Locks
-) -> dict[str, HostSettings]:
-    """Return the variants by their names, pinned; of a group of them, those that the host does not refuse.
-
-    Raises SettingsError for a wrong name, and where fewer than two remain.
-    """
-    found = dict[str, HostSettings]()
-    for one in names_of(args.compare):
-        try:
-            found[one] = locks.pin(variant_of(one, entry, name, plan.suite, args.suite))
-        except SettingsError as error:
-            if args.compare.strip() not in groups():
-                raise
-            why = error.problems[0].text if isinstance(error, InvalidSettingsError) else error
-            say(f"{one} is left out: {why}")
-    if len(found) < 2:
-        raise SettingsError(
-            f"--compare {args.compare}: fewer than two of its variants fit this endpoint; nothing was measured",
-            code="RW1547",
-        )
-    return found
 
 
 def begun(
@@ -253,14 +192,15 @@ def begun(
     record = new_record(root, BENCH)
     options = {"suite": args.suite, **work.begin}
     append(record, "begin", **beginning(Path(args.inventory).absolute(), root, [entry.name], BENCH, options))
-    status, text = ExitCode.ERROR, "stopped from outside: the cells that were measured stay"
+    again = f"; next: the same command with --resume {record.stem}" if args.tune else ""
+    status, text = ExitCode.ERROR, f"stopped from outside: the cells that were measured stay{again}"
     try:
         with connected([entry]) as (one,):
             cells = work.carry_out(one, python, record)
-        whole = [cell for cell in cells.values() if cell.requests and not cell.failed]
+        well, text = work.judge(cells)
         wrong = [why for rule, other in rules for why in broken(rule, cells, other.cells if other else {})]
-        text = "; ".join([f"{len(whole)} of {work.cells} cells have figures", *wrong])
-        status = done_if(len(whole) == work.cells and not wrong)
+        text = "; ".join([text, *wrong])
+        status = done_if(well and not wrong)
     except KeyboardInterrupt:
         status = ExitCode.INTERRUPTED
         raise
@@ -320,7 +260,7 @@ def compare(root: Path, names: Sequence[str]) -> int:
 
 def unlike(one: Bench, other: Bench) -> list[str]:
     """Return what was not the same in both: no figure says which of these made the difference."""
-    keys = ("host", "endpoint", "model", "release", "image", "gpus", "switches", "settings", "aiperf")
+    keys = ("host", "endpoint", "model", "release", "image", "gpus", "driver", "switches", "settings", "aiperf")
     named = [key for key in keys if one.conditions.get(key) != other.conditions.get(key)]
     return [f"not the same in both: {', '.join(named)}"] if named else []
 
@@ -333,8 +273,3 @@ def endpoint_of(entry: InventoryHost, wanted: str | None) -> str:
     hint = nearest(wanted, names) if wanted else ""
     problem = f"has no endpoint {wanted}{hint}" if wanted else "has several endpoints"
     raise SettingsError(f"{entry.name} {problem}; next: --endpoint {'|'.join(names)}", code="RW1020")
-
-
-def say(text: str) -> None:
-    """One line of progress."""
-    print(f"rackwright: {paragraph(text)}", flush=True)

@@ -186,6 +186,11 @@ class Measuree:
         """Its host's GPUs by their product names."""
         return self._ask("nvidia-smi --query-gpu=name --format=csv,noheader").splitlines()
 
+    def driver(self) -> str:
+        """Its host's NVIDIA driver; empty where nvidia-smi does not answer."""
+        versions = self._ask("nvidia-smi --query-gpu=driver_version --format=csv,noheader").splitlines()
+        return versions[0].strip() if versions else ""
+
     def gpu_count(self, names: Sequence[str]) -> int:
         """How many GPUs the endpoint serves with, on all of its hosts. names: those of this host."""
         gpus = self.endpoint.gpus

@@ -14,7 +14,7 @@ from rackwright_bench.figures.rounds import pooled
 
 BENCH = "bench"
 """The purpose of such a run."""
-ROUND, CELL = "measuring", "cell"
+ROUND, CELL, TRIAL = "measuring", "cell", "trial"
 """Kinds of events."""
 
 

@@ -135,6 +135,7 @@ def prepared(plan: BenchPlan, measuree: Measuree, python: Path, record: Path, va
         release=serving.release,
         image=serving.image,
         engine=measuree.endpoint.engine_kind,
+        driver=measuree.driver(),
         switches=switches(measuree.endpoint),
         drafting=drafting_of(measuree.endpoint),
         gpus=gpus,

@@ -97,6 +97,24 @@ def test_the_layers_of_the_former_draft_model_are_not_kept() -> None:
     assert (section["eagle3_layers_to_capture"], section["max_draft_len"]) == (None, 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "of", "changed"),
+    [
+        ("batch_24", profile(*VLLM), {"max-num-seqs": 24}),
+        ("tokens_8192", profile(*VLLM), {"max-num-batched-tokens": 8192}),
+        ("batch_24", profile("b200_newest"), {"max_batch_size": 24}),
+        ("tokens_16384", profile("b200_newest"), {"max_num_tokens": 16384}),
+        ("batch_24", host(SGLANG), {"max-running-requests": 24}),
+        ("tokens_2048", host({**SGLANG, "engine": {"chunked_prefill_size": 4096}}), {"chunked_prefill_size": 2048}),
+    ],
+)
+def test_a_size_is_the_engine_s_own_key_as_the_settings_write_it(
+    name: str, of: InventoryHost, changed: dict[str, int]
+) -> None:
+    before = of.settings.all_endpoints["llm"]
+    assert made(name, of) == before.model_copy(update={"engine": {**before.engine, **changed}})
+
+
 def test_one_of_several_endpoints_is_changed_alone() -> None:
     several = {"x": {"port": 8000, "gpus": [0]}, "y": {"port": 8001, "gpus": [1]}}
     of = profile(*VLLM, hardware={"gpu_count": 2}, endpoints=several)
@@ -106,6 +124,7 @@ def test_one_of_several_endpoints_is_changed_alone() -> None:
 
 
 MISFITS = {
+    "a size by its arguments": ("batch_8", host({**SGLANG, "arguments": ["--max-running-requests=4"]})),
     "without a draft": ("draft_2", profile(*VLLM[:2])),
     "a draft model without one to replace": ("lmsys", profile(*VLLM[:2])),
     "a draft model of another model": ("lmsys", profile("dgx_spark", "dgx_spark_draft_target")),

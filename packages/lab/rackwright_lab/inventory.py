@@ -40,7 +40,11 @@ def settings(lab: Lab) -> dict[str, Any]:
     found = lab.secrets()
     return {
         # The same names lead to the lab here: its digests and commits must not become the site's, nor another lab's.
-        "paths": {"lock_file": f"rackwright.lock.{lab.paths.id}.yml", "private_ca": str(lab.paths.pki / "ca.crt")},
+        "paths": {
+            "lock_file": f"rackwright.lock.{lab.paths.id}.yml",
+            "presets_file": f"rackwright.presets.{lab.paths.id}.yml",
+            "private_ca": str(lab.paths.pki / "ca.crt"),
+        },
         # The hosts need no proxy; this machine finds the lab's names through it.
         "control_proxy": {"http": lab.proxy.url},
         "mirrors": {f"{name}_keys": list(keys) for name, keys in lab.apt_keys().items()},

@@ -16,11 +16,13 @@ from rackwright.concerns.endpoint.switch.follow import RolledBackError
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.take_lease import take
 from rackwright.messages import counted
+from rackwright.plan.concern import HostReading
 from rackwright.quality.pairs import compare
 from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.endpoint_on_host import Measuree
 from rackwright_bench.figures.rounds import Limits, round_numbers
 from rackwright_bench.figures.verdict import Share, shares, widest
+from rackwright_bench.measuring import Tool
 from rackwright_bench.record import called, note_cell
 from rackwright_bench.running import BenchPlan, Found, Say, measure_round, prepared
 from rackwright_bench.variants.naming import on_trial
@@ -46,17 +48,23 @@ class Comparison:
 
     def carry_out(self, limits: Limits) -> None:
         """Stage, then measure in rounds. Raises RackwrightError; what was found stays."""
+        self.begin()
+        for number in round_numbers(limits, self._widest):
+            names = [name for name in self.variants if name not in self.dropped]
+            for name in names if number % 2 else reversed(names):
+                self._try(name, number)
+
+    def begin(self) -> HostReading:
+        """Take the host's lease, and stage every release; returns the host as it was. Raises RackwrightError."""
         first = next(iter(self.variants.values()))
         reading = self.trial.read(first)
         self.trial.refuse_unproven(reading)
         take(self.trial.one.host, reading[LEASED])
         for name, settings in self.variants.items():
-            self.say(f"{name}: staging its release; what serves is untouched")
-            self.trial.stage(settings)
-        for number in round_numbers(limits, self._widest):
-            names = [name for name in self.variants if name not in self.dropped]
-            for name in names if number % 2 else reversed(names):
-                self._try(name, number)
+            if name not in self.dropped:
+                self.say(f"{name}: staging its release; what serves is untouched")
+                self.trial.stage(settings)
+        return reading
 
     def _try(self, name: str, number: int) -> None:
         """Measure a variant. One that the host rolls back is dropped, unless the others are compared with it."""
@@ -64,12 +72,18 @@ class Comparison:
             self._measure(name, number)
         except RolledBackError as error:
             self.dropped.add(name)
-            if name == next(iter(self.variants)) or len(self.variants) - len(self.dropped) < 2:
+            if name == next(iter(self.variants)) or self._ends_without(name):
                 raise
-            why = f"the host rolled it back: {error.text.partition(chr(10))[0]}"
-            for cell in self.plan.cells:
-                note_cell(self.record, self.trial.one.entry.name, called(cell.name, name), why, None, number)
-            self.say(f"{name} is not tried again: {why}")
+            self._note_dropped(name, number, f"the host rolled it back: {error.text.partition(chr(10))[0]}")
+
+    def _ends_without(self, _: str) -> bool:
+        """Return True if nothing is left to compare with the first one."""
+        return len(self.variants) - len(self.dropped) < 2
+
+    def _note_dropped(self, name: str, number: int, why: str) -> None:
+        for cell in self.plan.cells:
+            note_cell(self.record, self.trial.one.entry.name, called(cell.name, name), why, None, number)
+        self.say(f"{name} is not tried again: {why}")
 
     def _measure(self, name: str, number: int) -> None:
         settings = on_trial(self.variants[name], self.trial.endpoint)
@@ -78,13 +92,17 @@ class Comparison:
 
         def work(beat: Beat) -> None:
             tool = replace(prepared(self.plan, measuree, self.python, self.record, name), beat=beat)
-            cells = self.found.setdefault(name, {})
-            measure_round(tool, self.plan, measuree, self.record, self.say, number, cells, name)
+            self._measure_round(tool, measuree, name, number)
             if check is not None and name not in self.answers:
                 self.answers[name] = QuestionRun(self.trial.one.host, check, check.now, self.say, beat).ask()
 
         check = variant_check(name, self.trial.endpoint, settings)
         self.trial.while_serving(settings, self.plan.seconds + (check.seconds if check else 0), work)
+
+    def _measure_round(self, tool: Tool, measuree: Measuree, name: str, number: int) -> None:
+        """Measure all cells of a variant that serves."""
+        cells = self.found.setdefault(name, {})
+        measure_round(tool, self.plan, measuree, self.record, self.say, number, cells, name)
 
     def answers_compared(self) -> list[str]:
         """Return how each variant answers beside the first one, in sentences; nothing where none was asked."""

@@ -1,4 +1,4 @@
-"""Variants that need no file: a draft length (`draft_3`), a published draft model. Pure but for a file of the package.
+"""Variants that need no file: a draft length (`draft_3`), a size, a published draft model. Pure but for a data file.
 
 `lengths` and `heads` stand for all of them, the endpoint without its draft first.
 """
@@ -23,6 +23,12 @@ MODEL = "gpt-oss-120b"
 """The last part of the repository's name that the draft models were trained for."""
 LENGTHS = (1, 2, 3, 4, 8)
 LENGTH = re.compile(r"draft_([1-9]\d?)\Z")
+SIZE = re.compile(r"(batch|tokens)_([1-9]\d{0,6})\Z")
+SIZES = {
+    "batch": {"tensorrt-llm": "max_batch_size", "vllm": "max-num-seqs", "sglang": "max-running-requests"},
+    "tokens": {"tensorrt-llm": "max_num_tokens", "vllm": "max-num-batched-tokens", "sglang": "chunked-prefill-size"},
+}
+"""Requests that are worked on at once, and tokens of a step (SGLang: of a prompt's chunk), in each engine's words."""
 BASE = "baseline"
 NEXT = "next: write it under `variants` in the suite's file; nothing was measured"
 
@@ -48,8 +54,8 @@ def groups() -> dict[str, tuple[str, ...]]:
 
 
 def ready_names() -> list[str]:
-    """Return the names of all of these variants."""
-    return [*heads(), *(f"draft_{length}" for length in LENGTHS)]
+    """Return the names of all of these variants; N stands for a number of yours."""
+    return [*heads(), *(f"draft_{length}" for length in LENGTHS), *(f"{size}_N" for size in SIZES)]
 
 
 def ready_keys(name: str, endpoint: EndpointSettings) -> dict[str, Any] | None:
@@ -59,6 +65,8 @@ def ready_keys(name: str, endpoint: EndpointSettings) -> dict[str, Any] | None:
     """
     if found := LENGTH.match(name):
         return {"engine": _length_keys(name, endpoint, int(found[1]))}
+    if found := SIZE.match(name):
+        return {"engine": _size_keys(name, endpoint, SIZES[found[1]][endpoint.engine_kind], int(found[2]))}
     if name in heads():
         return _head_keys(name, endpoint, heads()[name])
     return None
@@ -75,6 +83,15 @@ def _head_keys(name: str, endpoint: EndpointSettings, head: Head) -> dict[str, A
     if plan_of(endpoint).value("layers") is not None:
         engine["speculative_config"]["eagle3_layers_to_capture"] = None
     return {"draft": {"repository": head.repository, "mount": endpoint.draft.mount}, "engine": engine}
+
+
+def _size_keys(name: str, endpoint: EndpointSettings, key: str, size: int) -> dict[str, Any]:
+    """Return the key with which the settings name the size, or the engine's own."""
+    words = (argument.partition("=")[0].lstrip("-").replace("_", "-") for argument in endpoint.arguments)
+    if key.replace("_", "-") in words:
+        raise _misfit(name, f"its {key} is in `arguments`, which cannot be distinguished from others")
+    written = {one.lstrip("-").replace("_", "-"): one for one in endpoint.engine}
+    return {written.get(key.replace("_", "-"), key): size}
 
 
 def _length_keys(name: str, endpoint: EndpointSettings, length: int) -> dict[str, Any]:

@@ -1,0 +1,81 @@
+"""How long a tune takes, by the records of the site: its last switches, and the last runs of the same suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rackwright.messages import counted
+from rackwright.record.durations import switch_time
+from rackwright.record.journal import Event, read_record, records
+from rackwright_bench.figures.rounds import FEWEST
+from rackwright_bench.record import CELL, ROUND
+
+RUNS = 20
+"""Records that are looked into, the newest."""
+
+
+@dataclass(frozen=True)
+class TimeEstimate:
+    """Seconds of one load of the model, and of measuring the suite once; None where no record says it."""
+
+    load: float | None
+    measuring: float | None
+
+    def trial(self, loads: int = 2) -> float:
+        """Return the seconds of a trial; 0 where they are not known."""
+        has_all = self.measuring is not None and (self.load is not None or loads == 0)
+        return (self.measuring or 0) + loads * (self.load or 0) if has_all else 0.0
+
+
+def estimate_of(root: Path, suite: Mapping[str, Any], cells: int) -> TimeEstimate:
+    """Return what the records say. suite: as `measuring` events have it."""
+    paths = records(root)
+    took = [seconds for path in paths[-RUNS:] for seconds in measuring_times(read_record(path), suite, cells)]
+    return TimeEstimate(switch_time(paths), median(took) if took else None)
+
+
+def measuring_times(events: Sequence[Event], suite: Mapping[str, Any], cells: int) -> Iterator[float]:
+    """Yield the seconds of each time that all cells of a suite were measured, one after the other."""
+    began, found = None, 0
+    for event in events:
+        if event["kind"] == ROUND:
+            began, found = event if event.get("settings") == suite else None, 0
+        elif event["kind"] == CELL and began is not None:
+            found += 1
+            if found == cells:
+                yield (datetime.fromisoformat(event["time"]) - datetime.fromisoformat(began["time"])).total_seconds()
+
+
+def time_in_words(found: TimeEstimate, variants: int, most: int, limit: float) -> list[str]:
+    """Return the time of a tune as sentences. variants: the first one included; most: rounds; limit: seconds."""
+    ends = f"no trial begins that would end later than {in_words(limit)} from now (--timeout), and one is cut then"
+    if not found.trial():
+        unknown = "a load of the model" if found.load is None else "this suite"
+        return [f"no record of this site says how long {unknown} takes: the first trials tell", ends]
+    load, once = in_words(found.load or 0), in_words(found.measuring or 0)
+    rounds = min(FEWEST, most)
+    least, whole = (_whole(found, variants, number) for number in (rounds, most))
+    return [
+        f"a trial takes about {in_words(found.trial())}: two loads of {load} and {once} of measuring, as this site's "
+        "records say",
+        f"{counted(rounds, 'round')} of {counted(variants, 'variant')} take about {in_words(least)}"
+        + (f", {most} rounds {in_words(whole)}" if most > rounds else "")
+        + "; variants that cannot win leave early",
+        ends,
+    ]
+
+
+def _whole(found: TimeEstimate, variants: int, rounds: int) -> float:
+    return rounds * (found.trial(loads=0) + (variants - 1) * found.trial())
+
+
+def in_words(seconds: float) -> str:
+    """`45 s`, `12 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
