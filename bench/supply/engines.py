@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bench.supply.cells import FROM_ORIGIN, ONE_HOST, PROXY
-from rackwright.hostside.packed import packed
+from rackwright.hostside.packed import HAND_ON, packed
 
 HOME = "/srv/supply"
 """Of a host: its programs."""
@@ -139,7 +139,7 @@ def chain(race: Race, index: int) -> Start:
         "linger": LONG,
         "secrets": SECRETS,
     }
-    program = b64decode(packed("hostside/hand_on", "hostside/quiet_disk"))
+    program = b64decode(packed(*HAND_ON))
     files: dict[str, str | bytes] = {f"{HOME}/hand_on.pyz": program, f"{SECRETS}/run_token": race.token}
     return Start((PYTHON, f"{HOME}/hand_on.pyz", json.dumps(spec)), DATA, verifies=True, files=files)
 

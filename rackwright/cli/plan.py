@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rackwright.cli.inventories import add_limit, add_shared
 from rackwright.inspect.grouping import exit_code
+from rackwright.inspect.handed_on import ModelWay, settings_of_fleet, with_ways
 from rackwright.inspect.headline import NO_WAVES, Waves, headline, with_restart_notes
 from rackwright.inspect.left_hosts import left_hosts
 from rackwright.inspect.plan import HostPlan, plan_host
 from rackwright.inspect.plan_text import as_wide, next_step, plan_text, plan_values
 from rackwright.inspect.read_hosts import Surveyed, survey
 from rackwright.loading.files import site_root
-from rackwright.messages import paragraph
+from rackwright.messages import RackwrightError, paragraph
 from rackwright.record.durations import switch_time
 from rackwright.record.journal import records
 from rackwright.rollout.waves import amount
@@ -36,18 +38,36 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, plan, print; the exit code says whether changes are pending."""
-    hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
+    hosts, ways = _with_ways(arguments, survey(arguments.inventory, arguments.limit, only=arguments.only))
     plans = with_restart_notes([plan_of(one) for one in hosts])
     typical = switch_time(records(site_root(Path(arguments.inventory).expanduser())))
     first = headline(plans, typical, _at_once(hosts), _drain(hosts), _waves(hosts) if arguments.in_waves else NO_WAVES)
     left_behind = [] if arguments.limit or arguments.only else _left_behind(arguments.inventory, hosts)
     profiles = _profiles(arguments.inventory, hosts)
     if arguments.json:
-        print(json.dumps({**plan_values(plans, first), "left_behind": left_behind, "profiles": profiles}, indent=1))
+        more = {"handed_on": [way.values for way in ways], "left_behind": left_behind, "profiles": profiles}
+        print(json.dumps({**plan_values(plans, first), **more}, indent=1))
     else:
-        text = "\n".join([plan_text(plans, first), *profiles, *left_behind, *next_step(plans, first)])
+        lines = [*(way.text for way in ways), *profiles, *left_behind, *next_step(plans, first)]
+        text = "\n".join([plan_text(plans, first), *lines])
         print(as_wide(paragraph(text), shown_width()))
     return exit_code(plans)
+
+
+def _with_ways(
+    arguments: argparse.Namespace, hosts: Sequence[Surveyed]
+) -> tuple[Sequence[Surveyed], Sequence[ModelWay]]:
+    """Return the hosts with what they take from each other, and the way of each model, where models are handed on."""
+    if not any(one.settings.downloads.hand_on for one in hosts):
+        return hosts, ()
+
+    def read(names: Sequence[str]) -> Sequence[Surveyed]:
+        # One that cannot be reached has said so: the plan is that of the hosts that it is for.
+        with suppress(RackwrightError):
+            return survey(arguments.inventory, names) if names else ()
+        return ()
+
+    return with_ways(hosts, settings_of_fleet(arguments.inventory, arguments.limit, arguments.only), read)
 
 
 def _profiles(inventory: str, hosts: Sequence[Surveyed]) -> list[str]:

@@ -11,6 +11,9 @@ from importlib.resources.abc import Traversable
 from pathlib import PurePosixPath
 
 ENTRY = "import sys\nfrom {package}.main import main\n\nsys.exit(main())\n"
+FETCH_MODEL = ("hostside/fetch_model", "hostside/hand_on/redirects", "hostside/quiet_disk")
+HAND_ON = ("hostside/hand_on", "hostside/quiet_disk")
+"""Programs that fetch models, each with the modules that it needs beside its own."""
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """A fixed time, so that equal programs are equal bytes: a job is joined by its text."""
 

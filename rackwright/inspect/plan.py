@@ -21,6 +21,7 @@ from rackwright.concerns.endpoint.switch.steps import DaemonRestart, Proved
 from rackwright.concerns.firewall import CLOSE_DIRECT, closing_changes
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
+from rackwright.concerns.models.concern import handed_on_by
 from rackwright.concerns.options import OPTIONS, report
 from rackwright.concerns.preflight.concern import fetch_of
 from rackwright.messages import RackwrightError
@@ -154,11 +155,12 @@ class _Describer:
         self.observed: Mapping[str, SeenEndpoint] = reading[ENDPOINT].endpoints
         self.wanted = wanted_releases(settings, reading)
         self.hashes = _hashes(reading, self.wanted)
+        self.givers = _givers(reading)
 
     def __call__(self, concern: str, change: Change) -> PlannedChange:
         size, estimated = _download(concern, change)
         texts = [mask(text, self.secrets) for text in (change.what, change.why, self._diff(concern, change))]
-        alike = tuple(_without_own_words(text, self.hashes) for text in texts)
+        alike = tuple(_without_own_words(_named(text, self.givers, GIVER), self.hashes) for text in texts)
         what, why, diff = texts
         restarts = self._restarts(change)
         down, stops = self._down(change), self._stops(change)
@@ -235,6 +237,15 @@ def _hashes(reading: HostReading, wanted: Mapping[str, Release | Unresolved]) ->
     }
     found |= {hash_ for sums in reading[RELEASE].sums.values() for hash_ in sums}
     return frozenset(found | {release.hash for release in wanted.values() if isinstance(release, Release)})
+
+
+GIVER = handed_on_by("…")
+
+
+def _givers(reading: HostReading) -> list[str]:
+    """Return what a plan says of the hosts that a host takes models from: each host has another one."""
+    parts = reading.hands_on.parts.values() if reading.hands_on else ()
+    return [handed_on_by(part.sources[0].host) for part in parts if part.sources]
 
 
 def _named(text: str, hashes: Iterable[str], replacement: str) -> str:

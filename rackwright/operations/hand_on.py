@@ -5,17 +5,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from rackwright.adapter.concurrency import new_lock
 from rackwright.adapter.host import Host
 from rackwright.adapter.run.declaring import declared_of
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.adapter.run_context import part_of
 from rackwright.concerns.models import MODELS, sharers
+from rackwright.concerns.models.fleet import Fleet, chains_of
 from rackwright.concerns.models.repair import broken_models
+from rackwright.operations import outside_hosts
 from rackwright.operations.hostrun import RunHosts
 from rackwright.operations.run_certificate import run_certificate
 from rackwright.plan.concern import HostReading
-from rackwright.plan.hand_on import ChainPart, HandsOn, Sharer, handovers
+from rackwright.plan.hand_on import ChainPart, HandsOn, Sharer
 from rackwright.rollout.run_hosts import serves
 from rackwright.settings.secret import Secret
 
@@ -27,6 +31,8 @@ class Chains:
     parts: Mapping[str, Mapping[str, ChainPart]] | None = None
     token: Secret = field(default_factory=lambda: Secret(secrets.token_hex(32)))
     certificate: Secret | None = None
+    lock: Any = field(default_factory=new_lock)
+    """Held while they are planned, for which other hosts may be asked."""
 
 
 def among_others(host: Host, reading: HostReading, repairs: bool = False) -> HostReading:
@@ -38,8 +44,9 @@ def among_others(host: Host, reading: HostReading, repairs: bool = False) -> Hos
     if hand_on is None or not host.state.is_executing:
         return reading
     chains = part_of(host.state, Chains)
-    if chains.parts is None:
-        chains.parts = _planned(host, repairs)
+    with chains.lock:
+        if chains.parts is None:
+            chains.parts = _planned(host, chains, repairs)
     return replace(reading, hands_on=HandsOn(chains.parts.get(host.name, {}), _secrets(chains, hand_on.tls)))
 
 
@@ -50,19 +57,28 @@ def _secrets(chains: Chains, encrypts: bool) -> dict[str, Secret]:
     return {"run_token": chains.token, "tls.pem": chains.certificate}
 
 
-def _planned(host: Host, repairs: bool) -> dict[str, dict[str, ChainPart]]:
-    by_model: dict[str, list[Sharer]] = {}
-    for of_host in _sharers(host, repairs):
-        for model, sharer in of_host.items():
-            by_model.setdefault(model, []).append(sharer)
-    seeds = {one: _seed(host, by_model[one]) for one in by_model}
-    chains = {model: handovers(those, seeds[model]) for model, those in by_model.items()}
-    names = {one.host for those in by_model.values() for one in those}
-    return {name: {model: chain[name] for model, chain in chains.items() if name in chain} for name in names}
+def _planned(host: Host, chains: Chains, repairs: bool) -> dict[str, dict[str, ChainPart]]:
+    """Plan the chains, and have those hosts outside the run begin that have what its own lack."""
+    of_run = dict(_sharers(host, repairs))
+    others = outside_hosts.found_outside(host, of_run)
+    has = {one.host.name: one.has for one in others}
+    fleet: Fleet = {name: {**of_run.get(name, {}), **has.get(name, {})} for name in _names(host)}
+    parts = chains_of(fleet, lambda name: _seed(host, name))
+    for one in others:
+        if parts[one.host.name] and one.settings.downloads.hand_on:
+            secrets_of = _secrets(chains, one.settings.downloads.hand_on.tls)
+            outside_hosts.hand_on(one, HandsOn(parts[one.host.name], secrets_of))
+        else:
+            outside_hosts.leave(one)
+    return parts
 
 
-def _sharers(host: Host, repairs: bool) -> Iterator[dict[str, Sharer]]:
-    """Yield what each host of the run that was read hands on or takes, in the inventory's order."""
+def _names(host: Host) -> list[str]:
+    return [one.name for one in host.state.inventory]
+
+
+def _sharers(host: Host, repairs: bool) -> Iterator[tuple[str, dict[str, Sharer]]]:
+    """Yield what each host of the run that was read hands on or takes, by its name, in the inventory's order."""
     states = part_of(host.state, RunHosts).by_name
     for other in host.state.inventory:
         reading = states[other.name].reading if other.name in states else None
@@ -71,12 +87,12 @@ def _sharers(host: Host, repairs: bool) -> Iterator[dict[str, Sharer]]:
         found = sharers(other.name, settings_of(other), reading, serves(reading))
         if repairs:
             broken = broken_models(settings_of(other), reading)
-            yield {model: one for model, one in found.items() if one.has or model in broken}
+            yield other.name, {model: one for model, one in found.items() if one.has or model in broken}
         elif MODELS.name in declared_of(other):
-            yield found
+            yield other.name, found
 
 
-def _seed(host: Host, those: list[Sharer]) -> str | None:
-    """Return the seed that the first host of a chain names."""
-    hand_on = settings_of(host.state.inventory.get_host(those[0].host)).downloads.hand_on
+def _seed(host: Host, name: str) -> str | None:
+    """Return the seed that a host's settings name."""
+    hand_on = settings_of(host.state.inventory.get_host(name)).downloads.hand_on
     return hand_on.seed if hand_on else None

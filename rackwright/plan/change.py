@@ -71,6 +71,8 @@ class Job(Step):
     """Hosts of a run that may have such a job under way at the same time; None: any number."""
     helps: bool = False
     """True when it is for other hosts of the run: a failure is reported, and its own host continues."""
+    outside: bool = False
+    """True on a host that the run was not begun for: the run's record says nothing of it."""
     after: tuple[str, ...] = ()
     """Jobs of the same host that must have ended before this one begins; one that never began counts as ended."""
 

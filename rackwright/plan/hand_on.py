@@ -37,6 +37,8 @@ class Sharer:
     """True if an endpoint of it serves now."""
     link: int | None = None
     """Speed of its interface in Mbit/s; None where that is unknown."""
+    outside: bool = False
+    """True if the run was not begun for it: it only hands on what the run's hosts lack."""
 
     @property
     def lacks(self) -> bool:
@@ -77,6 +79,8 @@ class ChainPart:
     """True if it may ask the hub."""
     serve_mib: float | None = None
     """MiB/s that it may hand on; None: all that its link takes."""
+    index: int = 0
+    """Hosts before it in the chain that lack the model, too."""
 
     @property
     def keeps(self) -> bool:
@@ -97,21 +101,24 @@ class HandsOn:
 def handovers(sharers: Sequence[Sharer], seed: str | None = None) -> Mapping[str, ChainPart]:
     """Return the part of each host by its name; hosts that have the model are missing unless they hand it on.
 
-    sharers: in the inventory's order. seed: the host that asks the hub where none has the model; default: the first.
+    sharers: in the inventory's order. seed: the host that asks the hub where none has the model, or only hosts outside
+    the run have it, and none of them gives a byte; default: the first.
     """
     lacking = _seed_first([one for one in sharers if one.lacks], seed)
     if not lacking:
         return {}
     chain = [*reversed(_nearest(sharers, lacking[0])), *lacking]
     keepers = len(chain) - len(lacking)
+    at_hub = keepers if all(one.outside for one in chain[:keepers]) else 0
     sources = [_sources(chain, index, keepers) for index in range(len(chain))]
     return {
         one.host: ChainPart(
             one.peer,
             tuple(chain[source].peer for source in sources[index]),
             tuple(chain[taker].peer for taker in _takers(sources, index)),
-            one.lacks and (one.asks_hub or index == 0),
+            one.lacks and (one.asks_hub or index == at_hub),
             one.serve_mib,
+            max(0, index - keepers),
         )
         for index, one in enumerate(chain)
     }

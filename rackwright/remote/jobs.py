@@ -71,7 +71,7 @@ def follow_job(
 
     Raises NotStartedError, ConnectionLostError.
     """
-    note("job", host=host.name, job=job.name, title=job.title, state="began", after=job.after or None)
+    _note(host, job, "began", after=job.after or None)
     ended: job_scripts.Ended | None = None
     running = part_of(host.state, RunningJobs)
     try:
@@ -83,8 +83,13 @@ def follow_job(
     finally:
         part_of(host.state, FleetProgress).forget(host.name, job.name)
         done = ended is not None and ended.status == 0
-        note("job", host=host.name, job=job.name, title=job.title, state="done" if done else "failed")
+        _note(host, job, "done" if done else "failed")
     return ended
+
+
+def _note(host: Host, job: Job, state: str, **more: object) -> None:
+    if not job.outside:
+        note("job", host=host.name, job=job.name, title=job.title, state=state, **more)
 
 
 def _start(host: Host, job: Job) -> str:
@@ -172,7 +177,7 @@ def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[H
     heed(heard)
     if isinstance(heard, Event) and heard.kind == DAMAGED:
         note(DAMAGED, host=host.name, job=job.name, text=heard.text)
-    if isinstance(heard, Event) and heard.kind == PROGRESS:
+    if isinstance(heard, Event) and heard.kind == PROGRESS and not job.outside:
         _note_progress(host, job, heard.text, meter)
 
 

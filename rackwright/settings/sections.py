@@ -467,6 +467,8 @@ class HandOn(Frozen):
     """Host of the inventory that fetches from the hub; default: the first that lacks the model."""
     hub: bool = False
     """True lets the others ask the hub, too, where no host hands a file on to them."""
+    neighbours: bool = True
+    """False: a run of some hosts (`--limit`, `rebuild`) takes models from those hosts alone, and not from others."""
     tls: bool = False
     """True encrypts what is handed on, under a key of the run; otherwise weights travel in clear between hosts."""
 
@@ -475,13 +477,13 @@ class Downloads(Frozen):
     """Settings of all downloads: images, models and encodings."""
 
     parallel: int = Field(default=8, ge=1, le=1000)
-    """Hosts that pull the image or fetch models at the same time."""
+    """Hosts that pull the image or ask the hub for models at the same time; takers of `hand_on` are not counted."""
     stall_timeout: Seconds = 120
     """Seconds without a byte before a download counts as stalled."""
     rate_mib: int | None = Field(default=None, ge=1, le=1_000_000)
     """Bandwidth cap a host for model downloads, MiB/s."""
     hand_on: HandOn | None = None
-    """Hosts of one run take models from each other, and the hub is asked once; default: each asks the hub itself."""
+    """Hosts take models from each other, and the hub is asked once; default: each asks the hub itself."""
 
 
 class Proxy(Frozen):

@@ -25,7 +25,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from rackwright.hostside.packed import packed
+from rackwright.hostside.packed import HAND_ON, packed
 
 MIB = 1 << 20
 TOKEN = "a-token-of-this-run-with-enough-characters"
@@ -36,7 +36,7 @@ HUB_TOKEN = "hf_granted"
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the program as a host gets it."""
     file = tmp_path_factory.mktemp("program") / "hand_on.pyz"
-    file.write_bytes(base64.b64decode(packed("hostside/hand_on", "hostside/quiet_disk")))
+    file.write_bytes(base64.b64decode(packed(*HAND_ON)))
     return file
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from rackwright.hostside import store_functions
-from rackwright.hostside.packed import packed
+from rackwright.hostside.packed import FETCH_MODEL, packed
 from rackwright_lab import faults
 from rackwright_lab.servers.web import Site, WebServer
 
@@ -131,7 +131,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     state = tmp_path_factory.mktemp("web")
     faults.set_tokens(state, {"hf_granted": True, "hf_stranger": False})
     program = state / "fetch_model.pyz"
-    program.write_bytes(base64.b64decode(packed("hostside/fetch_model")))
+    program.write_bytes(base64.b64decode(packed(*FETCH_MODEL)))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     site = Site(state, hub="127.0.0.1", cdn="localhost", cdn_url=f"http://localhost:{port}")

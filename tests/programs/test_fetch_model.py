@@ -386,5 +386,5 @@ def test_a_name_below_the_folder_is_one(name: str) -> None:
     ("location", "goes"), [("https://hub/b", True), ("http://hub/b", False), ("https://cdn/b", False)]
 )
 def test_the_token_goes_to_the_hub_alone_and_never_in_clear(location: str, goes: bool) -> None:
-    headers = Repository("a/b", "hf_secret", slow=False)._headers("https://hub/a", location)
+    headers = Repository("a/b", "hf_secret", slow=False, wait=60)._headers("https://hub/a", location)
     assert ("authorization" in headers) is goes

@@ -82,7 +82,7 @@ def test_a_host_that_only_serves_writes_nothing_and_hands_no_wrong_file_on(fleet
     (first.folder / "good").write_bytes(files["good"])
     (first.folder / "spoilt").write_bytes(files["good"] + bytes(MIB))
     first.start(sources=[], origin=None, linger=3)
-    second.start(origin={"url": fleet.hub.url, "authorised": False}, stall=2)
+    second.start(origin={"url": fleet.hub.url, "authorised": False}, stall=6)
     assert second.wait() == 0, second.text()
     assert second.is_whole()
     assert first.wait() == 1

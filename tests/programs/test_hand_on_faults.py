@@ -320,6 +320,17 @@ def test_hosts_that_only_wait_for_each_other_end(fleets: Fleets) -> None:
     all_whole(fleet)
 
 
+def test_where_no_source_gives_the_first_asks_the_hub_and_the_others_take_from_it(fleets: Fleets) -> None:
+    fleet = fleets(4, {"model": content(6 * MIB)}, rate=3 * MIB)
+    for host in fleet.hosts[1:]:
+        turn = fleet.hosts.index(host) - 1
+        host.start(stall=2, start=30, origin={"url": fleet.hub.url, "authorised": True, "after": 2 + 20 * turn})
+    for host in fleet.hosts[1:]:
+        assert host.wait() == 0, host.text()
+        assert host.is_whole()
+    assert sum(fleet.hub.sent.values()) == 6 * MIB
+
+
 def test_a_disk_without_the_room_is_named_before_a_byte_is_fetched(fleets: Fleets) -> None:
     fleet = fleets(1, FILES)
     (host,) = fleet.hosts

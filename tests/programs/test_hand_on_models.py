@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.hostside.packed import packed
+from rackwright.hostside.packed import HAND_ON, packed
 from rackwright.operations.run_certificate import run_certificate
 from rackwright_lab import faults
 from tests import texts
@@ -71,7 +71,7 @@ def give_secrets(host: Hub) -> None:
     secrets = host.models.parent / "secrets"
     secrets.mkdir(exist_ok=True)
     (secrets / "run_token").write_text(TOKEN)
-    (secrets / "hand_on.pyz").write_bytes(base64.b64decode(packed("hostside/hand_on", "hostside/quiet_disk")))
+    (secrets / "hand_on.pyz").write_bytes(base64.b64decode(packed(*HAND_ON)))
 
 
 def address(number: int) -> str:
@@ -132,19 +132,25 @@ def test_three_hosts_have_a_model_and_the_hub_is_asked_once(
     assert len(weights) == len(set(weights))
 
 
-def test_a_host_is_filled_by_its_neighbour_encrypted_and_the_hub_is_not_asked(
-    hub: Hub, lock: dict[str, Any], port: int, new_host: Callable[[str], Hub]
-) -> None:
+def keeper_of(hub: Hub, port: int, lock: dict[str, Any], **more: Any) -> subprocess.Popen[str]:
+    """Start what hands on the model that the first host has."""
     give_secrets(hub)
-    host, pem = new_host("rebuilt"), run_certificate().unmask()
-    for one in (hub, host):
-        (one.models.parent / "secrets/tls.pem").write_text(pem)
-    spec = terms(hub, port, 0, [], [1], tls=True)["hand_on"]
+    spec = terms(hub, port, 0, [], [1], **more)["hand_on"]
     files = [{"path": path, **pin} for path, pin in lock["files"].items()]
     program = str(hub.models.parent / "secrets/hand_on.pyz")
     words = [sys.executable, program, json.dumps({**spec, "files": files, "folder": str(hub.target())})]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_a_host_is_filled_by_its_neighbour_encrypted_and_the_hub_is_not_asked(
+    hub: Hub, lock: dict[str, Any], port: int, new_host: Callable[[str], Hub]
+) -> None:
+    host, pem = new_host("rebuilt"), run_certificate().unmask()
+    (hub.models.parent / "secrets").mkdir(exist_ok=True)
+    for one in (hub, host):
+        (one.models.parent / "secrets/tls.pem").write_text(pem)
     before = sorted(path.name for path in hub.target().iterdir())
-    keeper = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    keeper = keeper_of(hub, port, lock, tls=True)
     faults.set_fault(hub.state, "503", path="*")
     code, output = ended(host.start(BASE, **lock, **terms(host, port, 1, [0], [], tls=True)))
     assert code == 0, output
@@ -154,6 +160,19 @@ def test_a_host_is_filled_by_its_neighbour_encrypted_and_the_hub_is_not_asked(
     assert sums(host) == sums(hub)
     assert requested(hub) == []
     assert sorted(path.name for path in hub.target().iterdir()) == before
+
+
+def test_a_host_that_may_ask_the_hub_in_need_does_not_ask_it_where_a_neighbour_gives(
+    hub: Hub, lock: dict[str, Any], port: int, new_host: Callable[[str], Hub]
+) -> None:
+    host = new_host("rebuilt")
+    keeper = keeper_of(hub, port, lock)
+    faults.set_fault(hub.state, "503", path="*")
+    origin = {"url": f"{hub.url}/{BASE}/resolve/{lock['commit']}/", "authorised": False, "after": 20}
+    code, output = ended(host.start(BASE, **lock, **terms(host, port, 1, [0], [], origin=origin)))
+    assert code == 0, output
+    assert ended(keeper)[0] == 0
+    assert (sums(host), requested(hub)) == (sums(hub), [])
 
 
 def test_a_host_that_has_it_by_now_says_so_and_nobody_waits_for_it(

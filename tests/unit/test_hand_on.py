@@ -179,6 +179,11 @@ def spec(**changed: Any) -> HandOnSpec:
 def test_the_arguments_are_read() -> None:
     found = spec(rate_mib=2, origin={"url": "https://hub/x", "authorised": True})
     assert (found.rate, found.serve, found.origin, found.authorised) == (2.0 * (1 << 20), None, "https://hub/x/", True)
+    assert (found.after, spec(stall=7).after, spec(origin={"url": "https://hub/x", "after": 9}).after) == (
+        60.0,
+        7.0,
+        9.0,
+    )
     assert found.name("10.0.0.2") == "host-a"
     assert not found.reads_only
     assert spec(sources=[]).reads_only

@@ -47,6 +47,21 @@ def test_a_rebuilt_host_is_filled_by_its_nearest_neighbours_and_never_asks_the_h
     assert not any(part.from_hub for part in found.values())
 
 
+def test_what_hosts_outside_the_run_have_goes_to_its_first_host_which_may_ask_the_hub_in_need() -> None:
+    outside = [sharer(0, has=True, outside=True), sharer(3, has=True, outside=True, serves=True)]
+    found = handovers([outside[0], sharer(1), sharer(2), outside[1]])
+    assert names(found["h1"])[0] == ["h0", "h3", "h2"]
+    assert [host for host, part in found.items() if part.from_hub] == ["h1"]
+    assert [host for host, part in found.items() if part.keeps] == ["h3", "h0"]
+    in_run = handovers([sharer(0, has=True), sharer(1), sharer(2), outside[1]])
+    assert not any(part.from_hub for part in in_run.values()), "a host of the run is certain to be there"
+
+
+def test_a_host_knows_its_place_among_those_that_lack_it() -> None:
+    found = handovers([sharer(number, has=number == 1) for number in range(4)])
+    assert {host: part.index for host, part in found.items()} == {"h1": 0, "h0": 0, "h2": 1, "h3": 2}
+
+
 def test_an_idle_host_hands_on_rather_than_one_that_serves() -> None:
     found = handovers([sharer(0, True), sharer(1), sharer(2, True, serves=True), sharer(3, True)])
     assert names(found["h1"])[0] == ["h0", "h3"]

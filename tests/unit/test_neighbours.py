@@ -111,6 +111,13 @@ def test_a_host_that_takes_from_another_does_not_wait_for_its_turn_at_the_hub() 
     assert job_of(changes["b"]).at_once is None
 
 
+def test_where_no_host_gives_no_more_hosts_ask_the_hub_at_first_than_may_ask_it_at_once() -> None:
+    downloads = {"hand_on": {"interface": "bond1", "hub": True}, "parallel": 2, "stall_timeout": 100}
+    changes = planned({name: reading() for name in "abcdefghijklmnop"}, settings(downloads=downloads))
+    after = [spec_of(job_of(those))["hand_on"]["origin"]["after"] for those in changes.values()]
+    assert after == [100, 100, 200, 200, 300, 300, 400, 400, 500, 500, *[600] * 6]
+
+
 def test_a_host_that_has_it_hands_it_on_and_nothing_else() -> None:
     changes = planned({"a": reading(complete()), "b": reading()}, settings())
     [change] = changes["a"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyinfra import logger
@@ -203,6 +203,25 @@ def count_as_deployed(host: Host, root: Path) -> HostSettings:
         inventories.settings[host.name] = pinned(declared.settings, lock)
         inventories.as_deployed.add(host.name)
     return settings_of(host)
+
+
+def settings_beside(hosts: Iterable[Host]) -> dict[str, HostSettings]:
+    """Return the settings, by name, of hosts that the run was not begun for, as far as they are valid.
+
+    They have the site's lock file, and what its deploy.py says as arguments.
+    """
+    found: dict[Path, list[InventoryHost]] = {}
+    for host in hosts:
+        if entry := part_of(host.state, Inventories).entry(host.name):
+            found.setdefault(entry.root, []).append(entry)
+    return {name: one for root, entries in found.items() for name, one in _pinned_beside(root, entries)}
+
+
+def _pinned_beside(root: Path, entries: Sequence[InventoryHost]) -> Iterator[tuple[str, HostSettings]]:
+    locks = Locks(root)
+    for entry in with_arguments(root, entries):
+        with suppress(SettingsError):
+            yield entry.name, locks.pin(entry.settings)
 
 
 def groups_of(host: Host) -> tuple[str, ...]:

@@ -104,11 +104,11 @@ def ask_for(host: Host, script: str) -> Taken | SeenLease:
     )
 
 
-def take(host: Host, reading: SeenLease) -> Taken:
+def take(host: Host, reading: SeenLease, outside: bool = False) -> Taken:
     """Take the host's lease for this process, and keep it until its connection is closed.
 
-    A lease whose process has ended on this machine is taken over at once. Raises LeaseHeldError, or another
-    StepFailedError.
+    A lease whose process has ended on this machine is taken over at once. outside: the run was not begun for this host,
+    so its record says nothing of it, and it keeps no slice. Raises LeaseHeldError, or another StepFailedError.
     """
     taken = ask_for(host, acquire_script(reading.last_number, this_holder()))
     dead = _gone(taken)
@@ -117,14 +117,16 @@ def take(host: Host, reading: SeenLease) -> Taken:
     if isinstance(taken, SeenLease):
         twin = twin_of(host, taken.live.id) if taken.live else None
         error = _same_machine(host.name, twin) if twin else LeaseHeldError(refusal(host.name, taken))
-        note("host", host=host.name, state=RunState.BUSY, text=str(error))
+        if not outside:
+            note("host", host=host.name, state=RunState.BUSY, text=str(error))
         raise error
     if dead is not None:
         say(
             host, f"taking over from {dead.holder.purpose} (process {dead.holder.pid} of this machine), which has ended"
         )
-    _keep(host, Hold(taken.id))
-    keep_slice(host)
+    _keep(host, Hold(taken.id, outside=outside))
+    if not outside:
+        keep_slice(host)
     return taken
 
 
@@ -192,7 +194,7 @@ def give_back(host: Host, hold: Hold) -> None:
 
 
 def _release_on_disconnect(host: Host, hold: Hold) -> None:
-    if not is_lost(host):
+    if not hold.outside and not is_lost(host):
         keep_slice(host)
     hold.ended.set()
     _release(host, hold.id)

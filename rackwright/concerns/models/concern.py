@@ -20,7 +20,7 @@ from rackwright.concerns.models import neighbours
 from rackwright.concerns.models.neighbours import FETCH_TIMEOUT, INSIDE, Link
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import helper_script, host_script, job_script, store_functions
-from rackwright.hostside.packed import packed
+from rackwright.hostside.packed import FETCH_MODEL, packed
 from rackwright.messages import few
 from rackwright.paths import MANIFESTS, job_container
 from rackwright.plan.change import Change, Job, Owned, Refuse
@@ -110,10 +110,15 @@ class WantedModel:
     @property
     def where_from(self) -> str:
         """Where a download takes it from, to follow its reason; empty: the hub."""
-        return f"; {self.giver} hands it on" if self.giver else ""
+        return handed_on_by(self.giver) if self.giver else ""
 
 
 WantedModels = tuple[WantedModel, ...]
+
+
+def handed_on_by(host: str) -> str:
+    """Return the words for the host from which a model is taken, to follow a reason."""
+    return f"; {host} hands it on"
 
 
 def host_path(settings: HostSettings, source: ModelSource, commit: str) -> str:
@@ -418,7 +423,7 @@ def fetch_job(
             models_dir=settings.models.folder,
             manifests=MANIFESTS,
             endpoint="" if hub == Mirrors().hub else hub,
-            program=packed("hostside/fetch_model"),
+            program=packed(*FETCH_MODEL),
             hand_on=neighbours.program() if part else "",
             spec=json.dumps(spec, sort_keys=True),
             **proxy_values(settings),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rackwright.hostside import helper_script, host_script
-from rackwright.hostside.packed import packed
+from rackwright.hostside.packed import HAND_ON, packed
 from rackwright.paths import HELPER_LABEL, job_container
 from rackwright.plan.change import Job
 from rackwright.plan.hand_on import ChainPart, HandsOn
@@ -26,6 +26,9 @@ START = 300
 """Seconds by which the hosts of a run begin one after the other, at most."""
 LINGER = 60
 """Seconds without a request after which a host stops handing on to hosts that have not said that they are done."""
+
+LONGEST_TURN = 600
+"""Seconds after which every host asks the hub that may, where no host hands anything on."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,18 @@ def in_spec(settings: HostSettings, source: ModelSource, commit: str, part: Chai
     if part is None:
         return {}
     url = f"{settings.mirrors.hub.rstrip('/')}/{source.repository}/resolve/{commit}/"
-    origin = {"url": url, "authorised": settings.models.hub_token is not None} if part.from_hub else None
+    authorised, after = settings.models.hub_token is not None, _hubs_turn(settings, part)
+    origin = {"url": url, "authorised": authorised, "after": after} if part.from_hub else None
     return {"hand_on": {**_terms(settings, part), "origin": origin, "rate_mib": settings.downloads.rate_mib}}
+
+
+def _hubs_turn(settings: HostSettings, part: ChainPart) -> float:
+    """Return the seconds without a byte after which a host asks the hub: at first no more hosts than may ask at once.
+
+    The others take from these, once they have something.
+    """
+    stall, turn = settings.downloads.stall_timeout, part.index // settings.downloads.parallel
+    return min(stall * (1 + turn), max(stall, LONGEST_TURN))
 
 
 def _terms(settings: HostSettings, part: ChainPart) -> dict[str, Any]:
@@ -113,7 +126,7 @@ def _terms(settings: HostSettings, part: ChainPart) -> dict[str, Any]:
 
 def program() -> str:
     """Return the program that takes files and hands them on, in base64."""
-    return packed("hostside/hand_on", "hostside/quiet_disk")
+    return packed(*HAND_ON)
 
 
 def opened(name: str, part: ChainPart | None) -> str:

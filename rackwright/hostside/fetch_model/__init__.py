@@ -1,7 +1,8 @@
 """Fetch one model repository into its own folder, verified, so that an incomplete one never looks complete.
 
 It runs in the serving image with the image's python3 and huggingface_hub (0.23 and newer), packed as one file; no
-module here may import the rest of Rackwright, or need more than Python 3.9. Layout on the host:
+module here may import the rest of Rackwright except `hostside/quiet_disk` and `hand_on/redirects`, or need more than
+Python 3.9. Layout on the host:
 
     TARGET.partial/            while fetching: files that are verified, and .parts/ with those that are not yet
     RECORDS/NAME.partial       the files of it that this host has verified

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from typing import Any
+from urllib.error import HTTPError
 
 REPEATED = {"limited", "server", "transient", "route", "stalled"}
 TRIES = 4
@@ -14,6 +15,17 @@ MISTAKE = 78
 """Exit status (EX_CONFIG) for these."""
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 """Errors of a file system that refuses root like any other user."""
+ROUTE = {
+    "ConnectError",
+    "ConnectionError",
+    "ConnectTimeout",
+    "gaierror",
+    "ProxyError",
+    "NewConnectionError",
+    "URLError",
+}
+CUT = {"TransportError", "RequestException", "TimeoutError", "timeout", "HTTPError", "HTTPException", "ProtocolError"}
+"""Classes of errors: no connection, and one that broke. `timeout` is what Python 3.9 calls TimeoutError."""
 
 
 class DownloadError(Exception):
@@ -52,8 +64,8 @@ def _of_library(names: set[str], text: str) -> DownloadError | None:
 
 
 def _of_answer(causes: list[BaseException], names: set[str], text: str) -> DownloadError | None:
-    response: Any = next((got for cause in causes if (got := getattr(cause, "response", None)) is not None), None)
-    status = int(getattr(response, "status_code", 0) or 0)
+    response: Any = next((got for cause in causes if (got := _answer(cause)) is not None), None)
+    status = int(getattr(response, "status_code", 0) or getattr(response, "code", 0) or 0)
     if status == 429:
         return DownloadError("limited", wait=_retry_after(response))
     if status in (401, 403) or "RepositoryNotFoundError" in names:
@@ -63,13 +75,17 @@ def _of_answer(causes: list[BaseException], names: set[str], text: str) -> Downl
     return DownloadError("answer", f"{status}: {text}") if status >= 400 else None
 
 
+def _answer(cause: BaseException) -> Any:
+    """Return the server's answer: what the library's clients raise has one, and urllib's error is one itself."""
+    return cause if isinstance(cause, HTTPError) else getattr(cause, "response", None)
+
+
 def _of_network(names: set[str], causes: list[BaseException], text: str) -> DownloadError:
     if any("certificate" in str(cause).lower() for cause in causes):
         return DownloadError("certificate", text)
-    if names & {"ConnectError", "ConnectionError", "ConnectTimeout", "gaierror", "ProxyError", "NewConnectionError"}:
+    if "IncompleteRead" not in names and names & ROUTE:
         return DownloadError("route", text)
-    cut = {"TransportError", "RequestException", "TimeoutError", "HTTPError", "IncompleteRead", "ProtocolError"}
-    if names & cut or "onsistency check" in text:
+    if names & CUT or "onsistency check" in text:
         return DownloadError("transient", text)
     if "ModuleNotFoundError" in names:
         return DownloadError("library", text)

@@ -7,7 +7,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+
+from rackwright.hostside.fetch_model.ranges import append_missing
+from rackwright.hostside.hand_on.redirects import server_of
 
 File = dict[str, Any]
 """path, size, and sha256 (large files) or blob, git's hash (small ones)."""
@@ -19,25 +21,22 @@ def load_library() -> None:
     A child reports its errors: it repeats the import that failed.
     """
     with suppress(Exception):
-        for name in ("hf_api", "file_download"):
-            importlib.import_module(f"huggingface_hub.{name}")
+        library = importlib.import_module("huggingface_hub")
+        for name in ("HfApi", "hf_hub_url"):  # it imports what defines a name when that is first asked for
+            getattr(library, name)
 
 
 class Hub:
-    """One repository.
+    """One repository, by the library's public calls; the bytes of its files are fetched without it.
 
-    The library reads 10 MB at a time: a slow connection would look like a stall, and a lost one lose all of it. slow:
-    read even less, since a cap works by pausing and would be all bursts.
+    slow: a cap works by pausing, and would be all bursts with large blocks. wait: seconds without a byte.
     """
 
-    def __init__(self, repository: str, token: str | None, slow: bool) -> None:
+    def __init__(self, repository: str, token: str | None, slow: bool, wait: float) -> None:
         self.client: Any = importlib.import_module("huggingface_hub")
-        self.downloads: Any = importlib.import_module("huggingface_hub.file_download")
-        self.repository, self.token = repository, token or False
-        # Older releases look for the size in the module that downloads.
-        modules: list[Any] = [importlib.import_module("huggingface_hub.constants"), self.downloads]
-        for module in modules:
-            module.DOWNLOAD_CHUNK_SIZE = 1 << (18 if slow else 20)
+        self.utils: Any = importlib.import_module("huggingface_hub.utils")
+        self.repository, self.token, self.wait = repository, token or False, wait
+        self.block = 1 << (18 if slow else 20)
 
     def resolve(self, revision: str) -> dict[str, Any]:
         """Return the revision's commit, and all its files with the data that the hub publishes of each."""
@@ -47,30 +46,20 @@ class Hub:
         return {"commit": commit, "files": [_published(entry) for entry in entries if hasattr(entry, "blob_id")]}
 
     def append(self, commit: str, file: File, part: Path) -> None:
-        """Append to `part` the missing bytes of a file.
-
-        The library's HTTP client is called with the present number of bytes, because its newest release
-        starts every file again after an interruption.
-        """
+        """Append to `part` the missing bytes of a file: the library starts a file again after an interruption."""
         url = self.client.hf_hub_url(self.repository, file["path"], revision=commit)
         location = self.client.get_hf_file_metadata(url, token=self.token).location
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as handle:
             if handle.seek(0, os.SEEK_END) > file["size"]:
                 handle.truncate(handle.seek(0))
-            here = handle.tell()
-            if here < file["size"]:
-                headers = self._headers(url, location)
-                self.downloads.http_get(location, handle, resume_size=here, headers=headers, expected_size=file["size"])
+            if handle.tell() < file["size"]:
+                append_missing(location, self._headers(url, location), handle, file["size"], self.block, self.wait)
 
     def _headers(self, url: str, location: str) -> dict[str, str]:
-        headers: dict[str, str] = dict(self.client.utils.build_hf_headers(token=self.token))
-        if _server(location) != _server(url):
+        headers: dict[str, str] = dict(self.utils.build_hf_headers(token=self.token))
+        if server_of(location) != server_of(url):
             headers.pop("authorization", None)  # the token is for the hub, not for a redirect's target, nor in clear
         return {**headers, "Accept-Encoding": "identity"}
-
-
-def _server(url: str) -> tuple[str, str]:
-    return urlparse(url).scheme, urlparse(url).netloc
 
 
 def _published(entry: Any) -> File:

@@ -22,9 +22,8 @@ def main() -> int:
     # The image may be set to be offline, and so may its library's transfer helpers, which resume nothing.
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_ENABLE_HF_TRANSFER"):
         os.environ.pop(name, None)
-    # Longer than the supervisor's limit, so that the supervisor reports a stall.
     quiet = {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    os.environ.update(quiet, HF_HUB_DOWNLOAD_TIMEOUT=str(2 * spec["stall"]), HF_HUB_ETAG_TIMEOUT="30")
+    os.environ.update(quiet, HF_HUB_ETAG_TIMEOUT="30")
     os.umask(0o022)
     model = Model(spec, _token(Path(spec["secrets"]) / TOKEN_FILE))
     try:

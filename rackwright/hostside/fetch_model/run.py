@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import fnmatch
-import os
-import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +27,7 @@ from rackwright.hostside.fetch_model.files import (
 from rackwright.hostside.fetch_model.hub import File, Hub, load_library
 from rackwright.hostside.fetch_model.partial import AT_ONCE, Partial
 from rackwright.hostside.fetch_model.records import Records
+from rackwright.hostside.quiet_disk import quiet_disk
 
 LONGEST_WAIT = 900
 """Longest wait in seconds that the hub may ask for before it counts as an error."""
@@ -95,7 +93,8 @@ class Model:
     def _listed(self) -> tuple[str, list[File]] | None:
         """Return commit and files of the lock, where other hosts hand them on: the hub is not needed."""
         commit, locked = self.spec["commit"], self.spec["files"]
-        if self.hand_on is None or self.hand_on["origin"] or not (commit and locked):
+        alone = self.hand_on is None or (self.hand_on["origin"] and not self.hand_on["sources"])
+        if alone or not (commit and locked):
             return None
         return commit, self._chosen([{"path": path, **pin} for path, pin in locked.items()])
 
@@ -104,7 +103,7 @@ class Model:
         revision = self.spec["commit"] or self.revision
         say(f"asking the hub for {self.repository} at {revision}")
         supervisor = Supervisor(max(60.0, float(self.spec["stall"])), None)
-        found = self._again(lambda: Hub(self.repository, self.token, slow=False).resolve(revision), supervisor)
+        found = self._again(lambda: self._hub(slow=False).resolve(revision), supervisor)
         files = self._chosen(found["files"])
         wrong = self._against_the_lock(files)
         if wrong:
@@ -235,7 +234,7 @@ class Model:
     def _fetch_all(self, commit: str, files: list[File], partial: Partial) -> None:
         """Fetch all remaining files, some at a time; runs in the child."""
         quiet_disk()
-        hub, done = Hub(self.repository, self.token, slow=self.rate is not None), partial.done()
+        hub, done = self._hub(slow=self.rate is not None), partial.done()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             todo = [pool.submit(partial.fetch, hub, commit, file) for file in files if file["path"] not in done]
             try:
@@ -245,6 +244,10 @@ class Model:
                 for task in todo:
                     task.cancel()
                 raise
+
+    def _hub(self, slow: bool) -> Hub:
+        # Longer than the supervisor's limit, so that the supervisor reports a stall.
+        return Hub(self.repository, self.token, slow, wait=2 * float(self.spec["stall"]))
 
     def _room(self, more: int, total: int) -> None:
         free = shutil.disk_usage(self.target.parent).free
@@ -358,14 +361,6 @@ def _cause(failure: DownloadError) -> str:
     if failure.kind == "stalled":
         return f"no byte came for {failure.text}"
     return f"{failure.kind}: {failure.text}"
-
-
-def quiet_disk() -> None:
-    """Set idle I/O priority: a server on this host comes first. Without kernel support, continue without it."""
-    number = {"x86_64": 251, "aarch64": 30}.get(platform.machine())
-    if number is not None:
-        ctypes.CDLL(None).syscall(number, 1, 0, 3 << 13)
-    os.nice(5)
 
 
 def gib(count: int) -> str:

@@ -10,7 +10,7 @@ from collections import deque
 from functools import partial
 from itertools import islice
 from typing import Any
-from urllib.parse import quote, urlparse
+from urllib.parse import quote
 
 from rackwright.hostside.hand_on import pieces
 from rackwright.hostside.hand_on.failures import HandOnError, NoPiecesError
@@ -18,6 +18,7 @@ from rackwright.hostside.hand_on.holding import Holding
 from rackwright.hostside.hand_on.pieces import PIECE
 from rackwright.hostside.hand_on.rate_limit import RateLimit
 from rackwright.hostside.hand_on.receive import BROKEN, receive, words
+from rackwright.hostside.hand_on.redirects import TokenStays
 from rackwright.hostside.hand_on.report import PullReport
 from rackwright.hostside.hand_on.spec import File
 
@@ -29,22 +30,12 @@ FAST = 8 * PIECE
 FATAL = {401: "refuses the token", 403: "refuses the token", 404: "has no such file"}
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """The token is for the hub: not for a redirect's target on another server, nor in clear."""
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if request is not None and _server(newurl) != _server(req.full_url):
-            request.headers.pop("Authorization", None)
-        return request
-
-
 class HubFiles:
     """The source of files that no host has. Raises NoPiecesError where another try may help."""
 
     def __init__(self, url: str, token: str | None, stall: float) -> None:
         self.url, self.token, self.stall = url, token, stall
-        self.opener = urllib.request.build_opener(_Redirects)
+        self.opener = urllib.request.build_opener(TokenStays)
         self.ranges = True
 
     def fill(self, holding: Holding, limit: RateLimit, report: PullReport) -> None:
@@ -147,7 +138,3 @@ def _refused(error: urllib.error.HTTPError, path: str) -> Exception:
         return HandOnError(f"{path}: the hub {FATAL[error.code]} ({error.code})")
     after = error.headers.get("Retry-After", "") if error.headers else ""
     return NoPiecesError(f"it answers {error.code}", float(after) if after.isdigit() else 0)
-
-
-def _server(url: str) -> tuple[str, str]:
-    return urlparse(url).scheme, urlparse(url).netloc

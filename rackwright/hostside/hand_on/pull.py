@@ -90,7 +90,8 @@ class Puller:
         empty = time.monotonic() - self.report.last
         if not self.choice.sources and not self.origin:
             raise HandOnError(f"{holding.file.path}: no source is left")
-        if (self.links.is_given_up() and empty > self.spec.stall) or empty > LONGEST_WAIT:
+        patience = self.spec.after if self.origin else self.spec.stall
+        if (self.links.is_given_up() and empty > patience) or empty > LONGEST_WAIT:
             raise HandOnError(f"{holding.file.path}: no source gives it ({self.choice.why(8)})")
         self.report.waiting(self.choice.why(2))
         time.sleep(PAUSE)
@@ -137,7 +138,7 @@ class Puller:
 
     def _is_origins_turn(self) -> bool:
         quiet = time.monotonic() - self.report.last
-        return self.origin is not None and (not self.choice.sources or quiet > self.spec.stall)
+        return self.origin is not None and (not self.choice.sources or quiet > self.spec.after)
 
     def _from_origin(self, holding: Holding) -> bool:
         """Fetch from the hub. Return True if something arrived. Raises HandOnError where it fails again and again."""

@@ -4,16 +4,16 @@
      "folder": "/.../X.partial", "address": "10.0.0.3",
      "listen": {"address": "10.0.0.3", "port": 7461, "allow": ["10.0.0.4", ...]} | null,
      "sources": [{"name": "host-a", "address": "10.0.0.2", "port": 7461}, ...],
-     "origin": {"url": "https://hub/org/repo/resolve/COMMIT/", "authorised": true} | null,
+     "origin": {"url": "https://hub/org/repo/resolve/COMMIT/", "authorised": true, "after": 60} | null,
      "rate_mib": null, "serve_mib": null, "stall": 60, "start": 60, "linger": 60, "secrets": "/run/...", "tls": false}
 
 address: from which it asks others; default: the one at which it listens. blob: git's hash, as the hub has small files.
 sources: as they are asked: the host before this one, the one before that, ...; then those after it, the last first.
 allow: the hosts that may ask, the next one first, then those after it, then those before it. Hosts that fetch nothing
-are left out. origin: used when there are no sources, or none gave a byte for `stall` seconds; authorised: with the
-token of `hub_token`. start: seconds by which hosts may begin one after the other: sources that never answered, and
-hosts that never asked, are waited for; default: stall. Without sources and origin, what is in the folder is handed on,
-and nothing is written there.
+are left out. origin: used when there are no sources, or none gave a byte for `after` seconds (default: stall);
+authorised: with the token of `hub_token`. start: seconds by which hosts may begin one after the other: sources that
+never answered, and hosts that never asked, are waited for; default: stall. Without sources and origin, what is in the
+folder is handed on, and nothing is written there.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ class HandOnSpec:
     sources: tuple[SourceHost, ...]
     origin: str | None
     authorised: bool
+    after: float
+    """Seconds without a byte from any source after which the origin is asked."""
     rate: float | None
     serve: float | None
     stall: float
@@ -122,6 +124,7 @@ def _spec(given: Mapping[str, Any]) -> HandOnSpec:
         ),
         origin=_url(origin["url"]) if origin else None,
         authorised=bool(origin and origin.get("authorised")),
+        after=float((origin or {}).get("after") or given.get("stall", 60)),
         rate=_mib(given.get("rate_mib")),
         serve=_mib(given.get("serve_mib")),
         stall=float(given.get("stall", 60)),

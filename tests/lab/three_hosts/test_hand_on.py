@@ -45,9 +45,10 @@ def hosts(fleet: Site) -> Iterator[list[Host]]:
     (ROOT / STAGING / f"rackwright.lock.{fleet.lab.paths.id}.yml").unlink(missing_ok=True)
 
 
-def environment(site: Site, **downloads: int) -> list[str]:
-    """Return words for `env`: settings by which all hosts hand models on."""
+def environment(site: Site, bundle: str = "", **downloads: int) -> list[str]:
+    """Return words for `env`: settings by which all hosts hand models on. bundle: its folder."""
     settings = {
+        **({"bundle": {"folder": bundle}} if bundle else {}),
         "image": IMAGE,
         "model": SMALL,
         "downloads": {"stall_timeout": 10, "hand_on": {"interface": "host0"}, **downloads},
@@ -57,9 +58,9 @@ def environment(site: Site, **downloads: int) -> list[str]:
     return [f"{name}={value}" for name, value in found.items()]
 
 
-def words_for(site: Site, **downloads: int) -> list[str]:
+def words_for(site: Site, bundle: str = "", **downloads: int) -> list[str]:
     deploy = [str(BIN / "pyinfra"), f"{STAGING}/inventory.py", f"{STAGING}/deploy.py", "-y"]
-    return ["env", *environment(site, **downloads), *deploy]
+    return ["env", *environment(site, bundle, **downloads), *deploy]
 
 
 def command(site: Site, *words: str | Path) -> Run:
@@ -86,16 +87,32 @@ def test_a_host_is_filled_by_its_neighbours_with_the_hub_cut_off(fleet: Site, ho
     web = fleet.lab.servers()[1]
     for host in hosts:
         host.run(f"iptables -A OUTPUT -d {web} -j DROP")
-    run = stage(fleet)
+    limit = ("--limit", hosts[1].name)
+    plan = command(fleet, BIN / "rackwright", "plan", f"{STAGING}/inventory.py", *limit)
+    assert plan.status == 2, plan.output
+    assert f": {hosts[0].name} or {hosts[2].name} > {hosts[1].name}" in plan.output, plan.output
+    run = fleet.command(*words_for(fleet), *limit)
     assert run.status == 0, run.output
     assert at_hub(fleet) == set()
     sums = {host.run("cd /srv/models/nvidia--*/ && sha256sum *.json *.safetensors").stdout for host in hosts}
     assert len(sums) == 1
     for host in hosts:
-        assert ":746" not in host.run("ss -Hltn").stdout
-        assert "hand_on" not in host.run("nft list tables").stdout
-        assert "hand-on" not in host.run("iptables-save").stdout
+        wait_for(lambda host=host: is_closed(host), 20)  # type: ignore[misc]
     assert stage(fleet).changed == []
+
+
+@in_proof("tests/lab/test_bundle.py has a bundle, and the test above the hosts")
+def test_the_control_machine_is_the_first_by_its_bundle(fleet: Site, hosts: list[Host], tmp_path: Path) -> None:
+    made = command(fleet, BIN / "rackwright", "bundle", f"{STAGING}/inventory.py", "--out", tmp_path, "--without-tool")
+    assert made.status == 0, made.output
+    for host in hosts:
+        host.run(f"iptables -A OUTPUT -d {fleet.lab.servers()[1]} -j DROP")
+    faults.forget_requests(fleet.lab.paths.web)
+    run = fleet.command(*words_for(fleet, str(tmp_path)))
+    assert run.status == 0, run.output
+    assert at_hub(fleet) == set()
+    sources = [row.rpartition("; ")[2] for row in run.output.splitlines() if "complete and verified; " in row]
+    assert sorted(row.partition(" from ")[2] for row in sources) == ["the hub", hosts[0].name, hosts[1].name]
 
 
 FLIP = (
@@ -122,6 +139,12 @@ def test_a_flipped_byte_is_repaired_from_a_neighbour_with_the_hub_cut_off(fleet:
     assert at_hub(fleet) == set()
     assert hosts[1].run(sums).stdout == right
     assert command(fleet, *cache, "verify", f"{STAGING}/inventory.py").status == 0
+
+
+def is_closed(host: Host) -> bool:
+    """Return True if nothing listens, is let in, or runs for others."""
+    reading = host.run("ss -Hltn; nft list tables; iptables-save; ip6tables-save; docker ps").stdout
+    return not any(mark in reading for mark in (":746", "hand_on", "hand-on"))
 
 
 def listens(host: Host) -> bool:
@@ -160,6 +183,35 @@ def test_a_killed_job_leaves_no_port_and_a_killed_run_is_followed_by_the_next(fl
             assert run.status == 0, run.output
         assert hosts[1].run("ls /srv/models/nvidia--*/.rackwright.json", check=False).returncode == 0, number
         assert not any(map(listens, hosts))
+
+
+@in_proof("test_a_killed_job_leaves_no_port_and_a_killed_run_is_followed_by_the_next has the jobs")
+def test_a_teardown_in_the_middle_of_a_transfer_leaves_no_listener_no_port_and_no_half_file(
+    fleet: Site, hosts: list[Host]
+) -> None:
+    assert stage(fleet).status == 0
+    hosts[1].run("rm -rf /srv/models/nvidia--*")
+    process = subprocess.Popen(
+        words_for(fleet, rate_mib=1),
+        cwd=ROOT,
+        env=fleet.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    wait_for(lambda: listens(hosts[0]) and "hand-on" in hosts[0].run("docker ps").stdout)
+    wait_for(lambda: hosts[1].run("ls /srv/models/nvidia--*.partial/.parts/*.part", check=False).returncode == 0)
+    process.kill()
+    process.wait()
+    names = [argument for host in hosts[:2] for argument in ("--limit", host.name)]
+    try:
+        torn = command(fleet, BIN / "rackwright", "teardown", f"{STAGING}/inventory.py", *names, "-y", "--purge")
+        assert torn.status == 0, torn.output
+        for host in hosts[:2]:
+            assert is_closed(host)
+            assert host.run("ls -A /srv/models", check=False).stdout == ""
+            assert "rackwright" not in host.run("systemctl list-units --all --plain --no-legend").stdout
+    finally:
+        assert fleet.deploy().status == 0
 
 
 def part(*addresses: str) -> ChainPart:

@@ -1,5 +1,6 @@
-# Fetch one model by the huggingface_hub of the serving image: a host then needs no Python, and no packages of Rackwright's.
+# Fetch one model by the huggingface_hub of the serving image.
 set -u
+#include model_helper.sh
 export http_proxy https_proxy no_proxy HTTP_PROXY="$http_proxy" HTTPS_PROXY="$https_proxy" NO_PROXY="$no_proxy"
 set --
 [ -z "$http_proxy$https_proxy" ] || for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do set -- "$@" --env $name; done
@@ -24,23 +25,9 @@ mkdir -p -m 0755 "$manifests" || exit 1
 printf %s "$program" | base64 -d >"$SECRETS/fetch_model.pyz"
 [ -z "$hand_on" ] || printf %s "$hand_on" | base64 -d >"$SECRETS/hand_on.pyz"
 stores_in "$models_dir" >"$SECRETS/stores"
-# A container outlives a client that was killed, and keeps its name: never two writers. Docker must not pull silently.
-fetch() {
-  docker run --rm --pull never --name "$container" --label "$label=fetch" --log-driver none --network host --userns host \
-    --runtime runc --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER \
-    --security-opt no-new-privileges --user 0:0 --entrypoint python3 --env PYTHONUNBUFFERED=1 --env HOME=/tmp \
-    --volume "$models_dir:$models_dir" --volume "$manifests:$manifests" --volume "$SECRETS:$inside:ro" "$@" "$image" "$inside/fetch_model.pyz" "$spec" 2>&1
-}
-# The image's Python says how far it is, by lines; what they mean is the job's to say.
-{ alone fetch "$@"; printf '%s\n' "$?" >"$JOB/fetched"; } |
-  while IFS= read -r line || [ -n "$line" ]; do
-    case $line in
-      "progress: "*) event progress "${line#progress: }" ;;
-      "whole: "*) printf '%s\n' "${line#whole: }" ;;
-      *) printf '%s\n' "$line" ;;
-    esac
-  done
-read -r status <"$JOB/fetched"
+as_told in_image fetch fetch_model.pyz --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER \
+  --volume "$models_dir:$models_dir" --volume "$manifests:$manifests" "$@"
+status=$?
 if [ "$status" = 125 ] && ! timeout 60 docker image inspect "$image" >/dev/null 2>&1; then
   printf '%s\n' "error: the image $image, in which models are fetched, is not on this host" "look at its pull above, and run again"
   exit 1
