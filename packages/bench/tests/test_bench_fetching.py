@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +19,8 @@ from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.suites import fetching
 from rackwright_bench.suites.fetching import fetch_requests
 from rackwright_bench.suites.loading import load_suite, suite_of
-from rackwright_bench.suites.prompts import LOCK, locked, prompt_files, published, store
+from rackwright_bench.suites.prompts import LOCK, locked, prompt_files, published, rows, store
+from rackwright_bench.suites.suite import DataSet, Kind
 from tests.refused import refused
 
 SUITE = """\
@@ -34,7 +36,20 @@ TALKS = json.dumps([{"conversations": TALK}] * 40).encode()
 SPEC = (json.dumps({"turns": ["What is 2 + 2?"]}) + "\n").encode()
 BURST = b"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n2,GPT-4,3,7,10,x\n"
 SHARE = published("sharegpt")
+SPEC_FILE = published("spec_bench")["file"]
+BURST_SUITE = """\
+datasets:
+  burst: {kind: burstgpt, path: b.csv}
+arrivals:
+  one: {concurrency: 1, requests: 2}
+warmup: 1
+"""
 COMMIT = "c" * 40
+
+
+def made_up(kind: Kind) -> Mapping[str, str]:
+    """Return where a file was published, without the SHA-256 of its real bytes."""
+    return {key: value for key, value in published(kind).items() if key != "sha256"}
 
 
 @dataclass
@@ -93,6 +108,7 @@ def handler(server: Server) -> type[BaseHTTPRequestHandler]:
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(fetching, "PAUSE", 0.0)
+    monkeypatch.setattr(fetching, "published", made_up)
     found = Server()
     listening = ThreadingHTTPServer(("127.0.0.1", 0), handler(found))
     found.url = f"http://127.0.0.1:{listening.server_port}"
@@ -165,6 +181,37 @@ def test_a_mirror_s_file_is_locked_at_the_first_time(server: Server, tmp_path: P
     server.files[f"/mirror/{SHARE['file']}"] = TALKS
     assert LOCK in fetch(server, tmp_path, f"{server.url}/mirror/")[-1]
     assert locked(tmp_path) == {"talks": sha(TALKS)}
+
+
+@pytest.mark.parametrize(
+    ("source", "is_known"), [("/mirror", True), ("/mirror/", True), (f"/mirror/{SPEC_FILE}", False)]
+)
+def test_a_mirror_s_folder_is_held_against_the_published_bytes(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, is_known: bool
+) -> None:
+    monkeypatch.setattr(fetching, "published", published)
+    suite = SUITE.replace("talks: {kind: sharegpt}", "spec: {kind: spec_bench, output: 8}")
+    server.files[f"/mirror/{SPEC_FILE}"] = SPEC
+    address = source if is_known else f"spec={server.url}{source}"
+    if is_known:
+        with refused("RW1587", "spec", sha(SPEC), published("spec_bench")["sha256"]):
+            fetch(server, tmp_path, f"{server.url}{address}", suite=suite)
+    else:
+        assert LOCK in fetch(server, tmp_path, address, suite=suite)[-1]
+
+
+def test_a_million_lengths_are_no_million_prompts(tmp_path: Path) -> None:
+    """Only the requests that are sent have their prompts made."""
+    head = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type"
+    content = "\n".join([head, *(f"{number},GPT-4,100000,5,100005,x" for number in range(20_000))])
+    data = DataSet(kind="burstgpt")
+    found = rows("burst", data, content, 1)
+    assert len(found) == 20_000
+    assert sum(sys.getsizeof(one) + sys.getsizeof(one.text) for one in found) < 5_000_000
+    (tmp_path / "b.csv").write_text(content)
+    suite = suite_of(BURST_SUITE, "bench.yml")
+    sent = prompt_files(suite, tmp_path, tmp_path, tmp_path)["burst"].read_text().splitlines()
+    assert [len(json.loads(one)["text"].split()) for one in sent] == [100_000] * 3
 
 
 def test_a_cut_is_continued_where_a_hash_is_known(server: Server, tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from rackwright_engines.nearest import nearest
 
 PUBLISHED = "published"
 """Stands for the address at which each file was published."""
+FILES = (".json", ".jsonl", ".csv")
+"""Ends of an address of one file; any other is a folder's."""
 CHUNK = 1 << 20
 ATTEMPTS = 4
 PAUSE = 2.0
@@ -66,7 +68,7 @@ def fetch_requests(
         source = by_set.get(name, everywhere)
         if not source:
             raise SettingsError(f"--fetch: no address for {name}; next: --fetch {name}=URL", code="RW1567")
-        wanted_digest = locked(root).get(name) or data.sha256 or ""
+        wanted_digest = locked(root).get(name) or data.sha256 or _known_digest(data, source)
         if wanted_digest and (store() / wanted_digest).exists():
             say(f"{name}: is there already, by its SHA-256")
             continue
@@ -96,6 +98,14 @@ def _sources(sources: Sequence[str], wanted: Mapping[str, DataSet]) -> tuple[str
     return everywhere, by_set
 
 
+def _known_digest(data: DataSet, source: str) -> str:
+    """Return the SHA-256 of the published file, for its own address and for a mirror that has it by its name.
+
+    An address of one file may be of another selection, whose first bytes count.
+    """
+    return "" if source.endswith(FILES) else published(data.kind).get("sha256", "")
+
+
 def _is_address(text: str) -> bool:
     """Return True for an address of HTTP without a login: `ps` and messages would show it."""
     return text.startswith(("https://", "http://")) and bool(host_of(text)) and "@" not in text
@@ -104,7 +114,7 @@ def _is_address(text: str) -> bool:
 def _origin(client: Client, data: DataSet, source: str, settings: HostSettings) -> Origin:
     file = published(data.kind)
     if source != PUBLISHED:
-        is_folder = not source.endswith((".json", ".jsonl", ".csv"))
+        is_folder = not source.endswith(FILES)
         return Origin(f"{source.rstrip('/')}/{file['file']}" if is_folder else source)
     if "url" in file:
         return Origin(file["url"])

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -50,7 +51,7 @@ def prompt_files(suite: Suite, beside: Path, root: Path, out: Path) -> dict[str,
             digests[name] = _checked(name, data, content, digests_by_set, root)
             chosen = islice(cycle(rows(name, data, content.decode(errors="replace"), suite.seed)), needed)
             found[name] = out / f"{name}.jsonl"
-            found[name].write_text("".join(f"{json.dumps(row)}\n" for row in chosen))
+            found[name].write_text("".join(f"{json.dumps(_line(row))}\n" for row in chosen))
     note_digests(root, digests)
     return found
 
@@ -62,7 +63,7 @@ def store() -> Path:
 
 @cache
 def published(kind: Kind) -> Mapping[str, str]:
-    """Return where a kind's file was published: `file`, and `hub` or `url`."""
+    """Return where a kind's file was published: `file`, `hub` or `url`, and `sha256` where that is known of it."""
     found: Mapping[str, str] = load_yaml((files("rackwright_bench") / "data" / "requests.yaml").read_text())[kind]
     return found
 
@@ -126,7 +127,26 @@ def _checked(name: str, data: DataSet, content: bytes, digests_by_set: Mapping[s
 # -- the three forms
 
 
-def rows(name: str, data: DataSet, text: str, seed: int) -> list[dict[str, Any]]:
+class Request(NamedTuple):
+    """One request of a file. Small: a file of BurstGPT has a million of them, of which a bench sends some hundred."""
+
+    length: int
+    """Tokens of the answer."""
+    text: str = ""
+    """The prompt; empty where it is made up."""
+    made: int = 0
+    """Words of a prompt that is made up."""
+    number: int = 0
+    """Its row in the file, of which a prompt is made up."""
+
+
+def _line(request: Request) -> dict[str, Any]:
+    """Return a request as aiperf takes it."""
+    text = request.text or " ".join(random.Random(request.number).choices(WORDS, k=request.made))
+    return {"text": text, "output_length": max(1, request.length)}
+
+
+def rows(name: str, data: DataSet, text: str, seed: int) -> list[Request]:
     """Return all requests of a file, in an order by the seed. Raises SettingsError for a file of another form."""
     try:
         found = list(READ[data.kind](text, data.output))
@@ -140,36 +160,26 @@ def rows(name: str, data: DataSet, text: str, seed: int) -> list[dict[str, Any]]
     return found
 
 
-def _row(prompt: str, tokens: int) -> dict[str, Any]:
-    return {"text": prompt, "output_length": max(1, tokens)}
-
-
-def _sharegpt(text: str, output: int | None) -> Iterator[dict[str, Any]]:
+def _sharegpt(text: str, output: int | None) -> Iterator[Request]:
     """Yield the first question of each talk, and the length of its answer."""
     for talk in json.loads(text):
         turns: Sequence[Mapping[str, str]] = talk["conversations"]
         if len(turns) > 1 and turns[0]["value"].strip() and turns[1]["value"].strip():
-            yield _row(turns[0]["value"], output or len(turns[1]["value"]) // CHARACTERS)
+            yield Request(output or len(turns[1]["value"]) // CHARACTERS, turns[0]["value"])
 
 
-def _spec_bench(text: str, output: int | None) -> Iterator[dict[str, Any]]:
+def _spec_bench(text: str, output: int | None) -> Iterator[Request]:
     """Yield the first turn of each question."""
     for row in text.splitlines():
         if row.strip():
-            yield _row(str(json.loads(row)["turns"][0]), output or 1)
+            yield Request(output or 1, str(json.loads(row)["turns"][0]))
 
 
-def _burstgpt(text: str, output: int | None) -> Iterator[dict[str, Any]]:
+def _burstgpt(text: str, output: int | None) -> Iterator[Request]:
     """Yield the lengths of GPT-4's requests, as `vllm bench serve` takes them, with prompts that are made up."""
-    for number, row in enumerate(_table(text.splitlines())):
-        prompt_length, answered = int(row["Request tokens"]), int(row["Response tokens"])
-        if row["Model"] == "GPT-4" and answered > 0:
-            words = random.Random(number).choices(WORDS, k=max(1, prompt_length))
-            yield _row(" ".join(words), output or answered)
-
-
-def _table(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    return csv.DictReader(lines)
+    for number, row in enumerate(csv.DictReader(io.StringIO(text))):
+        if row["Model"] == "GPT-4" and (answered := int(row["Response tokens"])) > 0:
+            yield Request(output or answered, made=max(1, int(row["Request tokens"])), number=number)
 
 
 READ = {"sharegpt": _sharegpt, "spec_bench": _spec_bench, "burstgpt": _burstgpt}
