@@ -39,9 +39,10 @@ test: setup
 pythons: setup
 	@scripts/pythons
 
-## newest: nightly: every module, all that is replaced, and its tests with the newest pyinfra, paramiko and gevent there are
+## newest: nightly: every module, all that is replaced, and its tests with the newest pyinfra, paramiko and gevent there are;
+## then what the newest vLLM, SGLang and TensorRT-LLM change for each profile and each rule
 newest: setup
-	@scripts/newest
+	@status=0; scripts/newest || status=$$?; $(BIN)/python scripts/engine-news || status=$$?; exit $$status
 
 ## quick: lint, types, unit tests, and one deploy on one lab host
 quick: setup lint types

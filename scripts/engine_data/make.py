@@ -37,8 +37,7 @@ def write(engine: str, versions: Sequence[str], cache: Path, into: Path) -> Iter
     before: Json | None = None
     written: Json = {}
     for version in sorted(versions, key=lambda one: parse_version(one) or ()):
-        read, line_of = READERS[engine]
-        release_line = _bounded(line_of(read(sources(engine, version, cache)), version))
+        release_line = whole_line(engine, version, sources(engine, version, cache))
         made = release_line if before is None else difference(before, release_line)
         if before is not None and not set(made) - {"base", "versions"}:
             written["versions"] += [version]
@@ -49,6 +48,12 @@ def write(engine: str, versions: Sequence[str], cache: Path, into: Path) -> Iter
         before = release_line
         sections = release_line["sections"]
         yield f"{version}: {sum(map(len, sections.values()))} options in {len(sections)} sections"
+
+
+def whole_line(engine: str, version: str, folder: Path) -> Json:
+    """Return the whole data of one version of vLLM or SGLang. Raises SettingsError for sources of another shape."""
+    read, line_of = READERS[engine]
+    return _bounded(line_of(read(folder), version))
 
 
 def _bounded(release_line: Json) -> Json:

@@ -42,7 +42,7 @@ def names(engine: str, versions: Sequence[str], cache: Path) -> dict[str, dict[s
     """Return each metric with its kind, the first version that has it, and the first later one that does not."""
     found: dict[str, dict[str, str]] = {}
     for version in sorted(versions, key=lambda one: parse_version(one) or ()):
-        here = dict(_of_version(engine, sources(engine, version, cache)))
+        here = dict(names_in(engine, sources(engine, version, cache)))
         for name, kind in sorted(here.items()):
             found.setdefault(name, {"kind": kind, "since": version}).pop("until", None)
         for name in found.keys() - here.keys():
@@ -50,7 +50,8 @@ def names(engine: str, versions: Sequence[str], cache: Path) -> dict[str, dict[s
     return found
 
 
-def _of_version(engine: str, folder: Path) -> Iterator[tuple[str, str]]:
+def names_in(engine: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield each metric that the sources in a folder make, with its kind."""
     for name in FILES[engine]:
         if (file := folder / name).is_file():
             yield from _of_file(ast.parse(file.read_text(encoding="utf-8")), f"{engine}:")

@@ -23,6 +23,8 @@ VALUES = (
 )
 """Files that name values which the parser's choices are made of."""
 DRAFTING = "speculative-algorithm"
+JSON = frozenset({"json-model-override-args"})
+"""Plain texts for the parser, which SGLang reads as JSON later."""
 NEXTN = "NEXTN"
 """Means EAGLE, which the enum lacks."""
 GROWING = frozenset({"sampling-backend", "tool-call-parser", "reasoning-parser"})
@@ -62,7 +64,8 @@ def _grown(tree: Tree, keys: Json) -> Json:
         names = [name for name, _ in assigned(tree.classes["SpeculativeAlgorithm"][1].body) if name[0] != "_"]
         keys[DRAFTING] = {**keys[DRAFTING], "values": sorted({*names, NEXTN}), "fold": "upper"}
         growing.add(DRAFTING)
-    return {name: {**facts, "more": True} if name in growing else facts for name, facts in keys.items()}
+    typed = {name: {**facts, "type": "json"} if name in JSON else facts for name, facts in keys.items()}
+    return {name: {**facts, "more": True} if name in growing else facts for name, facts in typed.items()}
 
 
 def _aliased(keys: Json) -> Json:

@@ -45,7 +45,7 @@ def spoilt(data: bytes) -> bytes:
 def offered(monkeypatch: pytest.MonkeyPatch, name: str, data: bytes) -> None:
     """Serve a package index with one archive."""
     monkeypatch.setattr(source, "_links", lambda _: [ADDRESS + name])
-    monkeypatch.setattr(source, "_download", lambda _: data)
+    monkeypatch.setattr(source, "_opened", lambda *_: io.BytesIO(data))
 
 
 SOME = b"".join(b"x%d = %d\n" % (number * 7919 % 1009, number) for number in range(3000))

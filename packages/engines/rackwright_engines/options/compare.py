@@ -16,10 +16,17 @@ from rackwright_engines.version import bare
 def changed_defaults(options: Mapping[str, Any], old: str, new: str, engine: str) -> Iterator[Finding]:
     """Yield a note for each key that is not set and that has another default in the new version."""
     older, newer = (line_for(engine, bare(version))[0] for version in (old, new))
+    yield from defaults_between(options, older, newer, f"{PRODUCTS[engine]} {new}")
+
+
+def defaults_between(
+    options: Mapping[str, Any], older: VersionLine, newer: VersionLine, product: str
+) -> Iterator[Finding]:
+    """Yield the same between two lines. product: the new version, for messages."""
     for path in older.all_keys():
         before, after = _key(older, options, path), _key(newer, options, path)
         if before and after and not _is_set(options, path) and _has_section(options, path):
-            yield from _changed(path, before, after, f"{PRODUCTS[engine]} {new}")
+            yield from _changed(path, before, after, product)
 
 
 def _key(schema: VersionLine, options: Mapping[str, Any], path: KeyPath) -> Key | None:

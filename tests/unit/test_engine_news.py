@@ -1,0 +1,425 @@
+"""`scripts/engine-news` on two made-up releases: what is gone, renamed, moved, changed and new, and whose it is."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from rackwright_engines.options.schema import Key, VersionLine, line_for, line_of
+from scripts.engine_data import source
+from scripts.engine_news import command
+from scripts.engine_news.changes import Change, State, option_changes
+from scripts.engine_news.grounds import Ground, Kind, grounds
+from scripts.engine_news.judge import Found, has_option, judge
+from scripts.engine_news.news import DONE, FAILED, NEWS, News
+from scripts.engine_news.profiles import profile_news, settings_of
+from scripts.engine_news.release import Release, known_release, read_release
+from scripts.engine_news.tree import SourceTree
+
+ENGINES = ("vllm", "sglang", "tensorrt-llm")
+ARGS = """
+class EngineArgs:
+    @staticmethod
+    def add_cli_args(parser):
+        kwargs = get_kwargs(ModelConfig)
+{options}
+
+class SpeculativeConfig:
+    pass
+"""
+OPTIONS = {
+    "max-num-seqs": "max_num_seqs: int = 128",
+    "swap-space": "swap_space: int = 4",
+    "old-name": "old_name: float = 0.5",
+    "level": 'level: Literal["low", "high"] = "low"',
+    "tokens": "tokens: int = 1",
+}
+NEW_OPTIONS = {
+    "max-num-seqs": "max_num_seqs: int = 256",
+    "old-names": "old_names: float = 0.5",
+    "level": 'level: Literal["low", "highest"] = "low"',
+    "tokens": "tokens: str = 'many'",
+    "brand-new": "brand_new: bool = False",
+}
+CONFIG = """
+@config
+class ModelConfig:
+    {fields}
+
+    def check(self):
+        {check}
+"""
+CHECK = 'if self.tokens < self.max_num_seqs:\n            raise ValueError("no")'
+NEW_CHECK = 'if self.tokens < 2 * self.max_num_seqs:\n            raise ValueError("no")'
+LOGGERS = """
+class Loggers:
+    def __init__(self):
+        self.one = self._counter_cls(name="vllm:generation_tokens")
+        self.two = self._gauge_cls(name="vllm:{gauge}")
+"""
+CLI = """
+class FrontendArgs:
+    host: str | None = None
+
+def load_config_file(path):
+    return "--no-"
+
+PATHS = ["/health", "/metrics", "/v1/completions"]
+"""
+
+
+def vllm(options: dict[str, str], check: str = CHECK, gauge: str = "running", config: str = "model") -> dict[str, str]:
+    """Return the files of a made-up release of vLLM."""
+    added = "\n".join(
+        f'        parser.add_argument("--{name}", **kwargs["{name.replace("-", "_")}"])' for name in options
+    )
+    return {
+        "vllm/engine/arg_utils.py": ARGS.format(options=added),
+        f"vllm/config/{config}.py": CONFIG.format(fields="\n    ".join(options.values()), check=check),
+        "vllm/v1/metrics/loggers.py": LOGGERS.format(gauge=gauge),
+        "vllm/entrypoints/openai/cli_args.py": CLI,
+    }
+
+
+def tar_of(version: str, files: dict[str, str], folder: Path) -> Path:
+    path = folder / f"vllm-{version}.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(f"vllm-{version}/{name}")
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return path
+
+
+def release(version: str, files: dict[str, str], folder: Path) -> Release:
+    engine, named, sources = source.sources_of_file(tar_of(version, files, folder), folder / "cache")
+    return read_release(engine, named, sources)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Release:
+    return release("9.8.0", vllm(OPTIONS), tmp_path)
+
+
+def changes(old: Release, new: Release) -> dict[str, list[Change]]:
+    found: dict[str, list[Change]] = {}
+    for one in option_changes(old.schema, new.schema):
+        found.setdefault(one.name, []).append(one)
+    return found
+
+
+def judged(ground: Ground, old: Release, new: Release) -> list[Found]:
+    return list(judge(ground, old, new, changes(old, new)))
+
+
+def test_options_are_gone_renamed_changed_and_new(old: Release, tmp_path: Path) -> None:
+    found = changes(old, release("9.9.0", vllm(NEW_OPTIONS), tmp_path))
+    assert {name: [(one.state, one.text) for one in several] for name, several in found.items()} == {
+        "max-num-seqs": [(State.DEFAULT, "128, now 256")],
+        "swap-space": [(State.GONE, "")],
+        "old-name": [(State.RENAMED, "perhaps old-names now")],
+        "level": [(State.VALUES, "no high; more: highest")],
+        "tokens": [(State.TYPE, "was int, is str"), (State.DEFAULT, "1, now many")],
+        "brand-new": [(State.NEW, "bool")],
+    }
+
+
+def test_an_alias_says_the_new_name_whatever_it_is_like() -> None:
+    def schema_of(keys: dict[str, Any]) -> Any:
+        return line_of("sglang", "9.9.9", {"versions": ["9.9.9"], "sections": {"Server": keys}})
+
+    new = schema_of({"attention-data-parallel-size": {"type": "int", "names": ["--dp"]}, "dpp": {"type": "int"}})
+    (found, more) = option_changes(schema_of({"dp": {"type": "int"}}), new)
+    assert (found.state, found.text) == (State.RENAMED, "perhaps attention-data-parallel-size now")
+    assert (more.name, more.state) == ("dpp", State.NEW)
+
+
+def test_tensorrt_llm_s_classes_leave_defaults_to_its_validators() -> None:
+    def schema_of(default: Any) -> Any:
+        raw = {"versions": ["9"], "sections": {"TorchLlmArgs": {"size": {"type": "int?", "default": default}}}}
+        return line_of("tensorrt-llm", "9.9.9", raw)
+
+    assert option_changes(schema_of(8), schema_of(None)) == []
+    assert [one.text for one in option_changes(schema_of(8), schema_of(9))] == ["8, now 9"]
+
+
+def test_a_release_that_changes_nothing_has_no_news(old: Release, tmp_path: Path) -> None:
+    assert option_changes(old.schema, release("9.9.0", vllm(OPTIONS), tmp_path).schema) == []
+
+
+RULE = Ground("rule tokens", Kind.CHECK, ("vllm/config/model.py", "ModelConfig.check"), ("tokens", "max-num-seqs"))
+
+
+def test_a_rule_s_check_is_compared_by_its_conditions(old: Release, tmp_path: Path) -> None:
+    (found,) = judged(RULE, old, release("9.9.0", vllm(OPTIONS, NEW_CHECK), tmp_path))
+    assert (found.change.state, found.change.text) == (State.CHANGED, "1 condition less, 1 more")
+    assert [*found.old, *found.new] == ["self.tokens < self.max_num_seqs", "self.tokens < 2 * self.max_num_seqs"]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [CHECK.replace('"no"', '"in other words"'), f'"""Say."""\n        {CHECK}', f"x = self.level\n        {CHECK}"],
+)
+def test_other_code_around_a_condition_is_no_news(old: Release, tmp_path: Path, check: str) -> None:
+    assert judged(RULE, old, release("9.9.0", vllm(OPTIONS, check), tmp_path)) == []
+
+
+def test_a_check_that_has_moved_is_found_again(old: Release, tmp_path: Path) -> None:
+    (found,) = judged(RULE, old, release("9.9.0", vllm(OPTIONS, config="other"), tmp_path))
+    assert (found.change.state, found.change.text) == (State.MOVED, "to vllm/config/other.py")
+    unknown = Ground("rule", Kind.CHECK, ("vllm/config/model.py", "ModelConfig.no_such"), ("tokens",))
+    assert [one.change.state for one in judged(unknown, old, old)] == [State.GONE]
+
+
+def test_code_without_a_condition_on_the_option_is_compared_whole(old: Release, tmp_path: Path) -> None:
+    ground = Ground("rule", Kind.CHECK, ("vllm/config/model.py", "ModelConfig.check"), ("unrelated",))
+    assert judged(ground, old, release("9.9.0", vllm(OPTIONS), tmp_path)) == []
+    (found,) = judged(ground, old, release("9.9.1", vllm(OPTIONS, NEW_CHECK), tmp_path))
+    assert found.change.state is State.CHANGED
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (("vllm:running",), [(State.GONE, "")]),
+        (("vllm:never",), [(State.GONE, "the release before lacks it as well")]),
+        (("vllm:generation_tokens_total",), []),
+        (("vllm:waiting", "vllm:running"), []),
+        (("vllm:running", "vllm:waiting"), [(State.GONE, "vllm:waiting is read in its place")]),
+    ],
+)
+def test_metrics_are_looked_up_by_the_names_of_their_series(
+    old: Release, tmp_path: Path, names: tuple[str, ...], found: list[tuple[State, str]]
+) -> None:
+    new = release("9.9.0", vllm(OPTIONS, gauge="waiting"), tmp_path)
+    states = [(one.change.state, one.change.text) for one in judged(Ground("top", Kind.METRIC, names), old, new)]
+    assert states == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "gone"),
+    [
+        (Kind.WORD, ("/v1/completions",), False),
+        (Kind.WORD, ("/v1/other", "/health"), False),
+        (Kind.WORD, ("/v1/other",), True),
+        (Kind.MODULE, ("vllm.engine.arg_utils:EngineArgs",), False),
+        (Kind.MODULE, ("vllm.entrypoints.openai.cli_args:other", "vllm.config.model:ModelConfig"), False),
+        (Kind.MODULE, ("vllm.engine.other:EngineArgs",), True),
+        (Kind.LOG, ("vllm.entrypoints.utils",), True),
+        (Kind.OPTION, ("swap-space",), False),
+        (Kind.OPTION, ("no-such",), True),
+    ],
+)
+def test_what_is_gone_is_said_of_whatever_rests_on_it(
+    old: Release, kind: Kind, names: tuple[str, ...], gone: bool
+) -> None:
+    assert [one.change.state for one in judged(Ground("row", kind, names), old, old)] == [State.GONE] * gone
+
+
+def test_a_class_that_has_moved_is_named_with_its_file(old: Release) -> None:
+    (found,) = judged(Ground("row", Kind.MODULE, ("vllm.engine.other:EngineArgs",)), old, old)
+    assert found.change.text == "EngineArgs is in vllm/engine/arg_utils.py"
+
+
+def test_data_of_old_releases_count_only_where_the_release_before_has_them(old: Release, tmp_path: Path) -> None:
+    new = release("9.9.0", vllm(NEW_OPTIONS), tmp_path)
+    for name, states in (("swap-space", [State.GONE]), ("gone-long-ago", [])):
+        ground = Ground("keys.yaml", Kind.OPTION, (name,), history=True)
+        assert [one.change.state for one in judged(ground, old, new)] == states
+
+
+# -- what the product really rests on
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_kind_of_ground_is_read_from_the_product(engine: str) -> None:
+    version = command.newest_known(engine)
+    every = grounds(engine, version)
+    kinds = {one.kind for one in every}
+    assert len(every) > 40
+    assert kinds >= {Kind.OPTION, Kind.METRIC, Kind.WORD, Kind.MODULE}
+    assert (Kind.CHECK in kinds) is (engine != "tensorrt-llm")
+    assert all(one.names and all(one.names) for one in every if one.kind is not Kind.CHECK)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_data_have_every_option_and_metric_that_the_product_rests_on(engine: str) -> None:
+    old = known_release(engine, command.newest_known(engine), None)
+    assert [found for one in grounds(engine, old.version) for found in judge(one, old, old, {})] == []
+
+
+def test_rules_name_the_options_that_they_compare_with() -> None:
+    named = {one.names[0] for one in grounds("vllm", "0.33.0") if one.owner == "rule tokens_below_sequences"}
+    assert {"max-num-batched-tokens", "max-num-seqs"} <= named
+    assert has_option(line_for("vllm", "0.33.0")[0], "speculative-config.method")
+    assert not has_option(line_for("vllm", "0.33.0")[0], "speculative-config.no_such")
+
+
+# -- profiles
+
+
+def test_each_profile_is_judged_by_the_new_release() -> None:
+    old = known_release("vllm", "0.32.0", None)
+    schema = line_for("vllm", "0.33.0")[0]
+    keys = dict(schema.sections[schema.root])
+    del keys["stream-interval"]
+    keys["seed"] = Key("seed", "int", default=7)
+    new = Release("vllm", "9.9.9", _with(schema, keys), None)
+    by_name = {one.name: one for one in profile_news(old, new)}
+    assert {settings_of(name).engine_kind for name in by_name} == {"vllm"}
+    texts = "\n".join(by_name["b200_vllm"].lines)
+    assert "must change: engine.stream-interval" in texts
+    assert "note: engine.seed" in texts
+    assert "stream-interval" not in "\n".join(by_name["h200_vllm_llama33_70b"].lines)
+
+
+def _with(schema: VersionLine, keys: dict[str, Key]) -> VersionLine:
+    return replace(schema, versions=("9.9.9",), sections={**schema.sections, schema.root: keys})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nothing_changes_for_a_profile_where_no_release_is_new(engine: str) -> None:
+    old = known_release(engine, command.newest_known(engine), None)
+    found = profile_news(old, old)
+    assert len(found) > 2
+    assert {one.name: one.lines for one in found if one.lines} == {}
+
+
+# -- the command
+
+
+def test_two_archives_are_compared_without_an_index_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "_links", no_index)
+    files = [tar_of("9.8.0", vllm(OPTIONS), tmp_path), tar_of("9.9.0", vllm(NEW_OPTIONS), tmp_path)]
+    page = tmp_path / "page.md"
+    words = [*(f"--from={path}" for path in files), f"--cache={tmp_path / 'cache'}", f"--page={page}"]
+    assert command.main(words) == NEWS
+    shown = capsys.readouterr().out
+    assert "vLLM 9.9.0, beside 9.8.0: the data do not know it yet" in shown
+    assert "options: 1 new, 1 gone, 1 renamed, 2 with another default, 2 with other values or types" in shown
+    assert "new: brand-new" in shown
+    assert "must change: engine.stream-interval" in shown
+    assert "| swap-space | gone |" in page.read_text()
+
+
+def no_index(engine: str) -> list[str]:
+    raise AssertionError(f"the index was asked for {engine}")
+
+
+def test_the_exit_status_is_that_of_what_was_found() -> None:
+    found = [Found(RULE, Change("x", State.GONE))]
+    assert News("vllm", "1", "1").status == DONE
+    assert News("vllm", "1", "2").status == NEWS
+    assert News("vllm", "1", "1", found=found).status == NEWS
+    assert News("tensorrt-llm", "1", "2", unread="why").status == FAILED
+    assert News("tensorrt-llm", "1", "1", unread="why").status == DONE
+
+
+@pytest.mark.parametrize(
+    ("newest", "status"), [(command.newest_known("tensorrt-llm"), DONE), ("99.0.0rc1", FAILED), ("0.9.0", DONE)]
+)
+def test_a_release_without_sources_is_a_failure_only_where_it_is_new(
+    newest: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    stub = io.BytesIO()
+    with tarfile.open(fileobj=stub, mode="w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("tensorrt_llm/PKG-INFO"))
+    version = newest if status else command.newest_known("tensorrt-llm")
+    monkeypatch.setattr(command, "newest", lambda *_: newest)
+    monkeypatch.setattr(source, "_links", lambda _: [f"https://x.example/tensorrt_llm-{version}.tar.gz"])
+    monkeypatch.setattr(source, "_opened", lambda *_: io.BytesIO(stub.getvalue()))
+    assert command.main(["tensorrt-llm", f"--cache={tmp_path}"]) == status
+    assert "scripts/engine-news --from FILE" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [["--since", "vllm=9.9.9"], ["--since", "0.33.0"], ["--from", "other-1.0.tar.gz"], ["--from", "none.json"]]
+)
+def test_wrong_words_end_with_one_sentence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(words) == FAILED
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert output.err.startswith("engine-news: ")
+
+
+def test_the_newest_of_an_index_is_no_candidate_unless_they_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = (
+        "vllm-0.9.2.tar.gz",
+        "vllm-0.10.0.tar.gz",
+        "vllm-0.11.0rc1.tar.gz",
+        "vllm-0.12.0.dev1.tar.gz",
+        "other-9.tar.gz",
+    )
+    monkeypatch.setattr(source, "_links", lambda _: [f"https://x.example/{name}#sha256=0" for name in names])
+    assert (source.newest("vllm", False), source.newest("vllm", True)) == ("0.10.0", "0.11.0rc1")
+
+
+# -- a large wheel is read by parts
+
+
+class Wheel(BaseHTTPRequestHandler):
+    """A server of one file, by ranges."""
+
+    content = b""
+    sent: list[int]
+
+    def __init__(self, sent: list[int], content: bytes, *more: Any) -> None:
+        self.sent, self.content = sent, content
+        super().__init__(*more)
+
+    def do_GET(self) -> None:
+        first, last = (int(one) for one in self.headers["Range"].removeprefix("bytes=").split("-"))
+        part = self.content[first : last + 1]
+        self.sent.append(len(part))
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(self.content)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def wheel() -> Iterator[tuple[str, list[int], int]]:
+    out, sent = io.BytesIO(), list[int]()
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr("tensorrt_llm/libs/kernels.so", b"\0" * 3_000_000)
+        file.writestr("tensorrt_llm/version.py", '__version__ = "9.9.0"')
+        file.writestr("tensorrt_llm/schemas/trtllm-serve-config.schema.json", "{}")
+        file.writestr("tensorrt_llm/libs/more.so", b"\0" * 3_000_000)
+    server = HTTPServer(("127.0.0.1", 0), partial(Wheel, sent, out.getvalue()))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield (
+        f"http://127.0.0.1:{server.server_port}/tensorrt_llm-9.9.0-cp312-cp312-linux_x86_64.whl",
+        sent,
+        len(out.getvalue()),
+    )
+    server.shutdown()
+    server.server_close()
+
+
+def test_of_a_large_wheel_only_the_python_files_are_asked_for(
+    wheel: tuple[str, list[int], int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url, sent, size = wheel
+    monkeypatch.setattr(source, "_links", lambda _: [url, "https://x.example/tensorrt_llm-9.9.0.tar.gz"])
+    monkeypatch.setattr(source, "LARGE", 1_000_000)
+    monkeypatch.setattr(source, "BLOCK", 10_000)
+    folder = source.sources("tensorrt-llm", "9.9.0", tmp_path)
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert files == {"tensorrt_llm/version.py", "tensorrt_llm/schemas/trtllm-serve-config.schema.json"}
+    assert sum(sent) < size / 50
+    assert SourceTree(folder).texts == {"tensorrt_llm/version.py": '__version__ = "9.9.0"'}
