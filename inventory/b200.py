@@ -25,7 +25,17 @@ globals().update(
             "b200_vllm": [],
             "b200_vllm_eagle3": [],
             "b200_sglang": [],
+            # DeepSeek-V4-Flash on all GPUs with vLLM 0.25.0, without and with DSpark; Nemotron 3 Super on two, Qwen3.8
+            # on one.
+            "b200_vllm_deepseek_v4_flash": [],
+            "b200_vllm_deepseek_v4_flash_dspark": [],
+            "b200_nemotron3_super": [],
+            "b200_qwen38_flash_next": [],
+            "b200_vllm_qwen38_27b": [],
         },
-        children={"b200_vllm": ["b200_vllm_eagle3"]},
+        children={
+            "b200_vllm": ["b200_vllm_eagle3"],
+            "b200_vllm_deepseek_v4_flash": ["b200_vllm_deepseek_v4_flash_dspark"],
+        },
     )
 )

@@ -15,6 +15,16 @@ globals().update(
             ],
             "dgx_spark_newest": [],
             "dgx_spark_vllm_qwen36": [],
+            "dgx_spark_eagle3_playbook": [],
+            "dgx_spark_vllm_qwen38_27b": [],
+            "dgx_spark_vllm_nemotron3_super": [],
+            "dgx_spark_nemotron3_super": [],
+            # Two Sparks each, as above; three in a ring, four at a switch.
+            "dgx_spark_pair_eagle3": [],
+            "dgx_spark_pair_vllm_deepseek_v4_flash": [],
+            "dgx_spark_pair_vllm_qwen38_27b": [],
+            "dgx_spark_ring_vllm_qwen35_397b": [],
+            "dgx_spark_four_vllm_qwen38_flash_next": [],
         },
         children={
             "dgx_spark": [
@@ -23,6 +33,15 @@ globals().update(
                 "dgx_spark_pair",
                 "dgx_spark_newest",
                 "dgx_spark_vllm_qwen36",
+                "dgx_spark_eagle3_playbook",
+                "dgx_spark_vllm_qwen38_27b",
+                "dgx_spark_vllm_nemotron3_super",
+                "dgx_spark_nemotron3_super",
+                "dgx_spark_pair_eagle3",
+                "dgx_spark_pair_vllm_deepseek_v4_flash",
+                "dgx_spark_pair_vllm_qwen38_27b",
+                "dgx_spark_ring_vllm_qwen35_397b",
+                "dgx_spark_four_vllm_qwen38_flash_next",
             ],
         },
     )

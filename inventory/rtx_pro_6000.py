@@ -12,6 +12,7 @@ globals().update(
             "rtx_pro_6000_vllm": [],
             "rtx_pro_6000_sglang": [],
             "rtx_pro_6000_vllm_qwen36": [],
+            "rtx_pro_6000_vllm_nemotron3_super": [],
         },
         children={
             "rtx_pro_6000": [
@@ -19,6 +20,7 @@ globals().update(
                 "rtx_pro_6000_vllm",
                 "rtx_pro_6000_sglang",
                 "rtx_pro_6000_vllm_qwen36",
+                "rtx_pro_6000_vllm_nemotron3_super",
             ],
             "rtx_pro_6000_vllm": ["rtx_pro_6000_vllm_eagle3"],
         },

@@ -13,8 +13,10 @@ from typing import Any
 import yaml
 
 from rackwright.concerns.preflight.row import figures
+from rackwright.profiles import catalog
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.quick_yaml import load_yaml
+from rackwright_engines.version import bare, parse_version
 from rackwright_lab.gpu.models import DRIVER
 from rackwright_lab.servers import image as images
 from rackwright_lab.servers.toolkit import VERSIONS
@@ -86,9 +88,17 @@ REAL = {
 }
 """Real engines that the product has asked, by hand."""
 STANDIN = "stand-in: whole deploys (`tests/lab/test_profiles.py`); the real engine was not met"
+NAMELESS = "expected: the tag names no version, so options are checked as the newest known ones, and the image decides"
+PARTLY = "expected: its options are not known whole, and the image decides"
 CHECKED = "expected: its options are checked by the engine's own sources (`tests/unit/test_recipes.py`), and no more"
-OF_TODAY = {"TensorRT-LLM 1.2.1": "1.2.1", "TensorRT-LLM 1.4.0rc1": "1.4.0rc1", "vLLM": "v0.33.0", "SGLang": "v0.5.23"}
-"""The versions for which profiles are shipped where a vendor has published a recipe."""
+OF_TODAY = {
+    "TensorRT-LLM 1.2.1": ("1.2.1",),
+    "TensorRT-LLM 1.3.0rc9, rc12": ("1.3.0rc9", "1.3.0rc12"),
+    "TensorRT-LLM 1.4.0rc1": ("1.4.0rc1",),
+    "vLLM": ("0.12.0", "0.25.0", "0.28.0-ubuntu2404", "0.33.0", "latest", "qwen38", "qwen38-flash-next"),
+    "SGLang": ("0.5.23",),
+}
+"""The versions for which profiles are shipped where a recipe was published for the machine, by their image's tag."""
 TRTLLM_RELEASES = """\
 1.0.0 1.1.0rc0 1.1.0rc1 1.1.0rc2 1.1.0rc3 1.1.0rc4 1.1.0rc5 1.1.0 1.2.0rc0 1.2.0rc1 1.2.0rc2
 1.2.0rc2.post2 1.2.0rc3 1.2.0rc4 1.2.0rc5 1.2.0rc6 1.2.0rc6.post1 1.2.0rc6.post2 1.2.0rc6.post3 1.2.0rc7
@@ -102,7 +112,9 @@ IMAGES_ALONE = ("1.3.0rc18", "1.3.0rc21")
 """Releases that published options name and that the index lacks."""
 MACHINES = {
     "B200": "b200",
+    "B300": "b300",
     "GB200 tray": "gb200_tray",
+    "GB300 tray": "gb300_tray",
     "H200": "h200",
     "RTX PRO 6000": "rtx_pro_6000",
     "DGX Spark": "dgx_spark",
@@ -170,11 +182,12 @@ def drivers() -> Iterator[tuple[str, ...]]:
 
 
 NO_RECIPE = """\
-A dash: no recipe of a vendor was found for that machine with that version, so none is shipped. NVIDIA's playbooks for
-DGX Spark run TensorRT-LLM 1.3.0rc13, and vLLM and SGLang from images that name no version; vLLM's and SGLang's
-recipes for gpt-oss-120b name no RTX PRO 6000 and SGLang's no GB200, and NVIDIA's configurations for TensorRT-LLM no
-RTX PRO 6000. The profiles of 1.4.0rc1 are those of earlier guides in this version's own words. None of these ran on
-its own hardware here: [send a record](../how-to/real-gpu.md#send-a-record-of-your-hardware) of one that did.
+A dash: no recipe was found for that machine with that version, so none is shipped. Most are a vendor's; those of
+three DGX Sparks in a ring and of four at a switch are a community's. vLLM's and SGLang's recipes for gpt-oss-120b name
+no RTX PRO 6000, SGLang's no GB200, and NVIDIA's configurations for TensorRT-LLM no RTX PRO 6000. NVIDIA's guide for
+GLM-5.3-Flash adds packages to TensorRT-LLM's image, which no profile does. `b200_newest`, `dgx_spark_newest` and
+`gb200_tray_newest` are earlier guides in this version's own words. None of these ran on its own hardware here:
+[send a record](../how-to/real-gpu.md#send-a-record-of-your-hardware) of one that did.
 """
 
 
@@ -192,8 +205,8 @@ def engines() -> Iterator[tuple[str, ...]]:
     shipped: dict[tuple[str, str], list[str]] = {}
     for name, values in profiles().items():
         if "image" in values:
-            repository, _, tag = values["image"].rpartition(":")
-            shipped.setdefault((REPOSITORIES[repository], tag.removeprefix("v")), []).append(f"`{name}`")
+            engine, tag = values.get("engine_kind", "tensorrt-llm"), values["image"].rpartition(":")[2]
+            shipped.setdefault((engine, tag.removeprefix("v")), []).append(f"`{name}`")
     for key in sorted({*shipped, *REAL}):
         yield PRODUCTS[key[0]], key[1], ", ".join(shipped.get(key, ["-"])), REAL.get(key, _state(*key))
 
@@ -202,16 +215,19 @@ def _state(engine: str, version: str) -> str:
     """Whether the lab has a stand-in of that version."""
     tags = (one.rpartition(":v") for one in (images.VLLM, images.SGLANG))
     others = {REPOSITORIES[name]: tag for name, _, tag in tags}
-    return STANDIN if version in images.VERSIONS or others.get(engine) == version else CHECKED
+    if version in images.VERSIONS or others.get(engine) == version:
+        return STANDIN
+    if parse_version(version) is None:
+        return NAMELESS
+    return CHECKED if bare(version) in known_versions(engine) else PARTLY
 
 
 def of_today() -> Iterator[tuple[str, ...]]:
     """Profiles by machine and version; a dash where no recipe of a vendor was found."""
-    tags = {name: str(values["image"]).rpartition(":")[2] for name, values in profiles().items() if "image" in values}
-    tags |= {file.stem: tags.get(file.stem.removesuffix("_eagle3"), "") for file in _files() if file.stem not in tags}
+    found = {name: catalog.profile(name).version for name in sorted(catalog.names())}
     for machine, group in MACHINES.items():
-        of_machine = sorted(name for name in tags if f"{name}_".startswith(f"{group}_"))
-        cells = ([f"`{name}`" for name in of_machine if tags[name] == tag] for tag in OF_TODAY.values())
+        of_machine = [name for name in found if f"{name}_".startswith(f"{group}_")]
+        cells = ([f"`{name}`" for name in of_machine if found[name] in tags] for tags in OF_TODAY.values())
         yield machine, *(", ".join(names) or "-" for names in cells)
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 from rackwright.init.choices import Choices, SiteGroup, SiteHost
 from rackwright.init.shipped import SCHEMA_LINE, shipped
@@ -24,6 +25,10 @@ pyinfra-debug.log
 rackwright.lock.?*.yml
 rackwright.presets.?*.yml
 """
+NUMBERS = {2: "two", 3: "three", 4: "four"}
+"""Hosts that serve together, in words: as many as a shipped profile has."""
+WIDEST = 100
+"""Characters of a comment's line."""
 ANSIBLE = Path("inventory/ansible.py")
 
 
@@ -97,8 +102,9 @@ def _examples(stem: str, together: int) -> Iterator[str]:
     name = stem.replace("_", "-")
     yield "# Your hosts, in place of these: a name, or a name and how SSH reaches it."
     if together > 1:
-        yield "# Each two neighbours serve together; fabric_address is where they reach each other."
-        yield from (f'("{name}-0{n}.example.com", {{"fabric_address": "192.0.2.1{n}"}}),' for n in (1, 2))
+        yield f"# Each {NUMBERS[together]} neighbours serve together; fabric_address: where they reach each other."
+        ranks = range(1, together + 1)
+        yield from (f'("{name}-0{n}.example.com", {{"fabric_address": "192.0.2.1{n}"}}),' for n in ranks)
         return
     yield f'"{name}-01.example.com",'
     yield f'("{name}-02.example.com", {{"ssh_hostname": "192.0.2.12", "ssh_user": "ops"}}),'
@@ -125,7 +131,7 @@ def group_text(group: SiteGroup) -> str:
     profile = group.profile
     return f"""\
 # yaml-language-server: $schema=../{SCHEMA}
-# {_serves(profile)}.
+{_comment(f"{_serves(profile)}.")}
 # All that it sets: rackwright profiles show {profile.name}
 # Other profiles: rackwright profiles list
 profile: {profile.name}
@@ -136,6 +142,10 @@ profile: {profile.name}
 # allow_from: [10.0.0.0/8]
 # engine:
 {_engine_example(profile)}"""
+
+
+def _comment(text: str) -> str:
+    return "\n".join(wrap(text, WIDEST, initial_indent="# ", subsequent_indent="# "))
 
 
 def _serves(profile: Profile) -> str:

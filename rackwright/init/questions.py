@@ -14,7 +14,7 @@ from rackwright_engines.nearest import nearest
 Ask = Callable[[str], str]
 HOSTS = "Hosts (USER@ADDRESS ..., Enter for none yet): "
 MACHINES = "What are your hosts?"
-COLUMNS = [Column("PROFILE"), Column("MODEL"), Column("ENGINE"), Column("DRAFTING", yields=1)]
+COLUMNS = [Column("PROFILE"), Column("MODEL", 3, 12), Column("ENGINE", 2, 14), Column("DRAFTING", 1, 8)]
 
 
 def ask_hosts(ask: Ask) -> list[TypedHost]:

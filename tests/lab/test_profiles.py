@@ -24,24 +24,49 @@ pytestmark = pytest.mark.lab
 
 INVENTORY = Path(__file__).parent / "profiles" / "inventory.py"
 HOME = "/var/lib/rackwright/endpoints/llm"
-NO_PROFILES = {"all", "lab", "lab_gateway", "rtx_pro_6000", "dgx_spark", "h200"}
+NO_PROFILES = {"all", "lab", "lab_gateway", "rtx_pro_6000", "dgx_spark", "h200", "b300", "gb300"}
 """Files of group_vars/ that deploy nothing alone."""
 CHECKED_ALONE = {
+    "b200_nemotron3_super",
     "b200_sglang",
     "b200_vllm",
+    "b200_vllm_deepseek_v4_flash",
+    "b200_vllm_deepseek_v4_flash_dspark",
     "b200_vllm_eagle3",
+    "b200_vllm_qwen38_27b",
+    "b300_vllm_deepseek_v4_flash",
+    "dgx_spark_eagle3_playbook",
+    "dgx_spark_nemotron3_super",
+    "dgx_spark_vllm_nemotron3_super",
     "dgx_spark_vllm_qwen36",
+    "dgx_spark_vllm_qwen38_27b",
     "gb200_tray_vllm_deepseek_r1",
+    "gb300_tray_vllm_deepseek_v4_flash",
+    "gb300_tray_vllm_qwen38_flash_next",
     "h200_sglang",
+    "h200_sglang_dflash",
+    "h200_sglang_eagle3",
     "h200_vllm",
     "h200_vllm_deepseek_r1",
     "h200_vllm_eagle3",
     "h200_vllm_llama33_70b",
+    "h200_vllm_nemotron3_nano",
+    "h200_vllm_nemotron3_super",
+    "h200_vllm_qwen38_flash_next",
+    "rtx_pro_6000_vllm_nemotron3_super",
     "rtx_pro_6000_vllm_qwen36",
 }
-"""vLLM 0.33.0 and SGLang 0.5.23, which have no stand-in: tests/unit/test_recipes.py checks their options."""
-PAIRS = {"dgx_spark_pair", "gb200_pair"}
-"""Two hosts together: test_group_trtllm.py deploys a pair, and these files' options are held against their sources."""
+"""Versions of the engines that have no stand-in: tests/unit/test_recipes.py checks their options."""
+PAIRS = {
+    "dgx_spark_four_vllm_qwen38_flash_next",
+    "dgx_spark_pair",
+    "dgx_spark_pair_eagle3",
+    "dgx_spark_pair_vllm_deepseek_v4_flash",
+    "dgx_spark_pair_vllm_qwen38_27b",
+    "dgx_spark_ring_vllm_qwen35_397b",
+    "gb200_pair",
+}
+"""Several hosts together: test_group_trtllm.py deploys a pair; these files' options are held against their sources."""
 ONE, FOUR = {"gpus": [0]}, {"gpus": [0, 1, 2, 3]}
 PROFILES: dict[str, dict[str, Any]] = {
     "b200": {},
@@ -65,6 +90,7 @@ PROFILES: dict[str, dict[str, Any]] = {
     "gb200_tray_deepseek_r1": FOUR,
     "b200_llama33_70b": ONE,
     "b200_qwen3_30b": ONE,
+    "b200_qwen38_flash_next": ONE,
     "h200_trtllm": {},
 }
 """What a host of the lab needs in addition: the profiles of smaller machines take some of its 8 GPUs."""

@@ -18,8 +18,8 @@ from rackwright_engines.data import PRODUCTS, table
 from rackwright_engines.quick_yaml import load_yaml
 
 ROOT = Path(__file__).parents[2]
-INVENTORIES = ("b200", "gb200", "h200", "dgx_spark", "rtx_pro_6000")
-WITHOUT_A_MODEL = {"h200", "dgx_spark", "rtx_pro_6000"}
+INVENTORIES = ("b200", "b300", "gb200", "gb300", "h200", "dgx_spark", "rtx_pro_6000")
+WITHOUT_A_MODEL = {"b300", "gb300", "h200", "dgx_spark", "rtx_pro_6000"}
 """Groups that are parents alone."""
 SITE_FILES = {"all", "lab", "lab_gateway"}
 
@@ -51,6 +51,8 @@ def specs(values: Any) -> Iterator[Any]:
     for key, value in values.get("engine", {}).items():
         if key in ("speculative_config", "speculative-config"):
             yield json.loads(value) if isinstance(value, str) else value
+        elif key == "speculative-num-draft-tokens":  # SGLang counts the token that needs no draft, too
+            yield {"num_speculative_tokens": value - 1}
 
 
 @pytest.mark.parametrize("inventory", INVENTORIES)
@@ -133,7 +135,9 @@ def test_a_host_with_less_or_of_another_architecture_gets_what_fits_it() -> None
 
 
 def test_a_pair_of_hosts_comes_after_what_serves_on_one_and_what_fails_is_left_out() -> None:
-    assert catalog.fitting("NVIDIA GB10", 1, "aarch64")[-1] == "dgx_spark_pair"
+    hosts = [catalog.profile(name).hosts for name in catalog.fitting("NVIDIA GB10", 1, "aarch64")]
+    assert (hosts[0], hosts[-1]) == (1, 4)
+    assert hosts == sorted(hosts)
     assert "rtx_pro_6000_sglang" not in catalog.fitting("RTX PRO 6000", 1, "x86_64")
     assert "rtx_pro_6000_sglang" in catalog.for_gpu("RTX PRO 6000")
 
@@ -147,4 +151,4 @@ def test_the_hash_is_of_names_texts_and_their_order() -> None:
 
 def test_an_unknown_name_is_a_key_error() -> None:
     with pytest.raises(KeyError):
-        catalog.profile("b300")
+        catalog.profile("b100")

@@ -247,7 +247,7 @@ def test_hosts_and_a_profile_for_each_kind_are_asked(
 
 
 def test_without_hosts_the_machine_is_asked(answers: list[str], tmp_path: Path) -> None:
-    answers += ["", "3", "2"]
+    answers += ["", "5", "2"]
     assert main(["init", str(tmp_path)]) == 0
     [inventory] = [name for name in files(tmp_path) if name.startswith("inventory/")]
     assert inventory == "inventory/h200.py"

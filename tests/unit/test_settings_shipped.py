@@ -19,7 +19,7 @@ from tests.unit.test_engine_profiles import hosts_of
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "engine-yaml"
-INVENTORIES = ("b200", "gb200", "h200", "dgx_spark", "rtx_pro_6000")
+INVENTORIES = ("b200", "b300", "gb200", "gb300", "h200", "dgx_spark", "rtx_pro_6000")
 
 PROFILES = {
     "b200": "s000_eagle",

@@ -13,6 +13,8 @@ from rackwright_engines.fit.sizes import EngineOptions
 from rackwright_engines.serving import GpuHost, Serving
 
 GIB = 1024**3
+FIGURES = {"weights": "whether its weights fit", "kv_bytes": "how many tokens the KV cache holds"}
+"""What is computed of each figure of a model."""
 
 
 def check_memory(endpoint: Serving, plan: EngineOptions, hardware: GpuHost) -> list[Finding]:
@@ -23,8 +25,18 @@ def check_memory(endpoint: Serving, plan: EngineOptions, hardware: GpuHost) -> l
     gpus = gpu_types(hardware)
     weights = weights_of(endpoint)
     if not gpus or weights is None:
-        return []
-    return list(_fits(plan, model, weights, min(gpus, key=lambda gpu: gpu.memory_mib)))
+        return list(_not_computed(endpoint, model))
+    fits = _fits(plan, model, weights, min(gpus, key=lambda gpu: gpu.memory_mib))
+    return [*fits, *_not_computed(endpoint, model)]
+
+
+def _not_computed(endpoint: Serving, model: dict[str, Any] | None) -> Iterator[Finding]:
+    """Say which part of the estimate is missing for a model: its weights, or what a token of context takes."""
+    repository = endpoint.model.repository if endpoint.model else ""
+    missing = [text for key, text in FIGURES.items() if not (model or {}).get(key)]
+    if repository and missing:
+        text = f"not computed for {repository}: {' and '.join(missing)}, since no configuration of it was read"
+        yield Finding(("model", "repository"), text, Level.NOTE, code="RW0333")
 
 
 def weights_of(endpoint: Serving) -> int | None:
@@ -66,7 +78,7 @@ def _room(plan: EngineOptions, memory: float, share: float) -> float:
 
 def _token(plan: EngineOptions, model: dict[str, Any] | None) -> float:
     """Return the bytes of KV cache a token takes on one GPU; 0 when it is not known."""
-    if model is None:
+    if model is None or "kv_bytes" not in model:
         return 0
     narrow = 0.5 if "fp8" in str(plan.effective("kv_dtype")) else 1.0
     return float(model["kv_bytes"]) * (1 - float(model["windowed"])) * narrow / plan.gpus

@@ -40,7 +40,8 @@ def inexact(judge: Judge, schema: VersionLine, version: str, facts: ImageFacts) 
     judge: checks the options by one line. line: that of the version before, or the oldest.
     """
     product = f"{PRODUCTS[schema.engine]} {version}"
-    text = f"the options of {product} are not known here, so they were checked as {nearest_version(schema, version)}'s"
+    checked = f"as {nearest_version(schema, version)}'s" if schema.versions else "by the versions around it"
+    text = f"the options of {product} are not known here, so they were checked {checked}"
     head = f"{text}; only what is one letter from a known name is refused, and {facts.judge}"
     reason = f"{product} is not known here"
     others = _may_be_of(schema, version)
