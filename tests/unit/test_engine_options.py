@@ -375,7 +375,7 @@ WARNED: list[tuple[str, dict[str, Any], str]] = [
     (
         "1.3.0rc12",
         {},
-        ": the options of TensorRT-LLM 1.3.0rc12 are not known here, so they were checked as 1.3.0rc9's"
+        ": the options of TensorRT-LLM 1.3.0rc12 are not known here, so they were checked by the versions around it"
         "; only what is one letter from a known name is refused, and the image decides before anything"
         " is stopped",
     ),

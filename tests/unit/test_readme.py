@@ -65,6 +65,11 @@ KNOWN = {
     "Qwen3-30B": "Qwen3-30B",
     "Qwen3-235B": "Qwen3-235B",
     "Qwen3.6-35B": "Qwen3.6-35B",
+    "Qwen3.5-397B": "Qwen3.5-397B",
+    "Qwen3.8": "Qwen3.8-",
+    "DeepSeek-V4-Flash": "DeepSeek-V4-Flash",
+    "Nemotron 3 Super": "Nemotron-3-Super",
+    "Nemotron 3 Nano": "Nemotron-3-Nano",
 }
 """Names of README's table, and the part of a repository's name that they stand for."""
 
@@ -156,7 +161,7 @@ def test_the_table_of_machines_is_that_of_the_profiles() -> None:
         machine = each.machine.removesuffix(" compute tray")
         engines[machine].add(each.engine)
         models[machine].add(each.model)
-    rows = re.findall(r"^\| (\S.*?) \| ([^|]*TensorRT-LLM[^|]*) \| ([^|]+) \| [^|]+ \|$", README, re.MULTILINE)
+    rows = re.findall(r"^\| (\S.*?) \| ([^|]*(?:TensorRT-LLM|vLLM)[^|]*) \| ([^|]+) \| [^|]+ \|$", README, re.MULTILINE)
     assert {machine for machine, _, _ in rows} == {machine for machine in engines if not machine.startswith("any")}
     for machine, its_engines, its_models in rows:
         assert set(its_engines.split(", ")) == engines[machine], machine
