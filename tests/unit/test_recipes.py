@@ -80,7 +80,7 @@ def test_where_the_version_is_not_known_that_is_the_only_warning(group: str) -> 
 def test_a_model_without_sizes_is_said_not_to_be_computed(group: str) -> None:
     model = profile(group).model
     assert model is not None
-    sizes = next((row for row in table("models") if row["repository"] == model.repository), {})
+    sizes: dict[str, Any] = next((row for row in table("models") if row["repository"] == model.repository), {})
     is_whole = bool(sizes.get("weights") and sizes.get("kv_bytes"))
     assert is_whole == (NOT_COMPUTED not in {one.code for one in check_host(profile(group))})
 
