@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rackwright import __version__
@@ -15,13 +15,15 @@ from rackwright.bundle.checking import changed_files, opened
 from rackwright.bundle.contents import Contents, contents_of
 from rackwright.bundle.signature import SUMS, program_for, sign
 from rackwright.bundle.store import Store
+from rackwright.bundle.systems import BundledSystems, systems_of
 from rackwright.bundle.writing import BundleWriter, written_at
 from rackwright.cli.inventories import add_limit
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.hostside.fetch_model.run import gib
+from rackwright.inspect.systems import systems_asked
 from rackwright.loading.files import site_root
-from rackwright.messages import RackwrightError, coded, counted, printable
-from rackwright.settings.host_settings import HostSettings
+from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError, coded, counted, few, printable
 from rackwright.sources.lockfile import Locks, locked
 
 UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -47,7 +49,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="append",
         default=[],
         metavar="NAME",
-        help="system of the hosts, as debian-12-amd64: the packages that they install come along; may be repeated",
+        help="a further system, as debian-12-amd64, whose packages come along; may be repeated",
+    )
+    parser.add_argument(
+        "--ask-hosts",
+        action="store_true",
+        help="log in at hosts whose settings lack hardware.system, and ask for their system",
     )
     parser.add_argument("--without-tool", action="store_true", help="leave Rackwright's own wheels out")
     parser.add_argument("--sign", type=Path, metavar="KEY", help="minisign's secret key to sign it with")
@@ -66,19 +73,31 @@ def run(arguments: argparse.Namespace) -> int:
     entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
     if arguments.verify:
         keys = [entry.settings.bundle.public_key for entry in entries if entry.settings.bundle.public_key]
-        return verify(arguments.verify, keys[0] if keys else None)
+        systems = systems_of({entry.name: entry.settings for entry in entries}, arguments.system, MACHINES, {})
+        return verify(arguments.verify, keys[0] if keys else None, systems)
     locks = Locks(site_root(Path(arguments.inventory)))
     settings = {entry.name: locked(entry.settings, locks.of(entry.settings)) for entry in entries}
-    contents = contents_of(settings, MACHINES)
-    contents.refuse_unpinned(arguments.inventory)
-    return write(arguments, contents, list(settings.values()))
-
-
-def write(arguments: argparse.Namespace, contents: Contents, hosts: Sequence[HostSettings]) -> int:
-    """Write a bundle of these contents."""
-    folder: Path = arguments.out.expanduser().resolve()
     for name in arguments.system:
         system_of(name)
+    contents = contents_of(settings, MACHINES)
+    contents.refuse_unpinned(arguments.inventory)
+    answers = _answers(entries) if arguments.ask_hosts else {}
+    return write(arguments, contents, systems_of(settings, arguments.system, MACHINES, answers))
+
+
+def _answers(entries: Sequence[InventoryHost]) -> Mapping[str, str]:
+    """Return the systems of the hosts whose settings name none, by asking them."""
+    found = systems_asked([entry for entry in entries if entry.settings.hardware.system is None])
+    for system in dict.fromkeys(found.values()):
+        hosts = [host for host, one in found.items() if one == system]
+        text = f"to bundle without asking: hardware: {{system: {system.rpartition('-')[0]}}} in their group_vars"
+        _say(f"{system}: {few(hosts)}; {text}")
+    return found
+
+
+def write(arguments: argparse.Namespace, contents: Contents, systems: BundledSystems) -> int:
+    """Write a bundle of these contents."""
+    folder: Path = arguments.out.expanduser().resolve()
     if not written_at(folder):
         text = f"{folder} holds other files, and no bundle; nothing was written; next: --out with a new folder"
         raise RackwrightError(text, code="RW3803")
@@ -87,7 +106,7 @@ def write(arguments: argparse.Namespace, contents: Contents, hosts: Sequence[Hos
         program_for(key)
     bundle = BundleWriter(Store(folder, arguments.part_size), _say)
     bundle.begin()
-    for name in dict.fromkeys(arguments.system):
+    for name, hosts in systems.hosts.items():
         bundle.add_packages(name, hosts)
     bundle.fill(contents)
     if not arguments.without_tool:
@@ -95,35 +114,41 @@ def write(arguments: argparse.Namespace, contents: Contents, hosts: Sequence[Hos
     files = bundle.close()
     if key:
         sign(folder, key, f"bundle of rackwright {__version__}")
-    for row in _summary(bundle, folder, files, bool(key)):
+    for row in _summary(bundle, folder, files, bool(key), systems.unknown):
         _say(row)
     return ExitCode.DONE
 
 
-def _summary(bundle: BundleWriter, folder: Path, files: int, signed: bool) -> Sequence[str]:
+def _summary(bundle: BundleWriter, folder: Path, files: int, signed: bool, unknown: Sequence[str]) -> Sequence[str]:
     catalog, pieces = bundle.catalog, bundle.catalog.pieces().values()
     size, parts = gib(sum(piece.size for piece in pieces)), len({piece.part for piece in pieces})
     what = f"{counted(len(catalog.images), 'image')}, {counted(len(catalog.models), 'model')}"
     return [
         f"{folder}: {what}, {counted(len(catalog.encodings), 'encoding')}; {counted(files, 'file')} in "
         f"{counted(parts, 'part')}, {size}, of which {gib(bundle.fetched)} were fetched now",
-        *(_without_packages(catalog.packages)),
+        *about_packages(catalog.packages, unknown),
         "signed" if signed else "unsigned: a change on the way cannot be seen; to sign it: --sign KEY",
         "next, where the hosts are: set bundle.folder to its path, then: pyinfra INVENTORY deploy.py",
     ]
 
 
-def _without_packages(packages: Collection[str]) -> Sequence[str]:
+def about_packages(packages: Collection[str], unknown: Sequence[str]) -> Iterator[str]:
+    """Yield for which systems packages came along, and hosts for which that is not known."""
     if packages:
-        return [f"packages for {', '.join(sorted(packages))}"]
-    return ["without packages: hosts that lack Docker or the toolkit need them; to have them: --system debian-12-amd64"]
+        yield f"packages for {', '.join(sorted(packages))}"
+    if unknown:
+        text = "whose system is not known, and which need them where they lack Docker or the toolkit"
+        way = "hardware: {system: debian-12} in their group_vars, or --ask-hosts, or --system debian-12-amd64"
+        yield f"without packages for {few(unknown)}, {text}; to have them: {way}"
 
 
-def verify(folder: Path, public_key: str | None) -> int:
-    """Hash all of a bundle. Returns ERROR where a file's bytes are others."""
+def verify(folder: Path, public_key: str | None, systems: BundledSystems) -> int:
+    """Hash all of a bundle. Returns ERROR where a file's bytes are others. systems: those of the hosts."""
     folder = folder.expanduser().resolve()
     catalog = opened(folder, public_key)
     _say("the signature is right" if public_key else "its signature is not verified: bundle.public_key is not set")
+    if lacking := [name for name in systems.hosts if name not in catalog.packages]:
+        _say(f"without packages for {few(lacking)}: hosts need them where they lack Docker or the toolkit")
     changed = list(changed_files(folder, catalog, lambda _: None))
     for path in changed:
         print(

@@ -97,7 +97,7 @@ def lines(hosts: Sequence[HostCaches]) -> Iterator[str]:
 def summed_up(hosts: Sequence[HostCaches]) -> str:
     """Return the bytes of all hosts, those that can go, and the next commands."""
     read = [host for host in hosts if not host.error]
-    entries = [entry for host in read for entry in host.entries]
+    entries = _once(entry for host in read for entry in host.entries)
     parts = [f"{counted(len(read), 'host')}: {total(entry.size for entry in entries)}"]
     if hub := [entry for entry in entries if entry.kind == HUB]:
         parts.append(f"of these {total(entry.size for entry in hub)} in users' hub caches, which are left alone")
@@ -106,6 +106,18 @@ def summed_up(hosts: Sequence[HostCaches]) -> str:
     if any(entry.trouble for entry in entries if entry.whose == OURS):
         parts.append("files that are not as verified; next: rackwright cache repair INVENTORY")
     return "; ".join(parts)
+
+
+def _once(entries: Iterable[CacheEntry]) -> list[CacheEntry]:
+    """Return entries, one on a share once, whatever the number of hosts that have it mounted."""
+    found: list[CacheEntry] = []
+    paths = set[str]()
+    for entry in entries:
+        if not (entry.shared and entry.path in paths):
+            found.append(entry)
+        if entry.shared:
+            paths.add(entry.path)
+    return found
 
 
 def total(sizes: Iterable[int | None]) -> str:

@@ -18,6 +18,7 @@ from rackwright.adapter.run.declaring import steps_known
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.adapter.run_context import part_of
 from rackwright.adapter.ssh.passwords import refuse_passwords
+from rackwright.adapter.ssh.way_back import NoWayBackError
 from rackwright.bundle.running import lead_to_bundle
 from rackwright.concerns.apply import Batch, perform, perform_all
 from rackwright.concerns.lease import LEASED
@@ -109,9 +110,12 @@ def _read(host: Host) -> HostReading | None:
     # The watcher of a wave looks at other hosts than its own, and each is read by its own settings.
     with acting_on(real):
         try:
-            lead_to_bundle(real, settings_of(real))
+            no_way = _lead_to_bundle(real)
             with waiting(lambda: f"{real.name} to be read"):
-                reading, _ = read_host(real, settings_of(real), steps=steps_known(real))
+                found, _ = read_host(real, settings_of(real), steps=steps_known(real))
+            if no_way is not None and (found[LEASED].live is None or was_leased(real)):
+                raise no_way
+            reading = found
         except RackwrightError as error:
             complain(real, str(error))
     if reading is None and not host.state.is_executing:
@@ -119,6 +123,15 @@ def _read(host: Host) -> HostReading | None:
         host.state.failed_hosts.add(real)
         host.state.active_hosts.discard(real)
     return part_of(host.state, RunHosts).names.complete(settings_of(real), reading) if reading is not None else None
+
+
+def _lead_to_bundle(host: Host) -> NoWayBackError | None:
+    """Let a host reach its bundle; returns why it cannot: a run that has its lease has its port, too."""
+    try:
+        lead_to_bundle(host, settings_of(host))
+    except NoWayBackError as error:
+        return error
+    return None
 
 
 def fail(text: str) -> FunctionCommand:
@@ -185,6 +198,8 @@ def lease_for_others(host: Host) -> HostReading | None:
 def _take_lease(host: Host, reading: HostReading) -> HostReading | None:
     """Take a host's lease; return the reading that counts now: a new one when another process has written since."""
     state_of(host).stale = not take(real_host(host), reading[LEASED]).fresh
+    if no_way := _lead_to_bundle(real_host(host)):
+        raise StepFailedError(no_way.text, code=no_way.code)
     return reading_of(host)
 
 

@@ -352,6 +352,10 @@ class ModelSource(Frozen):
         return self.revision if COMMIT.match(self.revision) else None
 
 
+System = Literal["debian-12", "debian-13", "ubuntu-22.04", "ubuntu-24.04"]
+"""Operating systems by os-release's ID and VERSION_ID."""
+
+
 class Hardware(Frozen):
     """Requirements of the host: checked by preflight, never changed."""
 
@@ -359,6 +363,8 @@ class Hardware(Frozen):
     """Name of the machine type in messages, for example `DGX B200`."""
     architecture: Literal["x86_64", "aarch64"] | None = None
     """Processor architecture, as `uname -m` says it."""
+    system: System | None = None
+    """Operating system: `rackwright bundle` brings the packages for it."""
     gpu_models: tuple[Line, ...] = ()
     """Accepted GPU product names, as parts of nvidia-smi's product name, for example `B200`."""
     gpu_count: int | None = Field(default=None, ge=1, le=MOST_GPUS)

@@ -64,6 +64,7 @@ LONG = (
     "test_profiles.py",
     "test_staging.py",
     "test_ubuntu.py",
+    "test_bundle_apart.py",
     "test_teardown.py",
     "test_dockerd.py",
     "test_endpoint.py",

@@ -198,6 +198,20 @@ def test_what_the_settings_ask_for_stays_although_no_release_has_it_yet() -> Non
     assert OLD.path not in names_of_spare(with_old(*OWNED), draft=branch), "its commit is not known yet"
 
 
+def on_share(reading: HostReading) -> HostReading:
+    """Return the reading with its older model on a network file system."""
+    models = [replace(one, shared=one.path == OLD.path) for one in reading[MODELS].models]
+    return HostReading({**reading.by_concern, MODELS.name: replace(reading[MODELS], models=tuple(models))})
+
+
+def test_a_model_on_a_share_stays_and_is_named_since_other_hosts_may_serve_from_it_text() -> None:
+    found = spare_of(settings(), on_share(with_old(*OWNED)), {}, {})
+    assert [one.name for one in found.spare] == [f"{STALE.repository}:{STALE.tag}"]
+    (held,) = found.held
+    assert held.startswith(f"{OLD.path} is on a share")
+    assert spare_of(settings(), on_share(with_old()), {}, {}).held == (), "others have put it there"
+
+
 def test_nothing_goes_while_what_a_release_needs_cannot_be_read() -> None:
     base = recorded("converged")[RETENTION]
     unclear = replace(base, releases=(*base.releases, KeptRelease("fedcba987654", "", frozenset())))
@@ -359,6 +373,15 @@ def test_the_sums_name_what_can_go_and_a_host_that_was_not_read_text() -> None:
     assert "gpu03: no connection" in text
     assert "that nothing needs; next: rackwright cache prune INVENTORY" in text
     assert text.splitlines()[-1].startswith("2 hosts: at least ")
+
+
+def test_bytes_on_a_share_are_counted_once_for_all_its_hosts_text() -> None:
+    entries = entries_of(settings(), on_share(with_old(*OWNED)), SeenCaches(), {})
+    (one,) = (entry for entry in entries if entry.shared)
+    hosts = [HostCaches(name, (one,)) for name in ("gpu01", "gpu02", "gpu03")]
+    assert [*lines(hosts)][-1].startswith("3 hosts: 3.0 GiB")
+    apart = [replace(host, entries=(replace(one, shared=False),)) for host in hosts]
+    assert [*lines(apart)][-1].startswith("3 hosts: 9.0 GiB")
 
 
 def test_a_prune_is_planned_by_what_the_listing_says_text() -> None:

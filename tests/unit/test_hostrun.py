@@ -13,14 +13,17 @@ import pytest
 from pyinfra.context import ctx_host
 
 import rackwright
+from rackwright.adapter.ssh.way_back import NoWayBackError
 from rackwright.concerns.catalog import ALL
-from rackwright.concerns.lease import LEASED
+from rackwright.concerns.lease import LEASED, Lease, LeaseHolder, SeenLease
 from rackwright.concerns.lease.take_lease import Taken
 from rackwright.operations import hostrun
 from rackwright.operations.hostrun import lease_for_others, mark_changed, reading_of, was_changed
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
+from rackwright.remote.errors import StepFailedError
 from rackwright.settings.host_settings import HostSettings
+from tests.refused import refused
 
 
 @pytest.fixture
@@ -124,6 +127,47 @@ def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.Mo
     thread.start()
     thread.join()
     assert read_by == ["h2", "h2"]
+
+
+HELD = SeenLease(3, 50, Lease(3, "a", LeaseHolder("ops", "control", "deploy"), taken=10, expires=130))
+
+
+@pytest.mark.parametrize(
+    ("lease", "is_leased", "is_read"),
+    [(HELD, False, True), (HELD, True, False), (SeenLease(3, 50), False, False)],
+)
+def test_a_host_whose_bundle_port_a_run_with_its_lease_has_is_read_and_any_other_refused(
+    monkeypatch: pytest.MonkeyPatch, lease: SeenLease, is_leased: bool, is_read: bool
+) -> None:
+    def no_way(*_: Any) -> None:
+        raise NoWayBackError("its sshd does not let port 7460 lead to the bundle")
+
+    messages: list[str] = []
+    found: Any = SimpleNamespace(name="h", state=SimpleNamespace(is_executing=True))
+    monkeypatch.setattr(hostrun, "lead_to_bundle", no_way)
+    monkeypatch.setattr(hostrun, "settings_of", lambda _: HostSettings())
+    monkeypatch.setattr(hostrun, "real_host", lambda host: host)
+    monkeypatch.setattr(hostrun, "steps_known", lambda _: ())
+    monkeypatch.setattr(hostrun, "was_leased", lambda _: is_leased)
+    monkeypatch.setattr(hostrun, "complain", lambda _, text: messages.append(text))
+    reading = HostReading({RECORD.name: frozenset(), LEASED.name: lease})
+    monkeypatch.setattr(hostrun, "read_host", lambda *_, **__: (reading, {}))
+    assert (reading_of(found) is not None) is is_read
+    assert ["RW3813" in text for text in messages] == ([] if is_read else [True])
+
+
+def test_no_lease_is_taken_in_vain_where_a_run_still_has_the_bundles_port(
+    host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_way(*_: Any) -> None:
+        raise NoWayBackError("its sshd does not let port 7460 lead to the bundle")
+
+    monkeypatch.setattr(hostrun, "take", lambda *_: Taken("1.a", fresh=True))
+    monkeypatch.setattr(hostrun, "real_host", lambda inner: inner)
+    monkeypatch.setattr(hostrun, "was_leased", lambda _: False)
+    monkeypatch.setattr(hostrun, "lead_to_bundle", no_way)
+    with refused("RW3813", error=StepFailedError):
+        lease_for_others(host)
 
 
 PACKAGE = Path(rackwright.__file__).parent

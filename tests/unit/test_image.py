@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import fcntl
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rackwright.concerns.image import IMAGE, SeenImages, digest_of, parse, pin_path
+from rackwright.concerns.image import IMAGE, SeenImages, digest_of, parse, pin_path, remove_names_script
 from rackwright.concerns.registry import SeenLogin
 from rackwright.plan.change import Job, Owned, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.image_reference import login_key, registry_of, repository_of, tag_of
 from rackwright.settings.secret import Secret
+from tests import texts
 
 REFERENCE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"
 REPOSITORY = "nvcr.io/nvidia/tensorrt-llm/release"
@@ -121,3 +125,51 @@ def test_docker_hub_has_a_name_of_its_own_in_config_json() -> None:
 
 def test_unknown_images_are_unknown() -> None:
     assert SeenImages(False, (), {}).has(REFERENCE, ONE) is False
+
+
+# -- names that a killed pull from a bundle has left
+
+LEFT = "127.0.0.1 localhost\n# rackwright-bundle: 10.1.2.3 nvcr.io\n127.83.87.1 nvcr.io # rackwright-bundle\n"
+"""The middle row was the site's own."""
+WITHOUT = "127.0.0.1 localhost\n10.1.2.3 nvcr.io\n"
+
+
+def in_folder(script: str, folder: Path) -> str:
+    """Return a host's script on a folder of the test's."""
+    return script.replace("/etc/hosts", f"{folder}/hosts").replace("/run/rackwright", f"{folder}/run")
+
+
+def says_left(folder: Path) -> bool:
+    script = in_folder(IMAGE.read(host()), folder)
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    return parse(done.stdout).names_left
+
+
+def test_names_of_a_killed_pull_are_seen_and_taken_away_and_what_they_stood_in_for_comes_back(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(WITHOUT)
+    assert not says_left(tmp_path)
+    hosts.write_text(LEFT)
+    (tmp_path / "hosts.rackwright").write_text("half a ro")
+    assert says_left(tmp_path)
+    for _ in range(2):
+        subprocess.run(["sh", "-c", in_folder(remove_names_script(), tmp_path)], check=True)
+        assert [path.name for path in tmp_path.iterdir()] == ["hosts"]
+        assert hosts.read_text() == WITHOUT
+    assert not says_left(tmp_path)
+
+
+def test_names_of_a_pull_that_is_under_way_stay(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text(LEFT)
+    (tmp_path / "run").mkdir()
+    with (tmp_path / "run/bundle.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not says_left(tmp_path)
+        subprocess.run(["sh", "-c", in_folder(remove_names_script(), tmp_path)], check=True)
+        assert (tmp_path / "hosts").read_text() == LEFT
+    assert says_left(tmp_path)
+
+
+def test_left_names_are_a_change_of_their_own_beside_images_that_are_there() -> None:
+    (change,) = pending(host(), f"names-left\npin {REFERENCE} {ONE}\n{THERE}")
+    assert change.what == texts.TAKES_NAME

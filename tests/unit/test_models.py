@@ -79,6 +79,22 @@ def note(path: Path) -> None:
     (records / f"{path.name}.json").write_text(json.dumps(noted))
 
 
+@pytest.mark.parametrize(
+    ("store", "shared"),
+    [
+        ("nfs4:filer:/models", True),
+        ("fuse.bindfs:/export", True),
+        ("fuse:weka", True),
+        ("lustre:10.0.0.1@o2ib:/scratch", True),
+        ("ext4:0fc63daf-8483-4772-8e79-3d69d8477de4", False),
+        ("zfs:tank/nfs4", False),
+        ("", False),
+    ],
+)
+def test_a_share_is_known_by_the_kind_of_its_file_system(store: str, shared: bool) -> None:
+    assert models_module.is_share(store) is shared
+
+
 def store_of(path: Path) -> str:
     """Return the store that a folder is on, by the host's own name for it."""
     words = ["sh", "-c", store_functions() + 'store_of "$1"', "-", str(path)]

@@ -201,6 +201,13 @@ def test_operating_systems(system: str, good: bool) -> None:
     assert ("operating system" not in stops(found)) is good
 
 
+def test_another_system_than_the_settings_name_stops() -> None:
+    noble = docker(system=replace(BOOKWORM, id="ubuntu", version="24.04"))
+    for named, good in (("ubuntu-24.04", True), ("ubuntu-22.04", False), ("debian-12", False)):
+        found = case(settings=settings(hardware={"system": named}), docker=noble)
+        assert ("operating system" not in stops(found)) is good, named
+
+
 def test_a_descendant_of_ubuntu_is_accepted() -> None:
     assert stops(case(docker=docker(system=replace(BOOKWORM, id="dgxos", like=("ubuntu", "debian"))))) == set()
 

@@ -24,6 +24,10 @@ def test_our_model_goes_when_no_release_mounts_it(record: str) -> None:
     assert not spare_model(MODEL, [OTHER, NEEDS], owned)
 
 
+def test_a_model_on_a_share_stays_since_other_hosts_may_serve_from_it() -> None:
+    assert not spare_model(replace(MODEL, shared=True), [OTHER], {Owned("model", MODEL.path)})
+
+
 def test_a_model_that_is_not_ours_stays() -> None:
     assert not spare_model(MODEL, [OTHER], {Owned("model", "/srv/models/c--d--*"), Owned("file", MODEL.path)})
 

@@ -13,15 +13,25 @@ from rackwright.cli.teardown import ending
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.lease import LEASED, SeenLease
-from rackwright.concerns.models import MANIFEST, remove_script
+from rackwright.concerns.models import MANIFEST, MODELS, SeenModels, remove_script
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.removal_order import ORDER, unknown_kinds
-from rackwright.concerns.teardown.teardown import DATA, LOST, MARKED, RECORDED, Teardown, plan_teardown, remains
+from rackwright.concerns.teardown.teardown import (
+    DATA,
+    LOST,
+    MARKED,
+    ON_SHARE,
+    RECORDED,
+    Teardown,
+    plan_teardown,
+    remains,
+)
 from rackwright.messages import ReadingError
 from rackwright.paths import GATEWAY_UNIT, KEEPALIVED_UNIT, STATE, UNITS
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
+from tests import texts
 from tests.unit.test_plan import recorded
 
 UNIT, MODEL = Owned("unit", "rackwright-llm.service"), Owned("model", "/srv/models/a--b--*")
@@ -31,12 +41,18 @@ IMAGE = Owned("image", "nvcr.io/x/y:1")
 HERE = Marks(docker="up", models=("/srv/models/a--b--111",), images=frozenset({IMAGE.name}))
 
 
-def planned(*owned: Owned, marks: Marks = HERE, purge: bool = False, daemon_json: str | None = None) -> Teardown:
+def planned(
+    *owned: Owned,
+    marks: Marks = HERE,
+    purge: bool = False,
+    daemon_json: str | None = None,
+    models: SeenModels | None = None,
+) -> Teardown:
     found = recorded("converged")
     files = {**found[DOCKER].files, **({DAEMON_JSON: daemon_json} if daemon_json else {})}
     docker = replace(found[DOCKER], files=files)
     overrides = {RECORD.name: frozenset(owned), LEASED.name: SeenLease(0, 0, None), DOCKER.name: docker}
-    readings = {**found.by_concern, **overrides}
+    readings = {**found.by_concern, **overrides, **({MODELS.name: models} if models else {})}
     return plan_teardown(HostReading(readings), marks, purge)
 
 
@@ -55,6 +71,17 @@ def test_models_and_images_stay_with_their_record_unless_purged() -> None:
     purged = planned(UNIT, MODEL, IMAGE, purge=True)
     assert (purged.retained, purged.record_stays) == ((), False)
     assert "rm -rf /var/lib/rackwright ||" in last_script(purged)
+
+
+def test_a_model_on_a_share_stays_although_purged_and_its_record_goes() -> None:
+    shared = replace(recorded("converged")[MODELS].models[0], path="/srv/models/a--b--111", shared=True)
+    plan = planned(UNIT, MODEL, IMAGE, purge=True, models=SeenModels((shared,), frozenset()))
+    by_change = reasons(plan)
+    assert by_change[texts.LEAVES_MODEL.format(path="/srv/models/a--b--*")] == ON_SHARE
+    assert not [what for what in by_change if what.startswith("remove the model")]
+    assert (plan.retained, plan.record_stays) == ((), False)
+    retained = planned(UNIT, MODEL, models=SeenModels((shared,), frozenset()))
+    assert retained.retained == ("model /srv/models/a--b--*",)
 
 
 def last_script(plan: Teardown) -> str:
@@ -88,6 +115,14 @@ def test_marks_find_what_the_record_does_not_name() -> None:
     by_change = reasons(planned(UNIT, marks=Marks(marked=frozenset({stray, UNIT}))))
     assert by_change[REMOVED.format("llm")] == RECORDED
     assert by_change[REMOVED.format("old")] == MARKED
+
+
+def test_names_that_a_killed_pull_has_left_go_once_no_job_can_write_them() -> None:
+    marked = frozenset({Owned("names", "/etc/hosts"), Owned("job", "rackwright-job-pull-x.service")})
+    removed = [*reasons(planned(UNIT, marks=Marks(marked=marked)))]
+    assert "rackwright-job-pull-x.service" in removed[0]
+    assert removed[1] == texts.TAKES_NAME
+    assert remains(Marks(marked=frozenset({Owned("names", "/etc/hosts")})), True) == ["names /etc/hosts"]
 
 
 def test_an_endpoints_container_goes_with_its_unit() -> None:
@@ -187,6 +222,7 @@ def test_marks_are_parsed_by_kind() -> None:
         "unit rackwright-llm.service ours",
         "unit rackwright-x.service foreign",
         "job rackwright-job-model-a.service",
+        "names /etc/hosts",
         "rules iptables 7",
         "file /etc/apt/keyrings/rackwright-docker.asc",
         "folder /etc/rackwright",
@@ -199,6 +235,7 @@ def test_marks_are_parsed_by_kind() -> None:
     assert found.marked == {
         UNIT,
         Owned("job", "rackwright-job-model-a.service"),
+        Owned("names", "/etc/hosts"),
         Owned("rule", "rackwright:*"),
         Owned("apt_source", "/etc/apt/keyrings/rackwright-docker.asc"),
         Owned("container", "rackwright-llm"),

@@ -45,8 +45,9 @@ def lead_back(host: Host, port: int, here: int) -> None:
         transport.request_port_forward(ADDRESS, port, partial(_begin, here))
     except SSHException as error:
         text = (
-            f"its sshd does not let port {port} lead to the bundle ({error}): AllowTcpForwarding is off, "
-            "or another run or program has that port; next, on it: sshd -T | grep -i forwarding; or another bundle.port"
+            f"its sshd does not let port {port} lead to the bundle ({error}): AllowTcpForwarding is off, or another "
+            f"run, one whose connection is dead, or a program has that port; next, on it: ss -ltnp 'sport = :{port}' "
+            "and sshd -T | grep -i forwarding; or another bundle.port"
         )
         raise NoWayBackError(text) from error
     ways[host.name] = port, here, transport

@@ -40,6 +40,8 @@ class CacheEntry:
     whose: str = FOREIGN
     trouble: str = ""
     """Those of its files that are not as verified."""
+    shared: bool = False
+    """True for a model on a network file system."""
 
 
 def entries_of(
@@ -72,7 +74,8 @@ def _model(model: SeenModel, needs: Needs, owned: frozenset[Owned], caches: Seen
     trouble = f"not as verified: {', '.join(model.changed)}" if model.changed else ""
     whose = whose_is("model", model.path, owned)
     at = None if trouble else verified
-    return CacheEntry(MODEL, name, model.path, model.size, needs.of_model(model), at, whose, trouble)
+    needed = needs.of_model(model)
+    return CacheEntry(MODEL, name, model.path, model.size, needed, at, whose, trouble, model.shared)
 
 
 def _unknown_models(reading: HostReading, needs: Needs, caches: SeenCaches) -> Iterator[CacheEntry]:

@@ -56,6 +56,7 @@ def spare_of(
         held.append("Docker does not answer, so no image is removed; next: journalctl -u docker --lines 50")
     if reading[MODELS].hangs:
         held.append(f"the file system of {settings.models.folder} does not answer, so no model is removed")
+    held += _on_share(reading, needs)
     spare = (
         *_models(reading, needs),
         *_unfinished(reading, needs, unfinished),
@@ -76,6 +77,18 @@ def _models(reading: HostReading, needs: Needs) -> list[Spare]:
         model for model in reading[MODELS].models if spare_model(model, retained, owned) and not needs.of_model(model)
     ]
     return [Spare(model.path, model.size, remove_model(model)) for model in going]
+
+
+def _on_share(reading: HostReading, needs: Needs) -> list[str]:
+    """Return why models on a share stay: hosts of another inventory may serve from there."""
+    owned: frozenset[Owned] = reading[RECORD]
+    unneeded = [
+        model.path
+        for model in reading[MODELS].models
+        if model.shared and not needs.of_model(model) and whose_is("model", model.path, owned) != FOREIGN
+    ]
+    text = "is on a share, whose other hosts may need it, so it stays; next, once none does: rm -r"
+    return [f"{path} {text} {path}" for path in unneeded]
 
 
 def _unfinished(reading: HostReading, needs: Needs, unfinished: Mapping[str, int | None]) -> list[Spare]:

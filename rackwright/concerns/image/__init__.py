@@ -6,6 +6,7 @@ the registry, changes nothing until an operator requests it (DECISIONS 12, 18).
 
 from rackwright.concerns.image.concern import (
     IMAGE,
+    NAMES_TAG,
     PINS,
     LocalImage,
     SeenImages,
@@ -15,10 +16,12 @@ from rackwright.concerns.image.concern import (
     parse,
     pin_path,
     pull_job,
+    remove_names_script,
 )
 
 __all__ = [
     "IMAGE",
+    "NAMES_TAG",
     "PINS",
     "LocalImage",
     "SeenImages",
@@ -28,4 +31,5 @@ __all__ = [
     "parse",
     "pin_path",
     "pull_job",
+    "remove_names_script",
 ]

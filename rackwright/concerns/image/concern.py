@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
-from rackwright.hostside import job_script
+from rackwright.hostside import host_script, job_script
 from rackwright.paths import RUN, STATE
 from rackwright.plan.answers import Answers
-from rackwright.plan.change import Change, Job, Owned, WriteFile
+from rackwright.plan.change import Change, Job, Owned, Shell, WriteFile
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import lines_of
 from rackwright.settings.from_bundle import address_of
@@ -24,6 +24,10 @@ from rackwright.settings.image_reference import HUB, registry_of, repository_of,
 from rackwright.settings.secret import Secret
 
 PINS = f"{STATE}/images"
+NAMES_TAG = "# rackwright-bundle"
+"""Marks a row of /etc/hosts that a pull from a bundle has written."""
+NAMES_LOCK = f"{RUN}/bundle.lock"
+"""Held while such a pull lasts."""
 PULL_TIMEOUT = 4 * 3600
 
 
@@ -44,6 +48,8 @@ class SeenImages:
     images: tuple[LocalImage, ...]
     pins: Mapping[str, str]
     """Digest by reference, as recorded at the first pull."""
+    names_left: bool = False
+    """True when /etc/hosts has names of a pull from a bundle that was killed."""
 
     def has(self, reference: str, digest: str) -> bool:
         """Return True if the image of that digest is on the host."""
@@ -85,8 +91,11 @@ def digest_of(endpoint: EndpointSettings, reading: HostReading) -> str | None:
 
 
 def read(_: HostSettings) -> str:
-    """Print the records; the images come from Docker's answer."""
+    """Print the records, and whether a killed pull has left names; the images come from Docker's answer."""
     return f"""\
+! grep -qsF '{NAMES_TAG}' /etc/hosts ||
+  {{ [ -e {NAMES_LOCK} ] && ! flock --nonblock {NAMES_LOCK} true; }} ||
+  echo names-left
 for pin in {PINS}/*; do
   [ ! -f "$pin" ] || first_lines 1 'pin ' "$pin"
 done
@@ -104,7 +113,8 @@ def parse(output: str) -> SeenImages:
     """Parse the listing."""
     words = [text.split(" ") for text in lines_of(output)]
     images = tuple(LocalImage(row[1], _given(row[2]), _given(row[3])) for row in words if row[0] == "image")
-    return SeenImages(["known"] in words, images, {row[1]: row[2] for row in words if row[0] == "pin"})
+    pins = {row[1]: row[2] for row in words if row[0] == "pin"}
+    return SeenImages(["known"] in words, images, pins, ["names-left"] in words)
 
 
 def _given(text: str) -> str | None:
@@ -165,7 +175,18 @@ def pin_path(reference: str) -> str:
 
 def changes(wanted: WantedImages, reading: SeenImages) -> list[Change]:
     """Pull what is missing; record the digest of a tag that exists without a record."""
-    return [change for image in wanted for change in _changes(image, reading)]
+    names = [_names_change()] if reading.names_left else []
+    return [*names, *(change for image in wanted for change in _changes(image, reading))]
+
+
+def _names_change() -> Change:
+    what = "take a registry's name out of /etc/hosts"
+    return Change(what, "a pull from a bundle was killed, and has left it", (Shell(remove_names_script()),))
+
+
+def remove_names_script() -> str:
+    """Return shell lines that take away what a killed pull from a bundle has left in /etc/hosts, also for teardown."""
+    return host_script("remove_names", run=RUN)
 
 
 def _changes(image: WantedImage, reading: SeenImages) -> list[Change]:
@@ -239,4 +260,5 @@ __all__: Sequence[str] = (
     "not_asked",
     "pin_path",
     "pull_job",
+    "remove_names_script",
 )

@@ -43,6 +43,11 @@ HASH_JOB = "hash-"
 """Begins the names of the jobs that hash a folder again."""
 CONFIG_SIZE = 1 << 18
 """Bytes of a config.json at most: one with a list of every quantised layer has a fifth of it."""
+SHARES = frozenset(
+    {"9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gfs2", "glusterfs", "gpfs", "lustre", "nfs", "nfs4", "ocfs2"}
+    | {"orangefs", "panfs", "pvfs2", "smb3", "virtiofs", "wekafs"}
+)
+"""File systems that several hosts may have mounted, as /proc/self/mountinfo names their kinds."""
 PAUSE = 3.0
 """Seconds before a second try at the hub; the n-th pause is n x n as long."""
 
@@ -65,6 +70,8 @@ class SeenModel:
     """Files that are gone, or whose size, times or inode are not the verified ones."""
     pinned_files: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """Size and SHA-256 by file."""
+    shared: bool = False
+    """True on a network file system: other hosts may need it, too, and their releases are not known here."""
 
 
 @dataclass(frozen=True)
@@ -290,6 +297,12 @@ def _noted(manifest: Mapping[str, Any]) -> dict[str, Known]:
     }
 
 
+def is_share(store: str) -> bool:
+    """Return True for the name of a file system that other hosts may have mounted as well (hostside/store.sh)."""
+    kind = store.partition(":")[0]
+    return kind in SHARES or kind.startswith("fuse.")
+
+
 def _says_something(folder: _Folder, store: str, noted: Mapping[str, Known]) -> bool:
     """Return True if a record is of this folder's store, and no change of the folder can have gone unnoticed."""
     seen_by_ctime = all(ctime is not None for *_, ctime in noted.values())
@@ -318,6 +331,7 @@ def _model(folder: _Folder, text: str, entries: Mapping[str, Known]) -> SeenMode
                 if not _is_same(times, entries.get(_listed(folder.path, path)))
             ),
             pinned_files={file["path"]: (file["size"], file["sha256"]) for file in manifest["files"]},
+            shared=is_share(folder.store),
         )
     except (ValueError, KeyError, TypeError):
         return None

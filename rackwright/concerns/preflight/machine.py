@@ -20,10 +20,14 @@ def architecture(case: Case) -> Verdicts:
 
 
 def family(case: Case) -> Verdicts:
-    """Check that the system is Debian, Ubuntu or a derivative."""
-    system = case.docker.system
+    """Check that the system is Debian, Ubuntu or a derivative, and the one that the settings name."""
+    system, expected = case.docker.system, case.settings.hardware.system
     text = f"{system.id or 'unknown'} {system.version}".strip()
-    yield system.family is not None, text, "install Debian 12 or newer, or Ubuntu 22.04 or newer"
+    if system.family is None or expected in (None, f"{system.id}-{system.version}"):
+        yield system.family is not None, text, "install Debian 12 or newer, or Ubuntu 22.04 or newer"
+        return
+    fix = f"hardware.system is {expected}; this host belongs in another group of the inventory"
+    yield False, text, f"{fix}, or correct hardware.system"
 
 
 def rackwright(case: Case) -> Verdicts:

@@ -104,7 +104,9 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
 
 
 def spare_model(model: SeenModel, retained: Iterable[KeptRelease], owned: Iterable[Owned]) -> bool:
-    """Return True for a model that Rackwright put there, and that no retained release mounts."""
+    """Return True for a model that Rackwright put there, not on a share, and that no retained release mounts."""
+    if model.shared:
+        return False
     ours = any(entry.kind == "model" and fnmatchcase(model.path, entry.name) for entry in owned)
     return ours and not any(model.path in release.paths for release in retained)
 

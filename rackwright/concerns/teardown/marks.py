@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rackwright.concerns.firewall.rule_table import TAG
+from rackwright.concerns.image import NAMES_TAG
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import ENDPOINT_LABEL, ETC, HELPER_LABEL, RUN, STATE, UNITS, WRITTEN
@@ -68,6 +69,7 @@ def read_script(record: Iterable[Owned], models_dir: str) -> str:
         models=models_dir,
         written=WRITTEN,
         tag=TAG,
+        names_tag=NAMES_TAG,
         endpoint_label=ENDPOINT_LABEL,
         helper_label=HELPER_LABEL,
         places="\n".join(one.name for one in owned if one.kind == "model"),
@@ -115,7 +117,7 @@ def _firsts(rows: Iterable[list[str]]) -> tuple[str, ...]:
 
 
 def _marked(by_kind: Mapping[str, list[list[str]]]) -> Iterable[Owned]:
-    for kind in ("job", "link", "scratch", "aside"):
+    for kind in ("job", "names", "link", "scratch", "aside"):
         yield from (Owned(kind, words[0]) for words in by_kind[kind])
     for [path] in by_kind["file"]:
         yield Owned("apt_source" if path.startswith(APT_SOURCES) else "file", path)

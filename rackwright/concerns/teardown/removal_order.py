@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rackwright.concerns import firewall, models, registry
+from rackwright.concerns import firewall, image, models, registry
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.docker.daemon import (
     DAEMON_JSON,
@@ -141,6 +141,7 @@ def _container(name: str) -> str:
 
 ORDER: Mapping[str, Changes] = {
     "job": _jobs,
+    "names": _each("names", "take a registry's name out of", lambda _: image.remove_names_script()),
     "unit": _units,
     "link": _each("link", "remove", _file),
     "container": _each("container", "remove the container", _container),

@@ -13,6 +13,7 @@ from rackwright.concerns.drained import MARK
 from rackwright.concerns.gateway.files import HOME as GATEWAY_HOME
 from rackwright.concerns.gateway.renewal import METRICS_FILE
 from rackwright.concerns.lease import LAST_NUMBER, LEASED, SeenLease
+from rackwright.concerns.models import MODELS
 from rackwright.concerns.teardown.marks import Marks
 from rackwright.concerns.teardown.removal_order import removals, unknown_kinds
 from rackwright.concerns.watch.files import STATE_FOLDERS
@@ -27,6 +28,7 @@ PURGED = frozenset({"model", "image"})
 """Kinds that a teardown leaves unless it purges: they are large, and cost hours to fetch again."""
 RECORDED, MARKED = "the ownership record names it", "its mark says that it is ours"
 GONE = "it is no longer on the host"
+ON_SHARE = "it is on a share, whose other hosts may need it"
 DATA = "Docker's data (/var/lib/docker), which removing its packages does not touch"
 
 
@@ -48,13 +50,15 @@ class Teardown:
 def plan_teardown(reading: HostReading, marks: Marks, purge: bool) -> Teardown:
     """Remove all objects in the record or with Rackwright's mark; models and images only with `purge`."""
     record: frozenset[Owned] = reading[RECORD]
-    stay = frozenset() if purge else frozenset(one for one in record if one.kind in PURGED)
+    shared = frozenset(one for one in record if _on_share(one, reading))
+    stay = shared if purge else frozenset(one for one in record if one.kind in PURGED)
     gone = frozenset(one for one in stay if is_gone(one, marks))
     going = _without_served(record | marks.marked) - stay
     found = [_with_reason(change, record) for change in removals(going, reading)]
-    remaining = stay - gone | frozenset(unknown_kinds(record))
+    in_use = shared - gone if purge else frozenset()
+    remaining = stay - gone - in_use | frozenset(unknown_kinds(record))
     last = _last(bool(record) or not marks.nothing, bool(remaining), reading[LEASED])
-    changes = (*found, *_forget(gone), *last)
+    changes = (*found, *_forget(gone), *_leave(in_use), *last)
     foreign = tuple(name for name in marks.foreign if name not in {f"{one.kind} {one.name}" for one in record})
     return Teardown(
         changes, tuple(_kept(remaining, record, marks)), tuple(_unknown(record, marks)), foreign, bool(remaining)
@@ -65,7 +69,8 @@ def plan_left_behind(reading: HostReading, declared: Declared, purge: bool) -> l
     """Remove the objects of steps that are no longer called; models and images only with `purge`."""
     record: frozenset[Owned] = reading[RECORD]
     by_step = left_of(declared, record)
-    going = [one for entries in by_step.values() for one in entries if purge or one.kind not in PURGED]
+    purged = [one for entries in by_step.values() for one in entries if purge or one.kind not in PURGED]
+    going = [one for one in purged if not _on_share(one, reading)]
     return [replace(change, why="its step is no longer called") for change in removals(going, reading)]
 
 
@@ -90,6 +95,17 @@ def _with_reason(change: Change, record: frozenset[Owned]) -> Change:
 
 def _forget(gone: Iterable[Owned]) -> list[Change]:
     return [Change(f"forget the {one.kind} {one.name}", GONE, (), disowns=(one,)) for one in sorted(gone)]
+
+
+def _on_share(one: Owned, reading: HostReading) -> bool:
+    """Return True for a model that other hosts may serve from, whatever this host's record says."""
+    return one.kind == "model" and any(
+        model.shared and fnmatchcase(model.path, one.name) for model in reading[MODELS].models
+    )
+
+
+def _leave(shared: Iterable[Owned]) -> list[Change]:
+    return [Change(f"leave the model {one.name}", ON_SHARE, (), disowns=(one,)) for one in sorted(shared)]
 
 
 def _last(here: bool, remaining: bool, lease: SeenLease) -> list[Change]:

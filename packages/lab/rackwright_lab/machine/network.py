@@ -7,7 +7,8 @@ import ipaddress
 import json
 import shlex
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rackwright_lab.machine.paths import Paths
@@ -111,9 +112,41 @@ def let_out(paths: Paths, address: str) -> None:
     _drop_rules(paths.tag, f"{address}/32")
 
 
+@contextmanager
+def machine_apart(paths: Paths, address: str, hosts: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Make a machine that reaches these hosts and nothing else: no route, no name, no server of the lab.
+
+    Yields what stands before a command that runs on it; its files are this machine's. address: its own, of the lab's
+    subnet. Hosts that are walled in still answer it.
+    """
+    name, link = paths.tag, f"rwc-{paths.id}"
+    run("ip", "netns", "add", name)
+    try:
+        run("ip", "link", "add", link, "type", "veth", "peer", "name", "lab0", "netns", name)
+        run("ip", "link", "set", link, "master", paths.bridge, "up")
+        run("ip", "-n", name, "link", "set", "lo", "up")
+        run("ip", "-n", name, "link", "set", "lab0", "up")
+        run("ip", "-n", name, "addr", "add", f"{address}/32", "dev", "lab0")
+        for host in hosts:
+            run("ip", "-n", name, "route", "add", f"{host}/32", "dev", "lab0", "src", address)
+            # A bridge's packets pass these rules, too, where br_netfilter is loaded.
+            rule = f"-I FORWARD -i {paths.bridge} -s {host} -d {address} -j ACCEPT"
+            run("iptables", "-w", *shlex.split(rule), "-m", "comment", "--comment", paths.tag)
+        yield "ip", "netns", "exec", name
+    finally:
+        _end_machine_apart(paths)
+        _drop_rules(paths.tag, f"{address}/32")
+
+
+def _end_machine_apart(paths: Paths) -> None:
+    run("ip", "netns", "delete", paths.tag, check=False)
+    run("ip", "link", "delete", f"rwc-{paths.id}", check=False)
+
+
 def down(paths: Paths) -> None:
     """Remove the bridge, every rule of this lab, and its hosts' links: a killed host's goes late, or never."""
     _drop_rules(paths.tag)
+    _end_machine_apart(paths)
     for link in Path("/sys/class/net", paths.bridge, "brif").glob("*"):
         run("ip", "link", "delete", "dev", link.name, check=False)
     if Path("/sys/class/net", paths.bridge).exists():

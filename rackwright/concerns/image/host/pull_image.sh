@@ -20,11 +20,7 @@ arriving() { # bytes of layers in flight, of Docker's own store and of container
 
 # From a bundle, the registry's name leads to this host itself while the pull lasts: to a port of a loopback address, behind
 # which the bundle answers. dockerd takes an address of 127.0.0.0/8 without TLS, and every byte by its digest.
-hosts=/etc/hosts tag='# rackwright-bundle' loopback=127.83.87.1
-own_names() {
-  grep -qF "$tag" $hosts || return 0
-  sed "/ $tag\$/d; s/^$tag: //" $hosts >"$hosts.rackwright" && chmod 0644 "$hosts.rackwright" && mv -f "$hosts.rackwright" $hosts
-}
+#include bundle_names.sh
 lead_to_bundle() {
   name=${registry%:*}; case $registry in *:*) port=${registry##*:} ;; *) port=80 ;; esac
   proxyd=$(ls /lib/systemd/systemd-socket-proxyd /usr/lib/systemd/systemd-socket-proxyd 2>/dev/null | head -n 1)

@@ -1,5 +1,5 @@
 # What on a host carries a mark of Rackwright, whatever its ownership record says; changes nothing.
-# Parameters: units state etc run models (folders), written tag endpoint_label helper_label (marks), and what the record
+# Parameters: units state etc run models (folders), written tag names_tag endpoint_label helper_label (marks), and what the record
 # names: places (of models, one a line, maybe ending in *) and images (one a line).
 # Prints "KIND NAME [more]" lines, and "end". Names that Rackwright never gives are left out: they might forge a line.
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -47,6 +47,7 @@ for path in /etc/apt/keyrings/rackwright-*.asc /etc/apt/sources.list.d/rackwrigh
   /etc/apt/apt.conf.d/*rackwright-* /usr/local/share/ca-certificates/rackwright-*.crt "$units"/docker.service.d/rackwright-*.conf; do
   there "$path" && plain "$path" && printf '%s\n' "file $path"
 done
+{ ! grep -qsF "$names_tag" /etc/hosts && [ ! -e /etc/hosts.rackwright ]; } || echo "names /etc/hosts"
 for path in /root/.docker/.rackwright.*; do there "$path" && plain "$path" && printf '%s\n' "scratch $path"; done
 # Files that the caller's lease needs are not a sign of a deploy.
 [ -z "$(ls -A "$state" 2>/dev/null | grep -vx -e 'fence.*' -e 'run')" ] || printf '%s\n' "folder $state"
