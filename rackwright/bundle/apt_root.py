@@ -54,9 +54,9 @@ def system_of(name: str) -> OperatingSystem:
     return OperatingSystem(found[1], (), codename, found[2], found[3])
 
 
-def archives(system: OperatingSystem) -> list[str]:
-    """Return the lines of a system's own sources."""
-    keyring, name = KEYRINGS[system.id][0], system.codename
+def archives(system: OperatingSystem, keyring: Path) -> list[str]:
+    """Return the lines of a system's own sources, verified by a keyring."""
+    name = system.codename
     signed = f"[arch={system.architecture} signed-by={keyring}]"
     if system.id == "debian":
         base = "http://deb.debian.org/debian"
@@ -78,13 +78,9 @@ class AptRoot:
 
     def lay(self, sources: Sequence[str], preferences: str = "") -> None:
         """Make the root, and fetch the lists. Raises RackwrightError where apt cannot."""
-        keyring, package = KEYRINGS[self.system.id]
         if shutil.which("apt-get") is None:
             text = "packages are bundled by apt, which this machine does not have; next: on Debian or Ubuntu"
             raise RackwrightError(f"{text}, or without --system", code="RW3913")
-        if not Path(keyring).is_file():
-            text = f"{keyring} is missing, by which the packages of {self.system.id} are verified"
-            raise RackwrightError(f"{text}; next: apt-get install {package}", code="RW3913")
         for name in (
             "etc/preferences.d",
             "etc/sources.d",

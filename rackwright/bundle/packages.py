@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackwright.bundle.apt_root import AptRoot, PackageFile, archives, system_of
+from rackwright.bundle.apt_root import KEYRINGS, AptRoot, PackageFile, archives, system_of
+from rackwright.bundle.fetching import Wanted, fetch
 from rackwright.concerns.docker.apt import (
     BASICS,
     TOOLKIT,
@@ -27,6 +29,13 @@ from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.http import Client
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+UBUNTU_KEYRING = Wanted(
+    "the keyring of Ubuntu's archive",
+    "http://archive.ubuntu.com/ubuntu/pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb",
+    None,
+    "36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8",
+)
+"""The package of Ubuntu 24.04, which has the keys of 22.04 as well: Debian 12 has no such package."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +77,32 @@ def packages_for(name: str, hosts: Sequence[HostSettings]) -> SystemPackages:
     """Return the packages of a system. hosts: their settings. Raises RackwrightError where they cannot be found out."""
     system, found, records = system_of(name), dict[str, PackageFile](), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="rackwright-apt-") as folder:
+        keyring = keyring_for(system, Client(hosts[0]), Path(folder))
         for number, group in enumerate(groups_of(hosts, system)):
             root = AptRoot(Path(folder) / str(number), system, _ways(hosts[0], Path(folder)))
             extra = [_source(hosts[0], group.repository, Path(folder))] if group.repository else []
-            root.lay([*archives(system), *extra], group.preferences)
+            root.lay([*archives(system, keyring), *extra], group.preferences)
             packages = {one.sha256: one for one in root.packages(group.names)}
             records |= root.records(packages)
             found |= packages
     return SystemPackages(found, "\n".join(records[sha256] for sha256 in sorted(records)))
+
+
+def keyring_for(system: OperatingSystem, client: Client, folder: Path) -> Path:
+    """Return the keyring by which a distribution's packages are verified: this machine's, or Ubuntu's by its SHA-256.
+
+    Raises RackwrightError where it cannot be had.
+    """
+    keyring, package = (Path(KEYRINGS[system.id][0]), KEYRINGS[system.id][1])
+    if keyring.is_file():
+        return keyring
+    if system.id != "ubuntu" or shutil.which("dpkg-deb") is None:
+        text = f"{keyring} is missing, by which the packages of {system.id} are verified"
+        raise RackwrightError(f"{text}; next: apt-get install {package}", code="RW3913")
+    archive, target = folder / "keyring.deb", folder / "keyring"
+    fetch(client, UBUNTU_KEYRING, archive, lambda _: None)
+    subprocess.run(["dpkg-deb", "--extract", archive, target], check=True)
+    return target / keyring.relative_to("/")
 
 
 def _ways(settings: HostSettings, folder: Path) -> dict[str, str]:

@@ -23,8 +23,6 @@ from tests.refused import refusal
 from tests.unit.test_bundle import Signer
 
 pytestmark = pytest.mark.lab
-KEYRING = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
-"""By which this machine's apt verifies Ubuntu's packages: Debian's package ubuntu-keyring."""
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +51,15 @@ def signer() -> Signer:
 @pytest.fixture(scope="module")
 def closed(lab: Lab, signer: Signer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClosedSite]:
     """Return the site with its bundle, whose hosts have said which systems they have, in their closed network."""
-    hosts = [host for host in lab.hosts if "ubuntu" not in host.name or KEYRING.is_file()]
-    found = ClosedSite(Site(lab), hosts, tmp_path_factory.mktemp("bundle"))
+    found = ClosedSite(Site(lab), lab.hosts, tmp_path_factory.mktemp("bundle"))
     made = found.bundled("--ask-hosts", "--part-size", "100M")
     assert "debian-12-amd64: " in made.output
-    assert len(read_catalog(found.folder).packages) == len({host.kind for host in hosts})
+    assert len(read_catalog(found.folder).packages) == len({host.kind for host in lab.hosts})
     signer.sign(found.folder)
     address = lab.servers()[0].rpartition(".")[0] + ".10"
     with (
         found.without_a_route(),
-        network.machine_apart(lab.paths, address, [host.address for host in hosts]) as before,
+        network.machine_apart(lab.paths, address, [host.address for host in lab.hosts]) as before,
     ):
         found.before = before
         yield found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,11 +79,45 @@ def test_what_the_lists_do_not_have_is_refused_in_apts_words(repository: str, tm
         root_with(tmp_path / "root", repository).packages(["missing-one"])
 
 
-def test_a_missing_keyring_and_an_unknown_system_are_refused(repository: str, tmp_path: Path) -> None:
-    with pytest.raises(RackwrightError, match=r"RW3913.*next: apt-get install x"):
-        AptRoot(tmp_path / "root", system_of("ubuntu-24.04-amd64")).lay([])
+def test_a_missing_keyring_and_an_unknown_system_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(packages.KEYRINGS, "debian", (str(tmp_path / "x"), "debian-archive-keyring"))
+    client: Any = None
+    with pytest.raises(RackwrightError, match=r"RW3913.*next: apt-get install debian-archive-keyring"):
+        packages.keyring_for(system_of("debian-12-amd64"), client, tmp_path)
     with pytest.raises(RackwrightError, match=r"RW3903"):
         system_of("debian-11-amd64")
+
+
+def test_ubuntus_keyring_is_fetched_by_its_hash_where_this_machine_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "package"
+    (folder / "DEBIAN").mkdir(parents=True)
+    (folder / "DEBIAN/control").write_text(
+        "Package: k\nVersion: 1\nArchitecture: all\nMaintainer: X <x@example.com>\nDescription: X\n"
+    )
+    inside = tmp_path / "here/ubuntu.gpg"
+    (folder / inside.relative_to("/")).parent.mkdir(parents=True)
+    (folder / inside.relative_to("/")).write_text("keys")
+    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", folder], check=True, capture_output=True)
+    content = folder.with_suffix(".deb").read_bytes()
+    monkeypatch.setitem(packages.KEYRINGS, "ubuntu", (str(inside), "ubuntu-keyring"))
+    client: Any = SimpleNamespace(opened=lambda *_: answer_with(content))
+    with pytest.raises(RackwrightError, match=r"RW3823.*other bytes"):
+        packages.keyring_for(system_of("ubuntu-24.04-amd64"), client, tmp_path / "package")
+    wanted = replace(packages.UBUNTU_KEYRING, sha256=hashlib.sha256(content).hexdigest())
+    monkeypatch.setattr(packages, "UBUNTU_KEYRING", wanted)
+    found = packages.keyring_for(system_of("ubuntu-24.04-amd64"), client, tmp_path)
+    assert found.read_text() == "keys"
+    inside.parent.mkdir()
+    inside.write_text("this machine's")
+    assert packages.keyring_for(system_of("ubuntu-24.04-amd64"), client, tmp_path) == inside
+
+
+def answer_with(content: bytes) -> Any:
+    answer: Any = io.BytesIO(content)
+    answer.status = 200
+    return answer
 
 
 def test_a_key_that_is_not_pinned_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
