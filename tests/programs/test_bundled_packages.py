@@ -80,7 +80,7 @@ def test_what_the_lists_do_not_have_is_refused_in_apts_words(repository: str, tm
 
 
 def test_a_missing_keyring_and_an_unknown_system_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(packages.KEYRINGS, "debian", (str(tmp_path / "x"), "debian-archive-keyring"))
+    monkeypatch.setitem(apt_root.KEYRINGS, "debian", (str(tmp_path / "x"), "debian-archive-keyring"))
     client: Any = None
     with pytest.raises(RackwrightError, match=r"RW3913.*next: apt-get install debian-archive-keyring"):
         packages.keyring_for(system_of("debian-12-amd64"), client, tmp_path)
@@ -101,7 +101,7 @@ def test_ubuntus_keyring_is_fetched_by_its_hash_where_this_machine_has_none(
     (folder / inside.relative_to("/")).write_text("keys")
     subprocess.run(["dpkg-deb", "--build", "--root-owner-group", folder], check=True, capture_output=True)
     content = folder.with_suffix(".deb").read_bytes()
-    monkeypatch.setitem(packages.KEYRINGS, "ubuntu", (str(inside), "ubuntu-keyring"))
+    monkeypatch.setitem(apt_root.KEYRINGS, "ubuntu", (str(inside), "ubuntu-keyring"))
     client: Any = SimpleNamespace(opened=lambda *_: answer_with(content))
     with pytest.raises(RackwrightError, match=r"RW3823.*other bytes"):
         packages.keyring_for(system_of("ubuntu-24.04-amd64"), client, tmp_path / "package")
