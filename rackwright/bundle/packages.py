@@ -81,6 +81,8 @@ def packages_for(name: str, hosts: Sequence[HostSettings]) -> SystemPackages:
         for number, group in enumerate(groups_of(hosts, system)):
             root = AptRoot(Path(folder) / str(number), system, _ways(hosts[0], Path(folder)))
             extra = [_source(hosts[0], group.repository, Path(folder))] if group.repository else []
+            if number:  # apt asks whether the lists that it has are still the newest
+                shutil.copytree(Path(folder) / "0/state/lists", root.folder / "state/lists")
             root.lay([*archives(system, keyring), *extra], group.preferences)
             packages = {one.sha256: one for one in root.packages(group.names)}
             records |= root.records(packages)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,7 +165,8 @@ def test_a_missing_part_and_anothers_signature_are_refused_before_a_host_is_writ
 def test_a_second_run_is_refused_by_the_lease_and_the_first_one_ends_well(closed: ClosedSite, signer: Signer) -> None:
     host = closed.hosts[0]
     host.run("rm -rf /srv/models/openai--*")
-    words = closed.deploying(public_key=signer.public)
+    slow = replace(closed, settings={"downloads": {"rate_mib": 1}})
+    words = slow.deploying(public_key=signer.public)
     first = subprocess.Popen(
         words, cwd=ROOT, env=closed.site.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -172,7 +174,7 @@ def test_a_second_run_is_refused_by_the_lease_and_the_first_one_ends_well(closed
     while host.run("systemctl is-active --quiet 'rackwright-job-model-*'", check=False).returncode:
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    second = closed.deploy(public_key=signer.public)
+    second = slow.deploy(public_key=signer.public)
     output, _ = first.communicate(timeout=600)
     assert first.returncode == 0, output
     assert second.status != 0
