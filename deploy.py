@@ -4,12 +4,13 @@ Run it with `pyinfra inventory/gb200.py deploy.py`; it is safe to run again at a
 neither planned nor changed on any host.
 """
 
-from tasks import close_direct, converged, docker, dockerd, encodings, endpoint, firewall, gateway, image, models
-from tasks import options, preflight, registry, release, retention, watch
+from tasks import close_direct, converged, docker, dockerd, driver, encodings, endpoint, firewall, gateway, image
+from tasks import models, options, preflight, registry, release, retention, watch
 
 preflight()  # is this host able to run its endpoint? a stop ends it before anything is written
 
 docker()  # Docker Engine, the NVIDIA runtime, and who may use them
+driver()  # stage: NVIDIA's driver, where the settings name one; `rackwright rollout --drivers` switches
 firewall()  # who may reach the port, confirmed over a new connection
 registry()  # the login for the image
 

@@ -26,18 +26,29 @@ from rackwright.messages import RackwrightError, name_inventory, printable, shor
 from rackwright.record.claim import claimed
 from rackwright.record.ending import end_of_way_back
 from rackwright.record.journal import append, chosen_record, folder_of, read_record
-from rackwright.record.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, record_of
+from rackwright.record.record import (
+    BACKWARD,
+    BY_HAND,
+    DRAIN,
+    DRIVERS,
+    FORWARD,
+    REBOOT,
+    TEARDOWN,
+    UNDRAIN,
+    Record,
+    record_of,
+)
 from rackwright.rollout.deploy_record import sentence
 from rackwright.rollout.forward_and_back import of_all, roll_out, take_back
 from rackwright.rollout.launch import Run, begin
 from rackwright.rollout.maintenance.host_marks import drained_hosts
-from rackwright.rollout.maintenance.in_waves import BACK_WITHIN, restart_hosts, take_in, take_out
+from rackwright.rollout.maintenance.in_waves import BACK_WITHIN, restart_hosts, switch_drivers, take_in, take_out
 from rackwright.rollout.maintenance.interrupted_restarts import await_restarts
 from rackwright.rollout.maintenance.start_again import doubtful_starts
 from rackwright.rollout.participants import choose_participants
 from rackwright.rollout.recovered_record import adopt
 from rackwright.rollout.resumable_runs import chosen, effective, refused_runs
-from rackwright.rollout.resuming import Rest, advice, rest_of, unrecovered_hosts
+from rackwright.rollout.resuming import RESTARTS, Rest, advice, rest_of, unrecovered_hosts
 
 KINDS = {
     FORWARD: "roll out",
@@ -47,12 +58,13 @@ KINDS = {
     DRAIN: "drain",
     UNDRAIN: "take into service",
     REBOOT: "restart",
+    DRIVERS: "switch the driver of",
     "": "deploy",
 }
 
-ON_HOSTS_IN_SERVICE = (FORWARD, BACKWARD, BY_HAND, REBOOT)
+ON_HOSTS_IN_SERVICE = (FORWARD, BACKWARD, BY_HAND, *RESTARTS)
 """Kinds of run that skip drained hosts."""
-STOPS = {DRAIN: "drain", REBOOT: "boot"}
+STOPS = {DRAIN: "drain", REBOOT: "boot", DRIVERS: "boot"}
 """What stops endpoints and starts none, or the same ones, and how."""
 KEPT = ("deploy", "data", "plain", "to", "purge", "steps", "skip_offline", "mark", "back_within")
 """What was asked for the first time holds for the rest."""
@@ -104,7 +116,7 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
     name_inventory(shortest(old.begin["inventory"]))
     remaining, hosts = still_there(old, rest_of(old))
     names = [host.name for host in hosts]
-    if remaining.kind == REBOOT:
+    if remaining.kind in RESTARTS:
         restarting = [host for host in hosts if host.name in remaining.first]
         since_cut = time.time() - path.stat().st_mtime
         await_restarts(restarting, old.boots, old.begin.get("back_within", BACK_WITHIN) - since_cut)
@@ -167,7 +179,7 @@ def asked_again(old: Record, remaining: Rest) -> dict[str, Any]:
         "first": list(remaining.first),
         "hurt": [host for host in unrecovered_hosts(old) if host not in remaining.hosts],
     }
-    boots = {"boots": dict(old.boots)} if remaining.kind == REBOOT else {}
+    boots = {"boots": dict(old.boots)} if remaining.kind in RESTARTS else {}
     return {
         **options,
         **back,
@@ -189,8 +201,9 @@ def _go_on(started: Run, old: Record, remaining: Rest) -> tuple[int, str]:
         return rollback.carry_out(started, remaining.releases)
     if remaining.kind in (DRAIN, UNDRAIN):
         return take_out(started, old.begin["mark"]) if remaining.kind == DRAIN else take_in(started)
-    if remaining.kind == REBOOT:
-        return restart_hosts(started, data, old.begin.get("back_within", BACK_WITHIN), old.boots, **order)
+    if remaining.kind in RESTARTS:
+        restarts = switch_drivers if remaining.kind == DRIVERS else restart_hosts
+        return restarts(started, data, old.begin.get("back_within", BACK_WITHIN), old.boots, **order)
     if remaining.kind == TEARDOWN:
         with as_file(files("rackwright.operations.deploys") / "teardown.py") as file:
             steps, opens = old.begin.get("steps"), old.begin.get("opens", ())

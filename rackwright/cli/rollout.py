@@ -14,7 +14,8 @@ from typing import Any
 from rackwright.adapter.prompt import answer_to
 from rackwright.adapter.run.declaring import declared_by
 from rackwright.adapter.run.session import chosen_together
-from rackwright.cli.inventories import add_limit, add_shared, data_of
+from rackwright.cli.drivers import switch
+from rackwright.cli.inventories import add_limit, add_shared, add_timeout, data_of
 from rackwright.exit_codes import ExitCode
 from rackwright.inspect.host_names import hosts_text
 from rackwright.loading.files import site_root
@@ -25,6 +26,7 @@ from rackwright.record.record import FORWARD
 from rackwright.rollout.forward_and_back import roll_out
 from rackwright.rollout.launch import begin
 from rackwright.rollout.maintenance.host_marks import drained_in, marks_of
+from rackwright.rollout.maintenance.in_waves import BACK_WITHIN
 from rackwright.rollout.maintenance.quarantine_marks import quarantined_by
 from rackwright.rollout.participants import choose_participants
 from rackwright.rollout.silent_gateways import refuse_silent_gateways
@@ -53,6 +55,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_waves(parser)
     adopt = "also switch hosts whose release differs in its unit or its helper scripts alone"
     parser.add_argument("--adopt", action="store_const", const=True, help=adopt)
+    drivers = "switch NVIDIA's driver instead, as driver.version says: drain, install, restart, prove, next"
+    parser.add_argument("--drivers", action="store_true", help=drivers)
+    add_timeout(parser, "with --drivers, from its restart until it is back", BACK_WITHIN, least=30)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     add_shared(parser, "yes")
     parser.set_defaults(handler=run)
@@ -85,6 +90,8 @@ def add_waves(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Roll the site's settings out; returns the exit status. Raises RackwrightError."""
+    if args.drivers:
+        return switch(args, given(args), agreed)
     entries = chosen_together(args.inventory, args.limit, args.only)
     hosts = [entry.name for entry in entries]
     root = site_root(Path(args.inventory)).absolute()

@@ -7,6 +7,8 @@ from itertools import groupby
 
 from rackwright.adapter.host import Host
 from rackwright.concerns.dockerd.follow import restart_and_prove
+from rackwright.concerns.driver.follow import return_with_driver
+from rackwright.concerns.driver.step import DriverReturn
 from rackwright.concerns.endpoint.switch.follow import switch_and_prove
 from rackwright.concerns.endpoint.switch.restart_and_wait import restart_host, return_and_prove
 from rackwright.concerns.endpoint.switch.steps import DaemonRestart, HostRestart, HostReturn, Proved
@@ -37,6 +39,8 @@ def perform(host: Host, batch: Batch) -> None:
             restart_and_prove(host, step)
         case HostRestart():
             restart_host(host, step)
+        case DriverReturn():
+            return_with_driver(host, step)
         case HostReturn():
             return_and_prove(host, step)
         case Refuse():

@@ -8,6 +8,7 @@ from typing import Any
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.drained import DRAINED
+from rackwright.concerns.driver import DRIVER
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.quality.quality_check import refuse_bad_questions
@@ -35,6 +36,7 @@ ALL: tuple[Concern[Any, Any], ...] = (
     GPUS,
     PREFLIGHT,
     DOCKER,
+    DRIVER,
     FIREWALL,
     REGISTRY,
     IMAGE,
@@ -50,7 +52,7 @@ ALL: tuple[Concern[Any, Any], ...] = (
 )
 
 
-OWN_USE = (FIREWALL, ENCODINGS, OPTIONS, DOCKERD, WATCH, GATEWAY, RETENTION)
+OWN_USE = (DRIVER, FIREWALL, ENCODINGS, OPTIONS, DOCKERD, WATCH, GATEWAY, RETENTION)
 """Concerns whose reading no other concern depends on."""
 
 

@@ -39,6 +39,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 
 FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "docker": ("preflight",),
+    "driver": ("preflight", "docker"),
     "firewall": ("preflight", "docker"),
     "registry": ("preflight", "docker"),
     "image": ("preflight", "docker", "registry"),
@@ -53,7 +54,7 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "close_direct": ("firewall", "endpoint", "gateway"),
     "retention": ("endpoint",),
     "converged": (
-        *("docker", "firewall", "registry", "image", "models", "release", "endpoint"),
+        *("docker", "driver", "firewall", "registry", "image", "models", "release", "endpoint"),
         *("watch", "gateway", "close_direct", "retention"),
     ),
 }
@@ -83,6 +84,7 @@ MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
     "image": (("image", "*"),),
     "encodings": (("file", "*.tiktoken"),),
     "models": (("model", "*"),),
+    "driver": (("apt_source", "*/rackwright-driver.*"),),
     "docker": tuple((kind, "*") for kind in ("package", "hold", "group_member", "daemon_key", "apt_source", "file")),
     "endpoint": (("unit", "*"), ("directory", f"{STATE}/endpoints/*")),
 }

@@ -11,6 +11,8 @@ from typing import Literal
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.deploy_steps import Declared, left_behind
 from rackwright.concerns.drained import DRAINED
+from rackwright.concerns.driver import DRIVER
+from rackwright.concerns.driver import notes as driver_notes
 from rackwright.concerns.endpoint.concern import ENDPOINT, adopted_later, deferred_releases
 from rackwright.concerns.endpoint.peers.peer_check import peer_note
 from rackwright.concerns.endpoint.quality.quality_check import quality_note
@@ -111,6 +113,7 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
     )
     notes += list(adopted_later(wanted, reading[ENDPOINT])) if wanted else []
     notes += questions
+    notes += driver_notes(DRIVER.wanted(settings, reading), reading[DRIVER]) if DRIVER.name in declared else []
     notes += _of_images(settings, reading) if OPTIONS.name in declared else []
     record: frozenset[Owned] = reading[RECORD]
     notes += left_behind(declared, record)

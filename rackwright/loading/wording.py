@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
 from rackwright.settings.acme import EMAIL
+from rackwright.settings.driver import BRANCH, VERSION
 from rackwright.settings.gateway import DNS_NAME
 from rackwright.settings.gateway_keys import CLIENT, MODEL
 from rackwright.settings.misfit import MisfitError
@@ -105,6 +106,8 @@ PATTERNS = {
     DROP_IN: "a drop-in's file name, as override.conf, or its absolute path",
     DNS_NAME: "a name of DNS in small letters, as llm.example.org",
     INTERFACE: "a network interface's name, as eth0 or bond0.100",
+    BRANCH: "a branch of NVIDIA's driver, as 580",
+    VERSION: "an exact version of NVIDIA's driver, as 580.159.04",
     YAML_FILE: "a file name that ends in .yaml or .yml, without folders",
 }
 """What the patterns of the settings ask for."""

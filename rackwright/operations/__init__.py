@@ -3,6 +3,7 @@
 from rackwright.operations.concerns import (
     close_direct,
     docker,
+    driver,
     encodings,
     endpoint,
     firewall,
@@ -27,6 +28,7 @@ __all__ = [
     "close_direct",
     "converge",
     "docker",
+    "driver",
     "encodings",
     "endpoint",
     "firewall",

@@ -17,6 +17,7 @@ class SiteArguments(TypedDict, total=False):
 
     hardware: Mapping[str, Any]
     paths: Mapping[str, Any]
+    driver: Mapping[str, Any]
     downloads: Mapping[str, Any]
     proxy: Mapping[str, Any]
     control_proxy: Mapping[str, Any]

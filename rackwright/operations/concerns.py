@@ -50,6 +50,14 @@ def docker(**arguments: Unpack[DockerArguments]) -> None:
     apply_concern("docker", name="Docker Engine and the NVIDIA container toolkit are installed and configured")
 
 
+def driver() -> None:
+    """Bring the packages of the driver that `driver.version` names, and those of the way back; nothing is installed.
+
+    A host with another driver serves on with it: "pending" until `rackwright rollout INVENTORY --drivers`.
+    """
+    apply_concern("driver", name="The packages of the wanted NVIDIA driver are on the host")
+
+
 def firewall(**arguments: Unpack[FirewallArguments]) -> None:
     """Set the rules, IPv4 and IPv6: containers reach the host, and `allow_from` of each endpoint reaches its port.
 

@@ -253,6 +253,28 @@ def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[Exi
     return ExitCode.DONE, f"done: {done}"
 
 
+def end_of_drivers(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
+    """Exit status and sentence of switching drivers in turn, from its record."""
+    done = f"{counted(len(found.named(RunState.SWITCHED)), 'host')} switched and proven"
+    same = f"{len(found.named(RunState.UNCHANGED))} had the driver already"
+    if unrecovered := found.named(*UNRECOVERED):
+        text = f"manual action needed on {', '.join(unrecovered)}: not back, or without a driver, see above; {done}"
+        return ExitCode.MANUAL_ACTION, coded("RW0636", f"{text}; next: its console, then rackwright resume")
+    if found.held:
+        text = f"stopped: {found.held}; {done}; next: rackwright resume to continue"
+        return stopped(found.named(*WELL)), coded("RW0610", text)
+    switched = found.named(RunState.SWITCHED)
+    if back := found.named(RunState.ROLLED_BACK):
+        text = f"the driver failed on {', '.join(back)}, which went back and serves with the one before; {done}"
+        code = ExitCode.MIXED if switched else ExitCode.ROLLED_BACK
+        return code, coded("RW0646", f"{text}; the other hosts keep what they have; next: the errors above")
+    if found.failed or found.named(RunState.NOT_SWITCHED) or status != ExitCode.DONE:
+        bad = [*found.failed, *(host for host in hosts if found.states.get(host) in {None, *NOT_REACHED})]
+        text = f"the driver was not switched on {', '.join(dict.fromkeys(bad)) or 'some hosts'}, see above; {done}"
+        return stopped(switched), coded("RW0656", f"{text}; next: rackwright resume")
+    return ExitCode.DONE, f"done: {done}, {same}"
+
+
 def end_of_drain(hosts: Sequence[str], status: int, found: Result, undrain: str) -> tuple[ExitCode, str]:
     """Exit status and sentence of draining hosts from its record. undrain: rackwright's words to take them in again."""
     bad = [host for host in hosts if found.states.get(host) != RunState.DONE]

@@ -15,7 +15,7 @@ from rackwright.record.journal import Event
 from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, UNTOUCHED, RunState, state_named
 
 FORWARD, BACKWARD, BY_HAND, TEARDOWN = "rollout", "rolling back", "rollback", "teardown"
-DRAIN, UNDRAIN, REBOOT = "drain", "undrain", "reboot"
+DRAIN, UNDRAIN, REBOOT, DRIVERS = "drain", "undrain", "reboot", "drivers"
 CACHE_VERIFY, CACHE_REPAIR, CACHE_PRUNE = "cache-verify", "cache-repair", "cache-prune"
 """Phases of a run."""
 

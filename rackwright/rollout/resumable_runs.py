@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rackwright.messages import RackwrightError
-from rackwright.record.record import BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record
+from rackwright.record.record import BY_HAND, DRAIN, DRIVERS, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record
 from rackwright.record.states import WELL, RunState
 from rackwright.rollout.resuming import is_resumable, refuse_living, rest_of
 
@@ -73,7 +73,7 @@ def _candidate(found: Sequence[Record], at: int, refused: Collection[str]) -> Ca
     return None if len(overtaken) == len(remaining) else Candidate(record, remaining, overtaken)
 
 
-MAINTENANCE = {DRAIN: (DRAIN, UNDRAIN), UNDRAIN: (DRAIN, UNDRAIN), REBOOT: (REBOOT,)}
+MAINTENANCE = {DRAIN: (DRAIN, UNDRAIN), UNDRAIN: (DRAIN, UNDRAIN), REBOOT: (REBOOT, DRIVERS), DRIVERS: (DRIVERS,)}
 """Purposes that take over what remains of a host's maintenance. It changes no release, and takes over nothing else."""
 
 

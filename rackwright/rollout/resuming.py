@@ -19,6 +19,7 @@ from rackwright.record.record import (
     BACKWARD,
     BY_HAND,
     DRAIN,
+    DRIVERS,
     FORWARD,
     REBOOT,
     TEARDOWN,
@@ -34,8 +35,10 @@ NEXT = "; next: "
 RESUME = "rackwright resume"
 _UNNAMED = re.compile(rf"{RESUME}(?=$|[,;]| to )|(?<=@)last\b")
 Releases = dict[str, dict[str, str]]
-RESUMABLE = (FORWARD, BY_HAND, TEARDOWN, DRAIN, UNDRAIN, REBOOT)
+RESUMABLE = (FORWARD, BY_HAND, TEARDOWN, DRAIN, UNDRAIN, REBOOT, DRIVERS)
 """Purposes of runs whose records say enough, beside the plain deploys'."""
+RESTARTS = (REBOOT, DRIVERS)
+"""Purposes of runs that restart hosts in waves."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ def rest_of(record: Record) -> Rest:
         remaining = _by_hand(record)
     elif purpose in (TEARDOWN, DRAIN, UNDRAIN):
         remaining = Rest(purpose, tuple(left_hosts(record)))
-    elif purpose == REBOOT:
-        remaining = _reboot(record)
+    elif purpose in RESTARTS:
+        remaining = _restarts(record)
     elif purpose == FORWARD:
         remaining = _back(record) if rolls_back(record) else _forward(record)
     else:
@@ -93,7 +96,7 @@ def advice(record: Record, unrecovered: Sequence[str]) -> str:
     inventory, limits = record.begin["inventory"], "".join(f" --limit {host}" for host in unrecovered)
     why = (
         "not back from its restart, or not answering"
-        if record.begin["purpose"] == REBOOT
+        if record.begin["purpose"] in RESTARTS
         else "rolling back failed there"
     )
     return (
@@ -185,12 +188,12 @@ def _forward(record: Record) -> Rest:
     )
 
 
-def _reboot(record: Record) -> Rest:
+def _restarts(record: Record) -> Rest:
     """Return the hosts: those with an ordered restart before the others, those with a fault of their own last."""
     hosts, blamed = left_hosts(record), record.judgement.blamed
     last = {*blamed, *_in(record, RunState.QUARANTINED)}
     first = tuple(host for host in _cut(record) if host not in last)
-    return Rest(REBOOT, tuple(hosts), first=first, last=tuple(host for host in hosts if host in last))
+    return Rest(record.begin["purpose"], tuple(hosts), first=first, last=tuple(host for host in hosts if host in last))
 
 
 def _back(record: Record) -> Rest:

@@ -19,6 +19,7 @@ from rackwright.addresses import is_loopback
 from rackwright.paths import reserved
 from rackwright.settings.allow_from import AllowFrom, allowed_networks
 from rackwright.settings.backend import Backend, GatewayHost
+from rackwright.settings.driver import Driver
 from rackwright.settings.gateway import Gateway
 from rackwright.settings.group import Group
 from rackwright.settings.misfit import MisfitError
@@ -230,6 +231,7 @@ class HostSettings(EndpointSettings):
     hardware: Hardware = Hardware.model_construct()
     paths: Paths = Paths.model_construct()
     docker: Docker = Docker.model_construct()
+    driver: Driver = Driver.model_construct()
     firewall: Firewall = Firewall.model_construct()
     registry: Registry = Registry.model_construct()
     encodings: Encodings = Encodings.model_construct()

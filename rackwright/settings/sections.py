@@ -78,6 +78,7 @@ SECTIONS = (
     "hardware",
     "paths",
     "docker",
+    "driver",
     "firewall",
     "registry",
     "encodings",
@@ -521,6 +522,10 @@ class Mirrors(Frozen):
     """Docker's own apt repository, for `docker.source: docker`."""
     docker_keys: tuple[Fingerprint, ...] = ("9DC858229FC7DD38854AE2D88D81803C0EBFCD88",)
     """The same for Docker's."""
+    driver: HttpsUrl = "https://developer.download.nvidia.com/compute/cuda/repos"
+    """NVIDIA's apt repositories with its driver, a folder for each system, for `driver.source: nvidia`."""
+    driver_keys: tuple[Fingerprint, ...] = ("EB693B3035CD5710E231E123A4B469963BF863CC",)
+    """The same for these."""
 
 
 class Bundle(Frozen):

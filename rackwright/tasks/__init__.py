@@ -4,6 +4,7 @@ from rackwright.tasks.close_direct import close_direct
 from rackwright.tasks.converged import converged
 from rackwright.tasks.docker import docker
 from rackwright.tasks.dockerd import dockerd
+from rackwright.tasks.driver import driver
 from rackwright.tasks.encodings import encodings
 from rackwright.tasks.endpoint import endpoint
 from rackwright.tasks.firewall import firewall
@@ -22,6 +23,7 @@ __all__ = [
     "converged",
     "docker",
     "dockerd",
+    "driver",
     "encodings",
     "endpoint",
     "firewall",

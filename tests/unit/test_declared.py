@@ -24,8 +24,8 @@ from tests.unit.machines import settings
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "deploy.py"
 ALL_STEPS = (
-    "preflight", "docker", "firewall", "registry", "image", "encodings", "models", "release", "options", "dockerd",
-    "endpoint", "watch", "gateway", "close_direct", "retention", "converged",
+    "preflight", "docker", "driver", "firewall", "registry", "image", "encodings", "models", "release", "options",
+    "dockerd", "endpoint", "watch", "gateway", "close_direct", "retention", "converged",
 )  # fmt: skip
 
 

@@ -21,8 +21,8 @@ def restarted(monkeypatch: pytest.MonkeyPatch, error: Exception, boot: str) -> l
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(restart_and_wait, "_restart", fails)
-    monkeypatch.setattr(restart_and_wait, "_boot", lambda *_: boot)
+    monkeypatch.setattr(restart_and_wait, "order_restart", fails)
+    monkeypatch.setattr(restart_and_wait, "boot_of", lambda *_: boot)
     monkeypatch.setattr(restart_and_wait, "say", lambda _, text: messages.append(text))
     restart_and_wait.restart_host(SimpleNamespace(name="b1", state=SimpleNamespace()), STEP)  # type: ignore[arg-type]
     return messages

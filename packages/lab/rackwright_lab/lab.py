@@ -24,7 +24,7 @@ from rackwright_lab.machine.paths import STATE_ROOT, Paths, cache_root, default_
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
 from rackwright_lab.real import builds, gpu, sglang, vllm
-from rackwright_lab.servers import aptrepo, certificates, debianrepo, dockerrepo, image, names, proxy, toolkit
+from rackwright_lab.servers import aptrepo, certificates, debianrepo, dockerrepo, driver, image, names, proxy, toolkit
 from rackwright_lab.servers.registry import DOCKER_HUB, HOST, MIRROR, USER, Registry
 from rackwright_lab.servers.server import Server
 from rackwright_lab.servers.web import WEB_HOSTS
@@ -314,6 +314,7 @@ class Lab:
         files = {
             "container_toolkit": static / "nvidia.github.io/libnvidia-container/gpgkey",
             "docker": static / "download.docker.com/linux/debian/gpg",
+            "driver": static / driver.HOST / driver.KEY,
         }
         return {name: aptrepo.fingerprints(file) for name, file in files.items() if file.exists()}
 
@@ -321,6 +322,7 @@ class Lab:
         static = self.paths.web / "static"
         static.mkdir(parents=True, exist_ok=True)
         shutil.copytree(toolkit.repository(cache_root()), static / "nvidia.github.io", dirs_exist_ok=True)
+        shutil.copytree(driver.repository(cache_root()), static / driver.HOST, dirs_exist_ok=True)
         bare = Path(base.ensure("bare", cache_root(), self.progress))
         docker = static / "download.docker.com"
         docker.unlink(missing_ok=True)

@@ -14,12 +14,17 @@ from rackwright.plan.change import Change, Owned, Shell
 def hold_changes(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     """Return changes that hold packages, those released by an operator included, and release unwanted holds."""
     present, settings = existing(wanted, reading), wanted.settings.docker
-    ours = {name for name in wanted.names("hold") if reading.installed(name)}
+    ours = {name for name in wanted.names("hold") if reading.installed(name) and not _is_driver_of(wanted, name)}
     over = (set() if settings.hold_packages else ours - present) | (set() if settings.hold_existing else ours & present)
     found = [_unhold(sorted(over))] if over else []
     to_hold = (ours - over) | (present if settings.hold_existing else set())
     loose = sorted(name for name in to_hold if not reading.packages[name].held)
     return [*found, *([_hold(loose, ours)] if loose else [])]
+
+
+def _is_driver_of(wanted: WantedDocker, name: str) -> bool:
+    """Return True for a package of the driver where the settings say which: `driver()` holds it then."""
+    return wanted.settings.driver.version is not None and re.match(apt.DRIVER, name) is not None
 
 
 def existing(wanted: WantedDocker, reading: SeenDocker) -> set[str]:

@@ -50,6 +50,8 @@ def lost(gpus: SeenGpus) -> str:
 
 
 def _install_driver(case: Case) -> str:
+    if case.settings.driver.version:
+        return "rackwright rollout INVENTORY --drivers --limit HOST"
     minimum = (case.settings.hardware.driver_minimum or "580").split(".")[0]
     if case.docker.system.family == "ubuntu":
         return f"apt-get install -y nvidia-driver-{minimum}-server-open && reboot"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.adapter.run.options import data_words
-from rackwright.record.ending import end_of_drain, end_of_reboot, end_of_undrain
-from rackwright.record.record import DRAIN, REBOOT, UNDRAIN
+from rackwright.record.ending import end_of_drain, end_of_drivers, end_of_reboot, end_of_undrain
+from rackwright.record.record import DRAIN, DRIVERS, REBOOT, UNDRAIN
 from rackwright.rollout.launch import Run, phase
 
 BACK_WITHIN = 1200
@@ -55,3 +55,16 @@ def restart_hosts(
     with _deploy(REBOOT) as deploy:
         status = run.pyinfra(deploy, run.hosts, data, back_within=seconds, boots=dict(boots or {}), **order)
     return end_of_reboot(run.hosts, status, phase(run, REBOOT))
+
+
+def switch_drivers(
+    run: Run, data: Mapping[str, Any], seconds: int, boots: Mapping[str, str] | None = None, **order: Sequence[str]
+) -> tuple[int, str]:
+    """Switch NVIDIA's driver on the run's hosts in waves; returns the exit status and what to say.
+
+    seconds, boots: as for `restart_hosts`.
+    """
+    run.note("phase", name=DRIVERS)
+    with _deploy(DRIVERS) as deploy:
+        status = run.pyinfra(deploy, run.hosts, data, back_within=seconds, boots=dict(boots or {}), **order)
+    return end_of_drivers(run.hosts, status, phase(run, DRIVERS))

@@ -41,7 +41,10 @@ MIRRORED = {
     "debian": "deb.debian.org/debian",
 }
 """Folders of the mirror, and what of the static trees they show."""
-WEB_HOSTS = (HUB_HOST, CDN_HOST, ENCODINGS_HOST, "nvidia.github.io", "download.docker.com", MIRROR_HOST)
+WEB_HOSTS = (
+    *(HUB_HOST, CDN_HOST, ENCODINGS_HOST, MIRROR_HOST),
+    *("nvidia.github.io", "developer.download.nvidia.com", "download.docker.com"),
+)
 """Names that lead to this server inside the lab: for the hosts' /etc/hosts and the certificate."""
 _PIECE = 64 * 1024
 _IDLE_SECONDS = 60

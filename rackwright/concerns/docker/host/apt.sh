@@ -178,7 +178,7 @@ only_pinned() {
     case " $3 " in *" $one "*) continue ;; esac
     rm -f "$1"
     printf '%s\n' "the key from $2 has the fingerprint $one, which is not pinned (pinned: $3), so it is not trusted"
-    fail "compare it with what its owner publishes; only then write it into mirrors.docker_keys or mirrors.container_toolkit_keys"
+    fail "compare it with what its owner publishes; only then write it into mirrors.docker_keys or mirrors.container_toolkit_keys (of a driver: mirrors.driver_keys)"
   done
 }
 

@@ -6,7 +6,8 @@ and asked as any host; the others rest after it, wait for it again before it sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, NO_BOOT_TEXT, Drained
 from rackwright.concerns.endpoint.concern import ENDPOINT
@@ -25,7 +26,7 @@ from rackwright.concerns.gateway.answer import gateway_answers
 from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.messages import coded
 from rackwright.paths import STATE, WORD_NOTES, endpoint_dir, endpoint_job, job_unit, unit_name
-from rackwright.plan.change import Change, Job, Shell, WriteFile
+from rackwright.plan.change import Change, Job, Shell, Step, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reach import client_port_of
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
@@ -222,29 +223,58 @@ def reboot_changes(settings: HostSettings, reading: HostReading, seconds: int, b
 
     seconds: within which it must be back. before: the boot in which that earlier run found it, if any.
     """
-    boot, follows = reading[DRAINED].boot, settings.follows
-    found = [] if follows else proofs(settings, reading)
-    last = follow_changes(settings, reading) if follows else []
-    answers = gateway_answers(settings)
-    if before is not None and before != boot:
-        ask = [Change("ask the gateway", "the host was restarted", answers)] if answers else []
-        return [*(_returned(proof, "the host was restarted") for proof in found), *ask, *last]
+    if before is None or before == reading[DRAINED].boot:
+        return restart_changes(settings, reading, seconds, RestartWork())
+    last = follow_changes(settings, reading) if settings.follows else []
+    ask = [Change("ask the gateway", "the host was restarted", steps)] if (steps := gateway_answers(settings)) else []
+    return [*(_returned(proof, "the host was restarted") for proof in asked_on_return(settings, reading)), *ask, *last]
+
+
+def asked_on_return(settings: HostSettings, reading: HostReading) -> list[Proved]:
+    """Return what must answer once a host is back; a host that follows another one is asked through its head."""
+    return [] if settings.follows else proofs(settings, reading)
+
+
+@dataclass(frozen=True)
+class RestartWork:
+    """Why a host restarts, and what it does before that, while its endpoints rest; scripts, empty for nothing."""
+
+    what: str = "restart the host"
+    why: str = "asked for"
+    first: str = ""
+    """Must succeed before anything is stopped."""
+    at_rest: str = ""
+    seconds: int = 0
+    """What both may take."""
+    returned: Callable[[HostReturn], Step] = lambda back: back
+    """Makes the step that waits for the host."""
+
+
+def restart_changes(settings: HostSettings, reading: HostReading, seconds: int, work: RestartWork) -> list[Change]:
+    """Rest, work, restart, return. seconds: within which the host must be back."""
+    boot, found = reading[DRAINED].boot, tuple(asked_on_return(settings, reading))
     serving = settings.is_gateway or any(now.serving for now in reading[ENDPOINT].endpoints.values())
-    restart, back = (
-        HostRestart(_restart(settings, reading), tuple(found), serving, boot),
-        HostReturn(tuple(found), boot, seconds),
-    )
+    restart = HostRestart(_restart(settings, reading, work), found, serving, boot)
+    back = work.returned(HostReturn(found, boot, seconds))
     if settings.group is None:
-        return [Change("restart the host", "asked for", (restart, back, *answers))]
-    first = Change("restart the host", "asked for", (restart,))
+        return [Change(work.what, work.why, (restart, back, *gateway_answers(settings)))]
+    first = Change(work.what, work.why, (restart,))
+    last = follow_changes(settings, reading) if settings.follows else []
     return [first, Change("wait until the host is back", "it restarts", (back,)), *last]
 
 
-def _restart(settings: HostSettings, reading: HostReading) -> Job:
+def _restart(settings: HostSettings, reading: HostReading, work: RestartWork) -> Job:
     rests = [
         _stop(name) if settings.follows else rest_script(name, settings.all_endpoints.get(name), now, RESTARTS)
         for name, now in _up(reading)
     ]
     longest = sum(_seconds(settings.all_endpoints.get(name)) for name in reading[ENDPOINT].endpoints) + STOPPING
-    script = in_turn(rests) + job_script("restart_host")
-    return Job(RESTART_JOB, "drain and restart the host", script, longest, alone=ALONE)
+    script = in_turn([work.first, *rests, work.at_rest]) + job_script("restart_host")
+    return Job(RESTART_JOB, f"drain and {work.what}", script, longest + work.seconds, alone=ALONE)
+
+
+def stop_and_restart_job(title: str, reading: HostReading, at_rest: str, seconds: int) -> Job:
+    """Return the job that stops all endpoints, proven or not, works, and restarts the host."""
+    stops = [_stop(name) for name in reading[ENDPOINT].endpoints]
+    script = in_turn([*stops, at_rest]) + job_script("restart_host")
+    return Job(RESTART_JOB, title, script, len(stops) * STOPPING + STOPPING + seconds, alone=ALONE)

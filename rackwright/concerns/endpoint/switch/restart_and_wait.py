@@ -6,6 +6,7 @@ The host does all of it but the proof alone: a host that was cut from here on co
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rackwright.adapter.concurrency import sleep
@@ -51,7 +52,7 @@ def restart_host(host: Host, step: HostRestart) -> None:
     try:
         answers = {proof.endpoint: asked_before(host, proof) for proof in step.proofs}
         part_of(host.state, Restarted).answers[host.name] = answers
-        _restart(host, step.job)
+        order_restart(host, step.job)
     except (*LOST, ConnectionLostError, LeaseLostError):
         # An earlier run that was killed may have ordered a restart, which takes place as late as now.
         if not _is_in_another(host, step.boot):
@@ -60,12 +61,16 @@ def restart_host(host: Host, step: HostRestart) -> None:
     forget(host)
 
 
-def return_and_prove(host: Host, step: HostReturn) -> None:
-    """Wait until a restarted host is back, then prove its endpoints. Raises NotBackError, or what a switch raises."""
+def return_and_prove(host: Host, step: HostReturn, check: Callable[[], None] = lambda: None) -> None:
+    """Wait until a restarted host is back, then prove its endpoints. Raises NotBackError, or what a switch raises.
+
+    check: looks at the host before its endpoints are asked; its errors pass as they are.
+    """
     began = time.monotonic()
     _wait(host, step)
     say(host, f"  it is back after {round(time.monotonic() - began)} s")
     take_again(host)
+    check()
     answers = part_of(host.state, Restarted).answers.get(host.name, {})
     try:
         for proof in step.proofs:
@@ -89,7 +94,7 @@ def _reasons(error: BaseException | None) -> tuple[Reason, ...]:
     return tuple(dict.fromkeys((*found, *_reasons(error.__cause__)))) if error else ()
 
 
-def _restart(host: Host, job: Job) -> None:
+def order_restart(host: Host, job: Job) -> None:
     """Follow the job until it says that it restarts; what becomes of the connection then says nothing."""
     going = False
 
@@ -135,10 +140,10 @@ def _wait(host: Host, step: HostReturn) -> None:
 
 
 def _is_in_another(host: Host, boot: str) -> bool:
-    return _boot(host) not in ("", boot)
+    return boot_of(host) not in ("", boot)
 
 
-def _boot(host: Host) -> str:
+def boot_of(host: Host) -> str:
     """Return the host's boot now, by a login of its own; empty when it cannot be read."""
     close(host)
     connect(host)

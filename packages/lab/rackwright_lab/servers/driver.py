@@ -1,0 +1,115 @@
+"""NVIDIA's driver as an apt repository: names, relations and addresses of the real one, signed by the lab.
+
+The stand-in's libraries change when they are installed, and its kernel module at the next boot, as the real one's do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rackwright_lab.gpu.models import DRIVER
+from rackwright_lab.servers import aptrepo
+from rackwright_lab.servers.aptrepo import Control
+
+HOST = "developer.download.nvidia.com"
+FOLDER = "compute/cuda/repos/debian12/x86_64"
+KEY = f"{FOLDER}/3bf863cc.pub"
+KEY_NAME = "Rackwright lab stand-in for cudatools <lab@localhost>"
+OLD, NEW, BROKEN, ALONE = DRIVER, "580.178.04", "580.199.99", "595.71.05"
+"""The driver that hosts pose with, a newer one, one whose module does not load, and one without its fabric manager."""
+VERSIONS = (OLD, NEW, BROKEN, ALONE)
+SUBNET_MANAGER = "nvlsm", "2025.10.12"
+"""NVLink 5's, with versions of its own."""
+FORMAT = 1
+"""Raise it when the making of the packages changes in a way that they do not show."""
+FABRIC = """\
+#!/bin/sh
+[ "$1" != --version ] || {{ echo "Fabric Manager version is : {version}"; exit 0; }}
+exec sleep infinity
+"""
+LIBRARIES = """\
+#!/bin/sh
+[ "$1" != configure ] || sed -i 's/^DRIVER=.*/DRIVER="{version}"/' /etc/rackwright-lab/gpu.conf
+"""
+MODULE = """\
+#!/bin/sh
+[ "$1" != configure ] || echo {module} >/usr/lib/rackwright-lab/module-at-boot
+"""
+
+
+@dataclass(frozen=True)
+class Made:
+    """One package: its dependencies, its files (path to text), and the script that runs when it is installed."""
+
+    depends: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    postinst: str = ""
+
+
+def packages(version: str) -> dict[str, Made]:
+    """Return the packages of one driver, by name."""
+    exact = f"(= {version}-1)"
+    module = "none" if version == BROKEN else version
+    found = {
+        "libcuda1": Made(postinst=LIBRARIES.format(version=version)),
+        "nvidia-kernel-open-dkms": Made(postinst=MODULE.format(module=module)),
+        "nvidia-open": Made(f"nvidia-driver-cuda {exact}"),
+        "nvidia-driver-cuda": Made(f"libcuda1 {exact}, nvidia-kernel-open-dkms {exact}"),
+        "nvidia-imex": Made(),
+    }
+    fabric = Made(files={"usr/bin/nv-fabricmanager": FABRIC.format(version=version)})
+    return found if version == ALONE else {**found, "nvidia-fabricmanager": fabric}
+
+
+def repository(cache: Path) -> Path:
+    """Return the repository's tree, as https://developer.download.nvidia.com has it; made once for its contents."""
+    text = repr([list(_all()), FORMAT])
+    folder = cache / f"driver-apt-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache, prefix="driver-apt.") as work:
+            tree = Path(work) / "tree"
+            _build(tree, Path(work))
+            if not folder.exists():
+                tree.rename(folder)
+    return folder
+
+
+def _build(tree: Path, work: Path) -> None:
+    pool = tree / FOLDER
+    pool.mkdir(parents=True)
+    for version, name, made in _all():
+        root = work / f"{name}-{version}"
+        root.mkdir()
+        for path, text in made.files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+            (root / path).chmod(0o755)
+        scripts = {"postinst": made.postinst} if made.postinst else {}
+        aptrepo.package(root, pool, Control(name, f"{version}-1", {"Depends": made.depends}, scripts), KEY_NAME)
+    aptrepo.index(pool, ".", ".")
+    aptrepo.sign(pool, KEY_NAME, ("Origin: NVIDIA", "Label: lab"), tree / KEY, work / "gnupg")
+
+
+def _all() -> Iterator[tuple[str, str, Made]]:
+    for version in VERSIONS:
+        for name, made in packages(version).items():
+            yield version, name, made
+    name, version = SUBNET_MANAGER
+    yield version, name, Made()
+
+
+def install_line(version: str, fabric_manager: bool = True) -> str:
+    """Return the shell line by which an operator would have installed a driver; its repository does not stay."""
+    list_file = "/etc/apt/sources.list.d/by-hand.list"
+    names = ["nvidia-driver-cuda", "libcuda1", "nvidia-kernel-open-dkms", *(["nvidia-fabricmanager"] * fabric_manager)]
+    wanted = " ".join(f"{name}={version}-1" for name in names)
+    return (
+        f"echo 'deb [trusted=yes] https://{HOST}/{FOLDER}/ /' >{list_file} && apt-get -q update && "
+        f"apt-get -q -y install {wanted} && rm {list_file} && apt-get -q update && "
+        "mkdir -p /lib/modules/$(uname -r)/build"  # the kernel's headers, which modules are built with
+    )

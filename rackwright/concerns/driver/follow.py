@@ -1,0 +1,97 @@
+"""Danger zone: wait for a host that restarts with another driver, look, have its endpoints proven, or take it back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from rackwright.adapter.concurrency import sleep
+from rackwright.adapter.host import Host, say
+from rackwright.concerns.driver.judge import wrong_with
+from rackwright.concerns.driver.step import DriverReturn
+from rackwright.concerns.endpoint.switch.follow import NothingServesError, RolledBackError, UnknownEndError
+from rackwright.concerns.endpoint.switch.restart_and_wait import (
+    NotBackError,
+    boot_of,
+    order_restart,
+    return_and_prove,
+)
+from rackwright.concerns.lease.own_leases import forget
+from rackwright.hostside import host_script
+from rackwright.plan.change import Shell
+from rackwright.record.cause import Cause, Reason
+from rackwright.remote.commands import command_of, remote
+from rackwright.remote.errors import ConnectionLostError, LeaseLostError, StepFailedError
+from rackwright.remote.jobs import run_job
+
+LOADING = 120
+"""Seconds after its boot within which a host has loaded its driver."""
+PAUSE = 3
+"""Seconds between two looks."""
+
+
+class DriverBackError(RolledBackError):
+    """The new driver failed, and the host serves with the one before again."""
+
+    code = "RW4126"
+
+
+def return_with_driver(host: Host, step: DriverReturn) -> None:
+    """Prove a host that restarts with another driver; one that fails goes back. Raises StepFailedError."""
+    try:
+        return_and_prove(host, step, lambda: _check(host, step))
+    except (NotBackError, UnknownEndError, ConnectionLostError, LeaseLostError):
+        raise
+    except StepFailedError as error:
+        raise _taken_back(host, step, error) from None
+    say(host, f"  NVIDIA's driver is {step.version}")
+
+
+def _check(host: Host, step: DriverReturn) -> None:
+    _look(host, step.version, step.gpus)
+    for job in step.checks:
+        run_job(host, job)
+
+
+def _look(host: Host, version: str, gpus: int) -> None:
+    """Wait until the host runs that driver. Raises StepFailedError with what is wrong when it does not."""
+    until, script = time.monotonic() + LOADING, Shell(host_script("driver_seen"))
+    while True:
+        ok, output = remote(host, command_of(script))
+        wrong = wrong_with(output.stdout_lines, version, gpus) if ok else "its driver could not be read"
+        if not wrong:
+            return
+        if time.monotonic() > until:
+            raise StepFailedError(f"NVIDIA's driver {version} does not run: {wrong}", code="RW4136")
+        sleep(PAUSE)
+
+
+def _taken_back(host: Host, step: DriverReturn, error: StepFailedError) -> StepFailedError:
+    """Take the host back to the driver of before; returns the error that says how that ended."""
+    reasons = (Reason(Cause.OTHER, f"NVIDIA's driver {step.version}"),)
+    if step.undo is None:
+        text = f"{error.text}\nthere is no way back on this host, since no driver was staged from another one"
+        return NothingServesError(
+            f"{text}; next: look at it by hand: journalctl -k --grep NVRM", reasons, code="RW4146"
+        )
+    say(host, f"  {error.text}", "yellow")
+    say(host, f"  going back to NVIDIA's driver {step.old}", "yellow")
+    try:
+        _go_back(host, step)
+    except StepFailedError as second:
+        text = (
+            f"NVIDIA's driver {step.version} failed: {error.text}\ngoing back to {step.old} failed too: {second.text}"
+        )
+        next_step = "next: its console; journalctl -k --grep NVRM; apt's log: /var/log/apt/term.log"
+        return NothingServesError(f"{text}\nmanual action needed on this host; {next_step}", reasons, code="RW4146")
+    text = f"NVIDIA's driver {step.version} failed, and the host serves with {step.old} again: {error.text}"
+    return DriverBackError(f"{text}; next: another driver.version", reasons)
+
+
+def _go_back(host: Host, step: DriverReturn) -> None:
+    """Put the driver of before back. Raises StepFailedError when the host does not serve with it."""
+    assert step.undo is not None
+    boot = boot_of(host)
+    order_restart(host, step.undo)
+    forget(host)
+    return_and_prove(host, replace(step, boot=boot), lambda: _look(host, step.old, step.gpus))

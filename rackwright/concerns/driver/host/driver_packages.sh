@@ -1,0 +1,33 @@
+# Functions of jobs that handle the driver's packages; they stand behind apt.sh. Parameters: http_proxy, https_proxy, no_proxy, bundle.
+options="--no-install-recommends --allow-downgrades --allow-change-held-packages"
+
+# As apt.sh's begin, without its note of what was brought: a teardown leaves the driver.
+begin_driver() {
+  [ -z "$http_proxy" ] || export http_proxy https_proxy no_proxy
+  [ -z "$bundle" ] || only_bundle
+  mkdir -p /run/rackwright "$home"
+  wait_for_others
+}
+
+# Files of the folder $1, and behind them the packages that are not to be there, each with a minus.
+way() {
+  printf '%s ' "$1"/*.deb
+  for name in $2; do
+    # shellcheck disable=SC2016 - dpkg-query's own variables
+    ! dpkg-query -W -f '${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed || printf '%s- ' "$name"
+  done
+}
+
+value_of() { sed -n "s/^$1=//p" "$home/staged"; }
+
+# Whole as they were staged: a package that is gone or broken is no way back.
+refuse_broken_packages() {
+  (cd "$home/$version" && sha256sum --status --check sums) ||
+    fail "the staged packages in $home/$version are not as they were fetched; next: pyinfra INVENTORY deploy.py, which stages them again"
+}
+
+# apt's plan for these words, into the file $plan; its caches stay those of the real state.
+simulate() {
+  # shellcheck disable=SC2086 - options
+  apt-get -s -q -y $from $options -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= "$@" >"$plan" 2>&1
+}

@@ -1,0 +1,95 @@
+# Bring the packages of another driver onto the host, and those of the way back; nothing is installed.
+# Parameters: version, branch, old (version of now; empty: none), old_branch, packages (of now, their names), more (further ones, names to
+# choose from with | between them), others (of versions of their own), home, key, source, fingerprints (empty: no repository is
+# to be added), bundle, http_proxy, https_proxy, no_proxy. It stands behind apt.sh and driver_packages.sh.
+begin_driver
+refuse_half_configured
+refresh
+command -v curl >/dev/null || install curl ca-certificates
+[ -z "$source" ] || add_repository driver "$key" "$source" "$fingerprints"
+folder=$home/$version part=$home/$version.part plan=$home/plan
+rm -rf "$part"; mkdir -p "$part/new/partial" "$part/old"
+
+# The newest version that apt knows of a package for that driver: an epoch may stand before it, a revision behind it.
+version_of() { versions "$1" | grep -E "^([0-9]+:)?$(printf %s "$version" | sed 's/\./\\./g')(-|\$)" | sort -V | tail -n 1; }
+
+# The names that a package may have in the wanted branch: from 590 on they are without one.
+names_of() {
+  [ -n "$old_branch" ] || { printf '%s\n' "$1"; return; }
+  printf '%s\n' "$1" | sed "s/-$old_branch\\(-\\|\$\\)/-$branch\\1/"
+  case $1 in *-"$old_branch" | *-"$old_branch"-*) printf '%s\n' "$1" | sed "s/-$old_branch\\(-\\|\$\\)/\\1/" ;; esac
+}
+
+# NAME=VERSION of the first of these names that apt knows in that version; nothing when there is none.
+chosen() {
+  for name in "$@"; do
+    found=$(version_of "$name")
+    [ -z "$found" ] || { printf '%s=%s\n' "$name" "$found"; return; }
+  done
+}
+
+install=
+for package in $packages; do install="$install $(chosen $(names_of "$package"))"; done
+for package in $more; do
+  one=$(chosen $(printf %s "$package" | tr '|' ' '))
+  [ -n "$one" ] || fail "apt knows no $(printf %s "$package" | sed 's/|/ and no /g') of NVIDIA's driver $version, which this machine needs beside it; next: another driver.version"
+  install="$install $one"
+done
+install=$(printf '%s ' $install $others)
+case " $install" in
+  *nvidia-kernel-*=* | *nvidia-dkms-*=* | *nvidia-headless-*=* | *linux-modules-nvidia-*=* | *nvidia-open*=*) ;;
+  *)
+    fail "apt knows no kernel modules of NVIDIA's driver $version; for $(set -- $packages; echo "${1:-$more}") it has: $(versions "$(set -- $packages; echo "${1:-nvidia-open}")" | tr '\n' ' '); next: a driver.version of these, or mirrors.driver" ;;
+esac
+
+# shellcheck disable=SC2086 - a list
+simulate install $install || { tail -n 15 "$plan"; fail "apt cannot install $install; its words are above"; }
+if grep -q '^Inst linux-image' "$plan"; then
+  fail "NVIDIA's driver $version would bring another kernel ($(sed -n 's/^Inst \(linux-image[^ ]*\).*/\1/p' "$plan" | tr '\n' ' ')); next: install that kernel first, by hand, and reboot into it"
+fi
+for name in $(sed -n 's/^Remv \([^ ]*\).*/\1/p' "$plan"); do
+  case " $(printf '%s ' $packages)" in *" $name "*) ;; *) fail "NVIDIA's driver $version would take the package $name away, which is not the driver's; next: apt-get remove $name, or another driver.version" ;; esac
+done
+
+# shellcheck disable=SC2086 - options and a list
+apt "fetching NVIDIA's driver $version" --download-only $options -o "Dir::Cache::archives=$part/new" install $install
+rm -rf "$part/new/partial" "$part/new/lock"
+
+# A package of now: from its archive, from what lies on the host, or packed again from what is installed.
+fetch_old() {
+  file=${1%%=*}_$(printf %s "${1#*=}" | sed 's/:/%3a/')
+  for there in "$home"/*/new/"$file"_*.deb /var/cache/apt/archives/"$file"_*.deb; do
+    [ ! -f "$there" ] || { cp "$there" "$part/old/"; return 0; }
+  done
+  # shellcheck disable=SC2086 - options
+  (cd "$part/old" && apt-get -q $from -o Acquire::Retries=3 download "$1" >"$log" 2>&1) && return 0
+  command -v dpkg-repack >/dev/null && (cd "$part/old" && dpkg-repack "${1%%=*}" >"$log" 2>&1) && return 0
+  fail "there is no way back: the package ${1%%=*} ${1#*=}, which is installed now, is in no archive any more; next, on this host: apt-get install dpkg-repack, which packs what is installed, or put that package's file into /var/cache/apt/archives"
+}
+
+sed -n 's/^\(Inst\|Remv\) \([^ ]*\) \[\([^]]*\)\].*/\2=\3/p' "$plan" | sort -u >"$part/before"
+remove=$(sed -n 's/^Inst \([^ ]*\) (.*/\1/p' "$plan" | sort -u | tr '\n' ' ')
+while read -r package; do fetch_old "$package" || exit 1; done <"$part/before"
+
+# The way back, as apt would go it once the new driver is installed: it is asked with the packages' list of then.
+if [ -s "$part/before" ]; then
+  gone=$(sed -n 's/^\(Inst\|Remv\) \([^ ]*\) .*/\2/p' "$plan")
+  awk -v gone="$gone" 'BEGIN { RS = ""; ORS = "\n\n"; n = split(gone, all, "\n"); for (i = 1; i <= n; i++) drop[all[i]] = 1 }
+    { split($0, rows, "\n"); name = rows[1]; sub(/^Package: /, "", name); if (!(name in drop)) print }' /var/lib/dpkg/status >"$part/status"
+  for file in "$part"/new/*.deb; do
+    dpkg-deb -f "$file" | sed 's/^Package: .*/&\nStatus: install ok installed/' && echo
+  done >>"$part/status"
+  back=$(printf '%s ' "$part"/old/*.deb; for name in $remove; do printf '%s- ' "$name"; done)
+  # shellcheck disable=SC2086 - a list
+  simulate -o "Dir::State::status=$part/status" install $back || {
+    tail -n 15 "$plan"; fail "the way back from NVIDIA's driver $version to $old is not clean; apt's words are above; next: another driver.version, or dpkg --audit"
+  }
+fi
+rm -f "$part/status" "$part/before"
+(cd "$part" && find . -name '*.deb' -exec sha256sum {} + >sums) || fail "the packages could not be read again"
+rm -rf "$folder"; mv "$part" "$folder"
+find "$folder" -exec sync {} +
+printf '%s\n' "version=$version" "old=$old" "install=$install" "remove=$remove" | durable_file "$home/staged" || fail "$home/staged could not be written"
+for other in "$home"/*/; do [ "$other" = "$folder/" ] || rm -rf "$other"; done
+rm -f "$home/failed"
+echo "staged"

@@ -1,0 +1,97 @@
+"""The changes of a driver switch: install while the endpoints rest, restart, prove. Pure.
+
+A host that is cut off from here on comes back with the new driver and starts its endpoints; the next run proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rackwright.concerns.drained import DRAINED
+from rackwright.concerns.driver.concern import DRIVER, packages_functions
+from rackwright.concerns.driver.rows import refusals
+from rackwright.concerns.driver.seen import SeenDriver
+from rackwright.concerns.driver.step import DriverReturn
+from rackwright.concerns.driver.wanted import DriverState, WantedDriver
+from rackwright.concerns.endpoint.switch.rest_and_return import (
+    RestartWork,
+    asked_on_return,
+    follow_changes,
+    restart_changes,
+    stop_and_restart_job,
+)
+from rackwright.concerns.endpoint.switch.steps import HostReturn
+from rackwright.concerns.gateway.answer import gateway_answers
+from rackwright.concerns.gpus import GPUS
+from rackwright.hostside import host_script, job_script
+from rackwright.plan.change import Change, Job, Refuse, Step
+from rackwright.plan.concern import HostReading
+from rackwright.settings.host_settings import HostSettings
+
+INSTALLING = 3600
+"""Seconds for packages whose modules are built on the host, once forward and once back."""
+Checks = Callable[[HostSettings, HostReading], tuple[Job, ...]]
+"""Makes the jobs that must end well on a host with its new driver, before its endpoints are asked."""
+
+
+def no_checks(_: HostSettings, __: HostReading) -> tuple[Job, ...]:
+    """Return no job: the driver's version, its GPUs and the endpoints' answers are the proof."""
+    return ()
+
+
+def driver_changes(
+    settings: HostSettings, reading: HostReading, seconds: int, before: str | None, checks: Checks = no_checks
+) -> list[Change]:
+    """Switch a host's driver; or wait for its return alone, where it was restarted since an earlier run began.
+
+    seconds: within which it must be back. before: the boot in which that earlier run found it, if any.
+    """
+    wanted, seen = DRIVER.wanted(settings, reading), reading[DRIVER]
+    returned = _returned(settings, reading, checks(settings, reading))
+    if before is not None and before != reading[DRAINED].boot:
+        back = returned(HostReturn(tuple(asked_on_return(settings, reading)), before, seconds))
+        steps: tuple[Step, ...] = (back, *gateway_answers(settings))
+        last = follow_changes(settings, reading) if settings.follows else []
+        return [Change(f"prove NVIDIA's driver {wanted.version}", "the host was restarted for it", steps), *last]
+    if rows := refusals(wanted, seen):
+        return [Change(row.text, "", (Refuse(f"{row.text}; next: {row.fix}", code=row.code),)) for row in rows]
+    match wanted.state(seen):
+        case DriverState.UNMANAGED | DriverState.SETTLED:
+            return []
+        case DriverState.UNSTAGED:
+            return [_not_staged(wanted)]
+    work = _work(settings, wanted, seen, returned)
+    return restart_changes(settings, reading, seconds, work)
+
+
+def _not_staged(wanted: WantedDriver) -> Change:
+    text = f"NVIDIA's driver {wanted.version} is not staged; next: pyinfra INVENTORY deploy.py"
+    return Change(text, "", (Refuse(text, code="RW4116"),))
+
+
+def _work(
+    settings: HostSettings, wanted: WantedDriver, seen: SeenDriver, returned: Callable[[HostReturn], Step]
+) -> RestartWork:
+    """Return what the host does at rest; one whose packages are there already is only restarted."""
+    now, what = wanted.now(seen) or "none", f"switch NVIDIA's driver to {wanted.version}"
+    if wanted.state(seen) is DriverState.INSTALLED:
+        return RestartWork(f"restart into NVIDIA's driver {wanted.version}", f"{now} is loaded", returned=returned)
+    functions, version = packages_functions(settings), wanted.version
+    first = functions + host_script("driver_can_switch", version=version)
+    install = functions + job_script("driver_install", version=version)
+    return RestartWork(what, f"it is {now}", first, install, INSTALLING, returned)
+
+
+def _returned(settings: HostSettings, reading: HostReading, checks: tuple[Job, ...]) -> Callable[[HostReturn], Step]:
+    wanted, seen = DRIVER.wanted(settings, reading), reading[DRIVER]
+    staged = seen.staged
+    old = staged.old if staged and staged.version == wanted.version else ""
+    undo = back_job(settings, reading, wanted.version, old) if old else None
+    gpus = len(reading[GPUS].gpus)
+    return lambda back: DriverReturn(back.proofs, back.boot, back.seconds, wanted.version, old, gpus, undo, checks)
+
+
+def back_job(settings: HostSettings, reading: HostReading, version: str, old: str) -> Job:
+    """Return the job that puts the driver of before back, while all endpoints rest, and restarts the host."""
+    script = packages_functions(settings) + job_script("driver_back", version=version)
+    return stop_and_restart_job(f"go back to NVIDIA's driver {old}", reading, script, INSTALLING)

@@ -1,0 +1,72 @@
+"""The wanted driver of a host, with what else decides about it; and its state. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.docker.apt import OperatingSystem
+from rackwright.concerns.driver.seen import SeenDriver
+from rackwright.concerns.gpus import GPUS, SeenGpus
+from rackwright.plan.change import Owned
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.settings.host_settings import HostSettings
+
+
+class DriverState(StrEnum):
+    """How far a host is on the way to its driver."""
+
+    UNMANAGED = "not set"
+    SETTLED = "as wanted"
+    INSTALLED = "installed, and not loaded: it waits for a restart"
+    STAGED = "staged: pending"
+    UNSTAGED = "not staged"
+
+
+@dataclass(frozen=True)
+class WantedDriver:
+    """The settings, and what other concerns read of the host."""
+
+    settings: HostSettings
+    system: OperatingSystem
+    gpus: SeenGpus
+    owned: frozenset[Owned] = frozenset()
+
+    @property
+    def version(self) -> str:
+        """The wanted version; empty where the driver is left as it is."""
+        return self.settings.driver.version or ""
+
+    @property
+    def is_spark(self) -> bool:
+        """True for a GB10, whose driver belongs to its system."""
+        return any("GB10" in gpu.name for gpu in self.gpus.gpus)
+
+    @property
+    def draws(self) -> bool:
+        """True if a desktop's process uses a GPU."""
+        return any("G" in process.kind for gpu in self.gpus.gpus for process in gpu.processes)
+
+    def is_first(self, seen: SeenDriver) -> bool:
+        """True for a host without any driver, by packages or otherwise."""
+        return not (seen.version or self.gpus.module or self.gpus.driver)
+
+    def now(self, seen: SeenDriver) -> str:
+        """Return the driver of now: the loaded module's version, or else the packages'."""
+        return self.gpus.module or seen.version
+
+    def state(self, seen: SeenDriver) -> DriverState:
+        """Return how far the host is."""
+        if not self.version:
+            return DriverState.UNMANAGED
+        if seen.version == self.version and not seen.odd:
+            return DriverState.SETTLED if self.gpus.module == self.version else DriverState.INSTALLED
+        staged = seen.staged is not None and (seen.staged.version, seen.staged.old) == (self.version, seen.version)
+        return DriverState.STAGED if staged else DriverState.UNSTAGED
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedDriver:
+    """Return the wanted driver of a host."""
+    return WantedDriver(settings, reading[DOCKER].system, reading[GPUS], reading[RECORD])

@@ -1,0 +1,225 @@
+"""NVIDIA's driver: a deploy brings packages and says what is pending, rows refuse, and a switch has a way back."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rackwright.concerns.driver import DRIVER, DriverState, SeenDriver, WantedDriver, notes, refusals
+from rackwright.concerns.driver.judge import wrong_with
+from rackwright.concerns.driver.packages import address, companions, others, repository
+from rackwright.concerns.driver.seen import HOME, DriverPackage, Staged, parse
+from rackwright.concerns.gpus import SeenGpus
+from rackwright.plan.change import Job, Owned
+from tests.unit.machines import BOOKWORM, gpus, settings
+
+NOW, NEW = "580.159.04", "580.178.04"
+NAMES = ("libcuda1", "nvidia-driver-cuda", "nvidia-fabricmanager", "nvidia-kernel-open-dkms")
+
+
+def packages(version: str = NOW, **odd: str) -> tuple[DriverPackage, ...]:
+    """Return the installed packages; odd: versions of those that differ, with `_` for `-`."""
+    versions = dict.fromkeys(NAMES, version) | {name.replace("_", "-"): text for name, text in odd.items()}
+    return tuple(DriverPackage(name, f"{text}-1", held=False) for name, text in sorted(versions.items()))
+
+
+def seen(version: str = NOW, staged: Staged | None = None, draws: bool = False, **values: str) -> SeenDriver:
+    return SeenDriver(packages(version), staged, values={"headers": "yes", **values}, draws=draws)
+
+
+def wanted(
+    version: str | None = NEW, found: SeenGpus | None = None, system: Any = BOOKWORM, **more: Any
+) -> WantedDriver:
+    values = {"driver": {"version": version} if version else {}, **more}
+    return WantedDriver(settings(**values), system, found or gpus())
+
+
+STAGED = Staged(NEW, NOW)
+
+
+@pytest.mark.parametrize(
+    ("version", "host", "state"),
+    [
+        (None, seen(), DriverState.UNMANAGED),
+        (NOW, seen(), DriverState.SETTLED),
+        (NEW, seen(), DriverState.UNSTAGED),
+        (NEW, seen(staged=STAGED), DriverState.STAGED),
+        (NEW, seen(staged=Staged(NEW, "570.1.2")), DriverState.UNSTAGED),
+        (NEW, seen(staged=Staged("595.71.05", NOW)), DriverState.UNSTAGED),
+        (NEW, seen(NEW), DriverState.INSTALLED),
+    ],
+)
+def test_a_host_is_as_far_as_its_packages_and_its_module_are(
+    version: str | None, host: SeenDriver, state: DriverState
+) -> None:
+    assert wanted(version).state(host) is state
+
+
+def test_a_fabric_manager_of_another_version_is_not_settled() -> None:
+    odd = SeenDriver(packages(NOW, nvidia_fabricmanager="580.150.01"), values={"headers": "yes"})
+    assert [one.name for one in odd.odd] == ["nvidia-fabricmanager"]
+    assert wanted(NOW).state(odd) is DriverState.UNSTAGED
+
+
+def test_a_deploy_stages_and_installs_nothing() -> None:
+    [change] = DRIVER.changes(wanted(hardware={"fabric_manager": True}), seen())
+    [job] = change.steps
+    assert isinstance(job, Job)
+    assert (change.what, change.why) == (f"stage NVIDIA's driver {NEW}", f"the host has {NOW}")
+    assert "--download-only" in job.script
+    assert "more='nvidia-fabricmanager|nvidia-fabricmanager-580'" in job.script
+    assert f"packages='{' '.join(NAMES)}'" in job.script
+    assert Owned("apt_source", "/etc/apt/sources.list.d/rackwright-driver.list") in change.owns
+    assert not any(owned.kind == "package" for owned in change.owns), "a teardown leaves the driver"
+
+
+@pytest.mark.parametrize("host", [seen(staged=STAGED), seen(NEW)])
+def test_what_is_staged_or_installed_is_not_staged_again(host: SeenDriver) -> None:
+    assert DRIVER.changes(wanted(), host) == []
+
+
+def test_a_host_without_a_driver_gets_its_first_one() -> None:
+    bare = SeenDriver(values={"headers": "yes"})
+    none = wanted(found=SeenGpus(error="nvidia-smi is not installed"))
+    [change] = DRIVER.changes(none, bare)
+    [job] = change.steps
+    assert isinstance(job, Job)
+    assert "more='nvidia-open|nvidia-open-580'" in job.script
+    assert change.why == "the host has none"
+    assert [row.code for row in refusals(none, SeenDriver())] == ["RW4056"]
+
+
+def test_a_repository_that_is_there_is_not_added_a_second_time() -> None:
+    [change] = DRIVER.changes(wanted(), seen(repository="yes"))
+    assert change.owns == ()
+
+
+def test_pending_is_said_with_the_command_that_switches() -> None:
+    [text] = notes(wanted(), seen(staged=STAGED))
+    assert text == (
+        f"NVIDIA's driver is {NOW}, and {NEW} is staged: pending; next: rackwright rollout INVENTORY --drivers"
+    )
+    assert notes(wanted(NOW), seen()) == notes(wanted(None), seen()) == []
+
+
+def test_a_host_that_went_back_says_why() -> None:
+    failed = replace(seen(staged=STAGED), failed={"version": NEW, "text": "the loaded module is none"})
+    assert notes(wanted(), failed)[0].startswith(f"RW4106: the host went back from NVIDIA's driver {NEW}: the loaded")
+    assert len(notes(wanted("580.200.01"), replace(failed, staged=None))) == 1
+
+
+UBUNTU = replace(BOOKWORM, id="ubuntu", version="24.04")
+OTHER = replace(BOOKWORM, id="rocky")
+
+
+@pytest.mark.parametrize(
+    ("code", "want", "host"),
+    [
+        ("RW4006", wanted(), seen(product="NVIDIA DGX Spark")),
+        ("RW4006", wanted(), seen(dgx="yes")),
+        ("RW4016", wanted(system=OTHER), seen()),
+        ("RW4016", wanted(driver={"version": NEW, "source": "distribution"}), seen()),
+        ("RW4026", wanted(), SeenDriver(values={"headers": "yes"})),
+        ("RW4036", wanted(), seen(nouveau="yes")),
+        ("RW4046", wanted(), seen(secureboot="1")),
+        ("RW4056", wanted(), seen(headers="no", running="6.1.0-1-amd64")),
+        ("RW4076", wanted(), seen(draws=True)),
+        ("RW4086", wanted(), seen(initrd=str(80 << 20), bootfree=str(40 << 10))),
+    ],
+)
+def test_a_row_refuses_with_its_fix(code: str, want: WantedDriver, host: SeenDriver) -> None:
+    [row] = refusals(want, host)
+    assert (row.code, "; next: " in row.message) == (code, True)
+    assert DRIVER.changes(want, host) == []
+    assert [row.message in text for text in notes(want, host)] == [True]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        seen(),
+        seen(secureboot="1", mok="enrolled"),
+        seen(secureboot="0"),
+        seen(initrd=str(80 << 20), bootfree=str(200 << 10)),
+        seen(bootfree="1"),
+    ],
+)
+def test_what_is_in_order_refuses_nothing(host: SeenDriver) -> None:
+    assert refusals(wanted(), host) == []
+    assert refusals(wanted(NOW), replace(host, draws=True)) == [], "a settled host is left as it is"
+
+
+def test_precompiled_modules_need_neither_headers_nor_a_key_but_a_kernel_that_moves() -> None:
+    modules = DriverPackage("linux-modules-nvidia-580-server-open-generic", "6.8.0-60.63", held=False)
+    libraries = DriverPackage("libnvidia-compute-580-server", f"{NOW}-0ubuntu1", held=False)
+    host = SeenDriver((libraries, modules), values={"secureboot": "1"})
+    want = wanted(system=UBUNTU)
+    assert host.version == NOW
+    assert refusals(want, host) == []
+    [row] = refusals(want, replace(host, held_kernels=("linux-image-generic",)))
+    assert row.code == "RW4066"
+    [change] = DRIVER.changes(want, host)
+    [job] = change.steps
+    assert isinstance(job, Job)
+    assert "others=linux-modules-nvidia-580-server-open-generic" in job.script
+
+
+@pytest.mark.parametrize(
+    ("system", "folder"),
+    [
+        (BOOKWORM, "debian12/x86_64"),
+        (UBUNTU, "ubuntu2404/x86_64"),
+        (replace(UBUNTU, architecture="arm64"), "ubuntu2404/sbsa"),
+    ],
+)
+def test_the_repository_is_nvidias_for_the_system(system: Any, folder: str) -> None:
+    found = repository(settings(), system)
+    assert address(settings(), system) == f"https://developer.download.nvidia.com/compute/cuda/repos/{folder}"
+    assert found.key.endswith(f"{folder}/3bf863cc.pub")
+    assert found.source.endswith(f"{folder}/ /")
+
+
+def test_what_a_machine_needs_beside_its_driver() -> None:
+    plain = wanted()
+    assert (companions(plain), others(plain)) == ((), ())
+    hgx = wanted(hardware={"fabric_manager": True})
+    assert (len(companions(hgx)), others(hgx)) == (1, ("nvlsm",))
+
+
+def test_the_reading_is_parsed() -> None:
+    staged = base64.b64encode(f"version={NEW}\nold={NOW}\ninstall=a=1 b=2\nremove=\n".encode()).decode()
+    found = parse(
+        f"running=6.1\npackage libcuda1 hold {NOW}-1\npackage nvidia-fabricmanager install 555.42.02-1\n"
+        "package nvidia-modprobe install 555.42.02-1\n"
+        f"heldkernel linux-image-amd64\nsecureboot=1\nproduct=NVIDIA DGX B200\n"
+        f"file {HOME}/staged {staged}\nnone {HOME}/failed\n"
+    )
+    assert (found.version, found.packages[0].held) == (NOW, True)
+    assert [one.name for one in found.odd] == ["nvidia-fabricmanager"]
+    assert found.staged == STAGED
+    assert found.held_kernels == ("linux-image-amd64",)
+    assert found.values["product"] == "NVIDIA DGX B200"
+    assert parse("") == SeenDriver(values={})
+
+
+WELL = [f"module={NEW}", "status=0", f"library={NEW} ", "gpus=8", f"fabric={NEW}"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        (WELL, ""),
+        ([*WELL[:4]], ""),
+        ([f"module={NOW}", *WELL[1:]], f"the loaded module is {NOW}, and not {NEW}"),
+        (["module=", "status=9", "error=NVIDIA-SMI has failed"], "nvidia-smi: NVIDIA-SMI has failed"),
+        ([*WELL[:3], "gpus=7"], "7 of 8 GPUs are there"),
+        ([*WELL[:4], "fabric=580.150.01"], f"the fabric manager is 580.150.01, and not {NEW}"),
+        ([*WELL[:2], f"library={NEW} {NOW} ", "gpus=8"], f"its libraries are {NEW} {NOW}, and not {NEW}"),
+    ],
+)
+def test_a_host_is_judged_by_what_runs_on_it(lines: list[str], wrong: str) -> None:
+    assert wrong in wrong_with(lines, NEW, 8)
+    assert bool(wrong) == bool(wrong_with(lines, NEW, 8))

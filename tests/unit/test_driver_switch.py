@@ -1,0 +1,259 @@
+"""A driver switch: asked before anything stops, installed at rest, judged after the restart, taken back on failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rackwright.cli.drivers import due_hosts, headline, mixed_racks, table
+from rackwright.concerns.deploy_steps import Declared
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.drained import DRAINED, SeenDrained
+from rackwright.concerns.driver import DRIVER, SeenDriver, follow
+from rackwright.concerns.driver.seen import Staged
+from rackwright.concerns.driver.step import DriverReturn
+from rackwright.concerns.driver.switch import driver_changes
+from rackwright.concerns.endpoint.group.members import Stage, stage_of
+from rackwright.concerns.endpoint.switch.follow import NothingServesError, RolledBackError
+from rackwright.concerns.endpoint.switch.restart_and_wait import NotBackError
+from rackwright.concerns.endpoint.switch.steps import HostRestart
+from rackwright.concerns.gpus import GPUS
+from rackwright.exit_codes import ExitCode
+from rackwright.inspect.read_hosts import Surveyed
+from rackwright.loading.host import InventoryHost
+from rackwright.plan.change import Job, Refuse
+from rackwright.plan.concern import HostReading
+from rackwright.record.ending import Result, end_of_drivers
+from rackwright.record.states import RunState
+from rackwright.remote.errors import ConnectionLostError, StepFailedError
+from rackwright.rollout.maintenance.cut_off import refuse_jump_hosts, refuse_this_machine
+from rackwright.rollout.resumable_runs import candidates
+from rackwright.rollout.resuming import rest_of
+from rackwright.settings.host_settings import HostSettings
+from tests.refused import refused
+from tests.unit.machines import docker, gpus, settings
+from tests.unit.test_candidates import run
+from tests.unit.test_driver import NEW, NOW, STAGED, seen
+from tests.unit.test_maintenance import together
+from tests.unit.test_plan import recorded
+
+
+def wanting(version: str = NEW, **more: Any) -> HostSettings:
+    return settings(driver={"version": version}, **more)
+
+
+def host(driver: SeenDriver | None = None, boot: str = "one") -> HostReading:
+    """Return a host that serves, with a driver of packages."""
+    reading = recorded("converged")
+    more: dict[str, Any] = {DRIVER.name: driver or seen(staged=STAGED), DRAINED.name: SeenDrained(None, boot)}
+    more |= {GPUS.name: gpus(), DOCKER.name: docker()}
+    return replace(reading, by_concern={**reading.by_concern, **more})
+
+
+def test_apt_is_asked_first_and_the_packages_come_while_the_endpoints_rest() -> None:
+    [change] = driver_changes(wanting(), host(), 600, None)
+    restart, back = change.steps
+    assert isinstance(restart, HostRestart)
+    assert restart.serving
+    script = restart.job.script
+    asked, stopped = script.index("apt would not install the staged packages"), script.index('systemctl stop "$unit"')
+    installed, restarted = script.index("installing NVIDIA's driver $version"), script.index("systemctl reboot")
+    assert asked < stopped < installed < restarted
+    assert isinstance(back, DriverReturn)
+    assert (back.version, back.old, back.gpus, back.boot) == (NEW, NOW, 8, "one")
+    assert [proof.endpoint for proof in back.proofs] == ["llm"]
+
+
+def test_the_way_back_stops_the_endpoints_and_restarts_once_more() -> None:
+    [change] = driver_changes(wanting(), host(), 600, None)
+    undo = change.steps[1].undo  # type: ignore[attr-defined]
+    assert isinstance(undo, Job)
+    stopped, put_back = undo.script.index('systemctl stop "$unit"'), undo.script.index("there was no driver before")
+    assert stopped < put_back < undo.script.index("systemctl reboot")
+
+
+@pytest.mark.parametrize("version", [NOW, None])
+def test_a_host_that_has_its_driver_is_left_alone(version: str | None) -> None:
+    assert driver_changes(settings(driver={"version": version} if version else {}), host(), 600, None) == []
+
+
+def test_one_that_is_installed_and_not_loaded_is_only_restarted() -> None:
+    [change] = driver_changes(wanting(), host(seen(NEW)), 600, None)
+    restart, back = change.steps
+    assert isinstance(restart, HostRestart)
+    assert "apt" not in restart.job.script
+    assert back.undo is None  # type: ignore[attr-defined]
+
+
+def test_one_that_was_restarted_is_proven_and_not_restarted_again() -> None:
+    [change] = driver_changes(wanting(), host(seen(NEW, STAGED), boot="two"), 600, "one")
+    [back] = change.steps
+    assert isinstance(back, DriverReturn)
+    assert (back.boot, back.undo is not None) == ("one", True)
+    assert isinstance(driver_changes(wanting(), host(), 600, "one")[0].steps[0], HostRestart), "it was not restarted"
+
+
+@pytest.mark.parametrize(
+    ("driver", "code"), [(seen(), "RW4116"), (seen(staged=STAGED, nouveau="yes"), "RW4036"), (SeenDriver(), "RW4026")]
+)
+def test_what_is_not_staged_or_refused_is_not_switched(driver: SeenDriver, code: str) -> None:
+    [change] = driver_changes(wanting(), host(driver), 600, None)
+    [step] = change.steps
+    assert isinstance(step, Refuse)
+    assert step.code == code
+
+
+def test_hosts_that_serve_together_restart_beside_each_other() -> None:
+    member = together(1).model_copy(update={"driver": wanting().driver})
+    found = driver_changes(member, host(), 600, None)
+    assert [stage_of(change) for change in found] == [Stage.BEFORE, Stage.BACK, Stage.AFTER]
+
+
+def test_a_seam_for_what_looks_at_the_gpus_before_the_endpoints_are_asked() -> None:
+    diagnosis = Job("diagnose", "diagnose the GPUs", "true")
+    [change] = driver_changes(wanting(), host(), 600, None, lambda *_: (diagnosis,))
+    assert change.steps[1].checks == (diagnosis,)  # type: ignore[attr-defined]
+
+
+UNDO = Job("restart-host", f"go back to NVIDIA's driver {NOW}", "true")
+BACK = DriverReturn((), "one", 600, NEW, NOW, 8, UNDO)
+Ended = Callable[[], None]
+
+
+def followed(monkeypatch: pytest.MonkeyPatch, *ends: StepFailedError | None, step: DriverReturn = BACK) -> list[str]:
+    """Follow a host whose returns end so, one after the other; returns what was done and said."""
+    done, remaining = list[str](), list(ends)
+
+    def returns(_: object, back: DriverReturn, __: Ended) -> None:
+        done.append(f"wait for the end of boot {back.boot}")
+        if error := remaining.pop(0):
+            raise error
+
+    monkeypatch.setattr(follow, "return_and_prove", returns)
+    monkeypatch.setattr(follow, "order_restart", lambda _, job: done.append(job.title))
+    monkeypatch.setattr(follow, "boot_of", lambda _: "two")
+    monkeypatch.setattr(follow, "forget", lambda _: None)
+    monkeypatch.setattr(follow, "say", lambda _, text, *__: done.append(text.strip()))
+    follow.return_with_driver(SimpleNamespace(name="h1"), step)  # type: ignore[arg-type]
+    return done
+
+
+FAILED = StepFailedError(f"NVIDIA's driver {NEW} does not run: the loaded module is none", code="RW4136")
+
+
+def test_a_driver_that_runs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert followed(monkeypatch, None) == ["wait for the end of boot one", f"NVIDIA's driver is {NEW}"]
+
+
+def test_one_that_does_not_run_is_taken_back_by_another_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RolledBackError, match=f"{NEW} failed, and the host serves with {NOW} again: .*module is none"):
+        followed(monkeypatch, FAILED, None)
+
+
+@pytest.mark.parametrize(
+    ("ends", "step"),
+    [((FAILED, StepFailedError("it does not answer", code="RW0701")), BACK), ((FAILED,), replace(BACK, undo=None))],
+)
+def test_where_there_is_no_way_back_hands_are_needed(
+    monkeypatch: pytest.MonkeyPatch, ends: tuple[StepFailedError, ...], step: DriverReturn
+) -> None:
+    with pytest.raises(NothingServesError) as error:
+        followed(monkeypatch, *ends, step=step)
+    assert error.value.code == "RW4146"
+
+
+@pytest.mark.parametrize("error", [NotBackError("away"), ConnectionLostError("cut")])
+def test_a_host_that_is_away_is_not_taken_back(monkeypatch: pytest.MonkeyPatch, error: StepFailedError) -> None:
+    with pytest.raises(type(error)):
+        followed(monkeypatch, error)
+
+
+@pytest.mark.parametrize(
+    ("states", "status", "code"),
+    [
+        ({"h1": RunState.SWITCHED, "h2": RunState.UNCHANGED}, 0, ExitCode.DONE),
+        ({"h1": RunState.ROLLED_BACK, "h2": RunState.NOT_SWITCHED}, 1, ExitCode.ROLLED_BACK),
+        ({"h1": RunState.SWITCHED, "h2": RunState.ROLLED_BACK}, 1, ExitCode.MIXED),
+        ({"h1": RunState.NOTHING_SERVES, "h2": RunState.NOT_SWITCHED}, 1, ExitCode.MANUAL_ACTION),
+        ({"h1": RunState.REFUSED}, 1, ExitCode.ERROR),
+        ({}, 1, ExitCode.ERROR),
+    ],
+)
+def test_the_end_of_a_switch(states: dict[str, RunState], status: int, code: ExitCode) -> None:
+    found, text = end_of_drivers(["h1", "h2"], status, Result(states))
+    assert found == code, text
+    assert ("next: " in text) == (code != ExitCode.DONE)
+
+
+def test_a_cut_switch_is_resumed_as_one_and_takes_over_a_reboot() -> None:
+    event = {"kind": "host", "host": "h1", "state": "switching", "boot": "a"}
+    cut = run("cut", "drivers", event)
+    assert (rest_of(cut).kind, rest_of(cut).first) == ("drivers", ("h1",))
+    reboot = run("reboot", "reboot", event)
+    later = run(
+        "later", "drivers", *({"kind": "host", "host": name, "state": "switched"} for name in ("h1", "h2", "h3"))
+    )
+    assert candidates([reboot, later]) == []
+
+
+def surveyed(name: str, driver: SeenDriver, declared: tuple[str, ...] = ("driver",), version: str = NEW) -> Surveyed:
+    return Surveyed(name, wanting(version), Declared(declared), host(driver))
+
+
+def test_the_table_has_each_host_and_its_next_step() -> None:
+    text = table([surveyed("a", seen(staged=STAGED)), surveyed("b", seen(nouveau="yes"))])
+    assert "staged: pending" in text
+    assert "RW4036: the kernel has loaded nouveau" in text
+    assert f"a: {NOW} -> {NEW}" in headline([surveyed("a", seen(staged=STAGED))])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "code"),
+    [
+        ([surveyed("a", seen(staged=STAGED), ("docker",))], "RW4176"),
+        ([surveyed("a", seen(staged=STAGED)), surveyed("b", seen(dgx="yes"))], "RW4006"),
+        ([surveyed("a", seen(), version=NOW)], "RW4196"),
+    ],
+)
+def test_nothing_is_begun_where_a_host_is_refused(hosts: list[Surveyed], code: str) -> None:
+    with refused(code):
+        due_hosts("i.py", hosts)
+
+
+def test_hosts_that_are_as_wanted_do_not_take_part() -> None:
+    found = due_hosts("i.py", [surveyed("a", seen(), version=NOW), surveyed("b", seen(staged=Staged(NEW, NOW)))])
+    assert [one.name for one in found] == ["b"]
+
+
+def test_a_rack_with_several_drivers_is_named() -> None:
+    one, two = surveyed("a", seen()), surveyed("b", seen())
+    racked = [replace(each, settings=wanting(hardware={"rack": "r1"})) for each in (one, two)]
+    assert mixed_racks(racked) == mixed_racks([one, two]) == []
+    other = host(seen(NEW))
+    newer = replace(other, by_concern={**other.by_concern, GPUS.name: replace(gpus(), module=NEW)})
+    [text] = mixed_racks([racked[0], replace(racked[1], reading=newer)])
+    assert f"rack r1 has several drivers, and no endpoint starts over such hosts: {NOW} on a; {NEW} on b" == text
+
+
+def inventory_host(name: str, **data: str) -> InventoryHost:
+    return InventoryHost(name, ("all",), data, settings(), {})
+
+
+def test_the_machine_of_the_command_is_refused() -> None:
+    refuse_this_machine({"a": "one", "b": "two"}, "three")
+    with refused("RW4156", "b is this machine itself"):
+        refuse_this_machine({"a": "one", "b": "two"}, "two")
+
+
+def test_the_jump_host_to_others_is_refused(tmp_path: Any) -> None:
+    config = tmp_path / "ssh_config"
+    config.write_text("Host gpu02\n  ProxyJump ops@10.0.0.1\n")
+    door = inventory_host("gpu01", ssh_hostname="10.0.0.1", ssh_config_file=str(config))
+    behind = inventory_host("gpu02", ssh_config_file=str(config))
+    refuse_jump_hosts([door, behind], [behind])
+    with refused("RW4166", "gpu01", "gpu02"):
+        refuse_jump_hosts([door, behind], [door])
