@@ -69,7 +69,8 @@ def test_a_deploy_stages_and_installs_nothing() -> None:
     [job] = change.steps
     assert isinstance(job, Job)
     assert (change.what, change.why) == (f"stage NVIDIA's driver {NEW}", f"the host has {NOW}")
-    assert "--download-only" in job.script
+    assert "download $new" in job.script
+    assert "\nsimulate install" in job.script
     assert "more='nvidia-fabricmanager|nvidia-fabricmanager-580'" in job.script
     assert f"packages='{' '.join(NAMES)}'" in job.script
     assert Owned("apt_source", "/etc/apt/sources.list.d/rackwright-driver.list") in change.owns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from rackwright.concerns.endpoint.switch.restart_and_wait import (
 )
 from rackwright.concerns.lease.own_leases import forget
 from rackwright.hostside import host_script
+from rackwright.messages import printable
 from rackwright.plan.change import Shell
 from rackwright.record.cause import Cause, Reason
 from rackwright.remote.commands import command_of, remote
@@ -28,6 +30,8 @@ LOADING = 120
 """Seconds after its boot within which a host has loaded its driver."""
 PAUSE = 3
 """Seconds between two looks."""
+LONGEST = 300
+"""Characters of a reason that a host keeps."""
 
 
 class DriverBackError(RolledBackError):
@@ -77,7 +81,7 @@ def _taken_back(host: Host, step: DriverReturn, error: StepFailedError) -> StepF
     say(host, f"  {error.text}", "yellow")
     say(host, f"  going back to NVIDIA's driver {step.old}", "yellow")
     try:
-        _go_back(host, step)
+        _go_back(host, step, error.text)
     except StepFailedError as second:
         text = (
             f"NVIDIA's driver {step.version} failed: {error.text}\ngoing back to {step.old} failed too: {second.text}"
@@ -88,10 +92,13 @@ def _taken_back(host: Host, step: DriverReturn, error: StepFailedError) -> StepF
     return DriverBackError(f"{text}; next: another driver.version", reasons)
 
 
-def _go_back(host: Host, step: DriverReturn) -> None:
-    """Put the driver of before back. Raises StepFailedError when the host does not serve with it."""
+def _go_back(host: Host, step: DriverReturn, why: str) -> None:
+    """Put the driver of before back. Raises StepFailedError when the host does not serve with it.
+
+    why: kept on the host, for those who look at it later.
+    """
     assert step.undo is not None
-    boot = boot_of(host)
-    order_restart(host, step.undo)
+    boot, text = boot_of(host), printable(" ".join(why.split()), longest=LONGEST)
+    order_restart(host, replace(step.undo, script=f"why={shlex.quote(text)}\n{step.undo.script}"))
     forget(host)
     return_and_prove(host, replace(step, boot=boot), lambda: _look(host, step.old, step.gpus))

@@ -25,7 +25,7 @@ for file in /boot/initrd.img-*; do
   break
 done
 [ -z "$largest" ] || printf '%s\n' "initrd=$largest" "bootfree=$(df -k --output=avail /boot | tail -n 1 | tr -d ' ')"
-! grep -rqsF "$repository" /etc/apt/sources.list /etc/apt/sources.list.d || echo repository=yes
+! grep -rhs -e '^deb' -e '^URIs:' /etc/apt/sources.list /etc/apt/sources.list.d | grep -qF "$repository" || echo repository=yes
 show "$home/staged"
 show "$home/failed"
 exit 0

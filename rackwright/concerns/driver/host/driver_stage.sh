@@ -8,7 +8,7 @@ refresh
 command -v curl >/dev/null || install curl ca-certificates
 [ -z "$source" ] || add_repository driver "$key" "$source" "$fingerprints"
 folder=$home/$version part=$home/$version.part plan=$home/plan
-rm -rf "$part"; mkdir -p "$part/new/partial" "$part/old"
+rm -rf "$part"; mkdir -p "$part/new" "$part/old"
 
 # The newest version that apt knows of a package for that driver: an epoch may stand before it, a revision behind it.
 version_of() { versions "$1" | grep -E "^([0-9]+:)?$(printf %s "$version" | sed 's/\./\\./g')(-|\$)" | sort -V | tail -n 1; }
@@ -51,9 +51,13 @@ for name in $(sed -n 's/^Remv \([^ ]*\).*/\1/p' "$plan"); do
   case " $(printf '%s ' $packages)" in *" $name "*) ;; *) fail "NVIDIA's driver $version would take the package $name away, which is not the driver's; next: apt-get remove $name, or another driver.version" ;; esac
 done
 
-# shellcheck disable=SC2086 - options and a list
-apt "fetching NVIDIA's driver $version" --download-only $options -o "Dir::Cache::archives=$part/new" install $install
-rm -rf "$part/new/partial" "$part/new/lock"
+# By name, and not by an installation that only fetches: that copies nothing from a repository on the host's own disk.
+fetch_new() {
+  # shellcheck disable=SC2086 - options and a list
+  cd "$part/new" && apt-get -q $from -o Acquire::Retries=3 download $new
+}
+new=$(sed -n 's/^Inst \([^ ]*\) \(\[[^]]*\] \)\{0,1\}(\([^ ]*\) .*/\1=\3/p' "$plan" | sort -u | tr '\n' ' ')
+quietly "fetching $new" fetch_new || fail "the packages of NVIDIA's driver $version could not be fetched; apt's words are above"
 
 # A package of now: from its archive, from what lies on the host, or packed again from what is installed.
 fetch_old() {
