@@ -75,10 +75,10 @@ def row_of(one: Surveyed) -> tuple[str, str, str, str]:
     """Return a host's row: its driver, the wanted one, and how far it is, or what refuses it."""
     if one.reading is None:
         return one.name, "?", one.settings.driver.version or "-", printable(one.trouble)
-    wanted, seen = DRIVER.wanted(one.settings, one.reading), one.reading[DRIVER]
-    rows = refusals(wanted, seen)
-    state = "; ".join(row.message for row in rows) or wanted.state(seen)
-    return one.name, wanted.now(seen) or "none", wanted.version or "-", state
+    wanted, reading = DRIVER.wanted(one.settings, one.reading), one.reading[DRIVER]
+    rows = refusals(wanted, reading)
+    state = "; ".join(row.message for row in rows) or wanted.state(reading)
+    return one.name, wanted.now(reading) or "none", wanted.version or "-", state
 
 
 def table(found: Sequence[Surveyed], width: int | None = None) -> str:
@@ -165,8 +165,7 @@ def _agreed(args: argparse.Namespace, chosen: Sequence[Surveyed], agree: Agree) 
     if not args.yes and not agree(headline(chosen)):
         return False
     return all(
-        answer_to(f"{name} has no console: type its name to switch it all the same: ").strip() == name
-        for name in without
+        answer_to(f"{name} has no console: type its name to switch it anyway: ").strip() == name for name in without
     )
 
 

@@ -11,10 +11,12 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.driver import ALONE, BROKEN, FOLDER, HOST, NEW, OLD, install_line
+from tests import texts
 from tests.lab.conftest import BIN, Run, Site, own_lab
 from tests.lab.fleets import assert_all_serve, proven
 from tests.lab.products import in_proof
 from tests.lab.running import Running
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -58,7 +60,7 @@ def test_a_deploy_stages_and_a_rollout_switches_one_host_after_the_other(served:
     releases, boots = proven([one, two]), [boot(one), boot(two)]
     staged = served.deploy("-y", *words(NEW))
     assert staged.status == 0, staged.output
-    assert f"{NEW} is staged: pending; next: rackwright rollout INVENTORY --drivers" in staged.output
+    assert texts.DRIVER_PENDING.format(version=NEW) in staged.output
     assert module(one) == OLD
     again = served.deploy("-y", *words(NEW))
     assert (again.status, again.changed) == (0, []), again.output
@@ -83,10 +85,7 @@ def test_a_driver_that_does_not_load_stops_at_the_canary_which_goes_back(served:
     assert [module(one), module(two)] == [before, before]
     assert boot(two) == untouched
     assert_all_serve(served, releases)
-    assert (
-        f"the host went back from NVIDIA's driver {BROKEN}"
-        in served.rackwright("plan", INVENTORY, *words(BROKEN)).output
-    )
+    refusal(served.rackwright("plan", INVENTORY, *words(BROKEN)).output, "RW4106", BROKEN)
 
 
 @in_proof(THE_THIN_ONE)
@@ -115,7 +114,7 @@ def test_without_the_packages_of_the_way_back_nothing_is_staged(served: Site) ->
     try:
         run = served.deploy("-y", *words(target), limit=[one.name])
         assert run.status == 1
-        assert "there is no way back" in run.output
+        assert texts.NO_WAY_BACK in run.output
         assert module(one) == now
     finally:
         for file in files:
@@ -127,4 +126,4 @@ def test_a_driver_without_its_fabric_manager_is_not_staged(served: Site) -> None
     one, _ = served.lab.hosts
     run = served.deploy("-y", *words(ALONE), limit=[one.name])
     assert run.status == 1
-    assert f"apt knows no nvidia-fabricmanager and no nvidia-fabricmanager-595 of NVIDIA's driver {ALONE}" in run.output
+    assert texts.NO_COMPANION in run.output

@@ -14,6 +14,8 @@ from rackwright.concerns.driver.packages import address, companions, others, rep
 from rackwright.concerns.driver.seen import HOME, DriverPackage, Staged, parse
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.plan.change import Job, Owned
+from tests import texts
+from tests.refused import refusal
 from tests.unit.machines import BOOKWORM, gpus, settings
 
 NOW, NEW = "580.159.04", "580.178.04"
@@ -26,7 +28,7 @@ def packages(version: str = NOW, **odd: str) -> tuple[DriverPackage, ...]:
     return tuple(DriverPackage(name, f"{text}-1", held=False) for name, text in sorted(versions.items()))
 
 
-def seen(version: str = NOW, staged: Staged | None = None, draws: bool = False, **values: str) -> SeenDriver:
+def driver_now(version: str = NOW, staged: Staged | None = None, draws: bool = False, **values: str) -> SeenDriver:
     return SeenDriver(packages(version), staged, values={"headers": "yes", **values}, draws=draws)
 
 
@@ -43,13 +45,13 @@ STAGED = Staged(NEW, NOW)
 @pytest.mark.parametrize(
     ("version", "host", "state"),
     [
-        (None, seen(), DriverState.UNMANAGED),
-        (NOW, seen(), DriverState.SETTLED),
-        (NEW, seen(), DriverState.UNSTAGED),
-        (NEW, seen(staged=STAGED), DriverState.STAGED),
-        (NEW, seen(staged=Staged(NEW, "570.1.2")), DriverState.UNSTAGED),
-        (NEW, seen(staged=Staged("595.71.05", NOW)), DriverState.UNSTAGED),
-        (NEW, seen(NEW), DriverState.INSTALLED),
+        (None, driver_now(), DriverState.UNMANAGED),
+        (NOW, driver_now(), DriverState.SETTLED),
+        (NEW, driver_now(), DriverState.UNSTAGED),
+        (NEW, driver_now(staged=STAGED), DriverState.STAGED),
+        (NEW, driver_now(staged=Staged(NEW, "570.1.2")), DriverState.UNSTAGED),
+        (NEW, driver_now(staged=Staged("595.71.05", NOW)), DriverState.UNSTAGED),
+        (NEW, driver_now(NEW), DriverState.INSTALLED),
     ],
 )
 def test_a_host_is_as_far_as_its_packages_and_its_module_are(
@@ -65,7 +67,7 @@ def test_a_fabric_manager_of_another_version_is_not_settled() -> None:
 
 
 def test_a_deploy_stages_and_installs_nothing() -> None:
-    [change] = DRIVER.changes(wanted(hardware={"fabric_manager": True}), seen())
+    [change] = DRIVER.changes(wanted(hardware={"fabric_manager": True}), driver_now())
     [job] = change.steps
     assert isinstance(job, Job)
     assert (change.what, change.why) == (f"stage NVIDIA's driver {NEW}", f"the host has {NOW}")
@@ -77,7 +79,7 @@ def test_a_deploy_stages_and_installs_nothing() -> None:
     assert not any(owned.kind == "package" for owned in change.owns), "a teardown leaves the driver"
 
 
-@pytest.mark.parametrize("host", [seen(staged=STAGED), seen(NEW)])
+@pytest.mark.parametrize("host", [driver_now(staged=STAGED), driver_now(NEW)])
 def test_what_is_staged_or_installed_is_not_staged_again(host: SeenDriver) -> None:
     assert DRIVER.changes(wanted(), host) == []
 
@@ -94,21 +96,20 @@ def test_a_host_without_a_driver_gets_its_first_one() -> None:
 
 
 def test_a_repository_that_is_there_is_not_added_a_second_time() -> None:
-    [change] = DRIVER.changes(wanted(), seen(repository="yes"))
+    [change] = DRIVER.changes(wanted(), driver_now(repository="yes"))
     assert change.owns == ()
 
 
 def test_pending_is_said_with_the_command_that_switches() -> None:
-    [text] = notes(wanted(), seen(staged=STAGED))
-    assert text == (
-        f"NVIDIA's driver is {NOW}, and {NEW} is staged: pending; next: rackwright rollout INVENTORY --drivers"
-    )
-    assert notes(wanted(NOW), seen()) == notes(wanted(None), seen()) == []
+    [text] = notes(wanted(), driver_now(staged=STAGED))
+    assert texts.DRIVER_PENDING.format(version=NEW) in text
+    assert NOW in text
+    assert notes(wanted(NOW), driver_now()) == notes(wanted(None), driver_now()) == []
 
 
 def test_a_host_that_went_back_says_why() -> None:
-    failed = replace(seen(staged=STAGED), failed={"version": NEW, "text": "the loaded module is none"})
-    assert notes(wanted(), failed)[0].startswith(f"RW4106: the host went back from NVIDIA's driver {NEW}: the loaded")
+    failed = replace(driver_now(staged=STAGED), failed={"version": NEW, "text": "the loaded module is absent"})
+    refusal(notes(wanted(), failed)[0], "RW4106", NEW, "module is absent")
     assert len(notes(wanted("580.200.01"), replace(failed, staged=None))) == 1
 
 
@@ -119,16 +120,16 @@ OTHER = replace(BOOKWORM, id="rocky")
 @pytest.mark.parametrize(
     ("code", "want", "host"),
     [
-        ("RW4006", wanted(), seen(product="NVIDIA DGX Spark")),
-        ("RW4006", wanted(), seen(dgx="yes")),
-        ("RW4016", wanted(system=OTHER), seen()),
-        ("RW4016", wanted(driver={"version": NEW, "source": "distribution"}), seen()),
+        ("RW4006", wanted(), driver_now(product="NVIDIA DGX Spark")),
+        ("RW4006", wanted(), driver_now(dgx="yes")),
+        ("RW4016", wanted(system=OTHER), driver_now()),
+        ("RW4016", wanted(driver={"version": NEW, "source": "distribution"}), driver_now()),
         ("RW4026", wanted(), SeenDriver(values={"headers": "yes"})),
-        ("RW4036", wanted(), seen(nouveau="yes")),
-        ("RW4046", wanted(), seen(secureboot="1")),
-        ("RW4056", wanted(), seen(headers="no", running="6.1.0-1-amd64")),
-        ("RW4076", wanted(), seen(draws=True)),
-        ("RW4086", wanted(), seen(initrd=str(80 << 20), bootfree=str(40 << 10))),
+        ("RW4036", wanted(), driver_now(nouveau="yes")),
+        ("RW4046", wanted(), driver_now(secureboot="1")),
+        ("RW4056", wanted(), driver_now(headers="no", running="6.1.0-1-amd64")),
+        ("RW4076", wanted(), driver_now(draws=True)),
+        ("RW4086", wanted(), driver_now(initrd=str(80 << 20), bootfree=str(40 << 10))),
     ],
 )
 def test_a_row_refuses_with_its_fix(code: str, want: WantedDriver, host: SeenDriver) -> None:
@@ -141,11 +142,11 @@ def test_a_row_refuses_with_its_fix(code: str, want: WantedDriver, host: SeenDri
 @pytest.mark.parametrize(
     "host",
     [
-        seen(),
-        seen(secureboot="1", mok="enrolled"),
-        seen(secureboot="0"),
-        seen(initrd=str(80 << 20), bootfree=str(200 << 10)),
-        seen(bootfree="1"),
+        driver_now(),
+        driver_now(secureboot="1", mok="enrolled"),
+        driver_now(secureboot="0"),
+        driver_now(initrd=str(80 << 20), bootfree=str(200 << 10)),
+        driver_now(bootfree="1"),
     ],
 )
 def test_what_is_in_order_refuses_nothing(host: SeenDriver) -> None:

@@ -34,10 +34,10 @@ from rackwright.rollout.maintenance.cut_off import refuse_jump_hosts, refuse_thi
 from rackwright.rollout.resumable_runs import candidates
 from rackwright.rollout.resuming import rest_of
 from rackwright.settings.host_settings import HostSettings
-from tests.refused import refused
+from tests.refused import refusal, refused
 from tests.unit.machines import docker, gpus, settings
 from tests.unit.test_candidates import run
-from tests.unit.test_driver import NEW, NOW, STAGED, seen
+from tests.unit.test_driver import NEW, NOW, STAGED, driver_now
 from tests.unit.test_maintenance import together
 from tests.unit.test_plan import recorded
 
@@ -49,7 +49,7 @@ def wanting(version: str = NEW, **more: Any) -> HostSettings:
 def host(driver: SeenDriver | None = None, boot: str = "one") -> HostReading:
     """Return a host that serves, with a driver of packages."""
     reading = recorded("converged")
-    more: dict[str, Any] = {DRIVER.name: driver or seen(staged=STAGED), DRAINED.name: SeenDrained(None, boot)}
+    more: dict[str, Any] = {DRIVER.name: driver or driver_now(staged=STAGED), DRAINED.name: SeenDrained(None, boot)}
     more |= {GPUS.name: gpus(), DOCKER.name: docker()}
     return replace(reading, by_concern={**reading.by_concern, **more})
 
@@ -60,9 +60,12 @@ def test_apt_is_asked_first_and_the_packages_come_while_the_endpoints_rest() -> 
     assert isinstance(restart, HostRestart)
     assert restart.serving
     script = restart.job.script
-    asked, stopped = script.index("apt would not install the staged packages"), script.index('systemctl stop "$unit"')
+    question, stopped = (
+        script.index("apt would not install the staged packages"),
+        script.index('systemctl stop "$unit"'),
+    )
     installed, restarted = script.index("installing NVIDIA's driver $version"), script.index("systemctl reboot")
-    assert asked < stopped < installed < restarted
+    assert question < stopped < installed < restarted
     assert isinstance(back, DriverReturn)
     assert (back.version, back.old, back.gpus, back.boot) == (NEW, NOW, 8, "one")
     assert [proof.endpoint for proof in back.proofs] == ["llm"]
@@ -82,7 +85,7 @@ def test_a_host_that_has_its_driver_is_left_alone(version: str | None) -> None:
 
 
 def test_one_that_is_installed_and_not_loaded_is_only_restarted() -> None:
-    [change] = driver_changes(wanting(), host(seen(NEW)), 600, None)
+    [change] = driver_changes(wanting(), host(driver_now(NEW)), 600, None)
     restart, back = change.steps
     assert isinstance(restart, HostRestart)
     assert "apt" not in restart.job.script
@@ -90,7 +93,7 @@ def test_one_that_is_installed_and_not_loaded_is_only_restarted() -> None:
 
 
 def test_one_that_was_restarted_is_proven_and_not_restarted_again() -> None:
-    [change] = driver_changes(wanting(), host(seen(NEW, STAGED), boot="two"), 600, "one")
+    [change] = driver_changes(wanting(), host(driver_now(NEW, STAGED), boot="two"), 600, "one")
     [back] = change.steps
     assert isinstance(back, DriverReturn)
     assert (back.boot, back.undo is not None) == ("one", True)
@@ -98,7 +101,8 @@ def test_one_that_was_restarted_is_proven_and_not_restarted_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "code"), [(seen(), "RW4116"), (seen(staged=STAGED, nouveau="yes"), "RW4036"), (SeenDriver(), "RW4026")]
+    ("driver", "code"),
+    [(driver_now(), "RW4116"), (driver_now(staged=STAGED, nouveau="yes"), "RW4036"), (SeenDriver(), "RW4026")],
 )
 def test_what_is_not_staged_or_refused_is_not_switched(driver: SeenDriver, code: str) -> None:
     [change] = driver_changes(wanting(), host(driver), 600, None)
@@ -142,7 +146,7 @@ def followed(monkeypatch: pytest.MonkeyPatch, *ends: StepFailedError | None, ste
     return done
 
 
-FAILED = StepFailedError(f"NVIDIA's driver {NEW} does not run: the loaded module is none", code="RW4136")
+FAILED = StepFailedError(f"NVIDIA's driver {NEW} does not run: the loaded module is absent", code="RW4136")
 
 
 def test_a_driver_that_runs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +154,7 @@ def test_a_driver_that_runs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_that_does_not_run_is_taken_back_by_another_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RolledBackError, match=f"{NEW} failed, and the host serves with {NOW} again: .*module is none"):
+    with pytest.raises(RolledBackError, match="module is absent"):
         followed(monkeypatch, FAILED, None)
 
 
@@ -205,18 +209,18 @@ def surveyed(name: str, driver: SeenDriver, declared: tuple[str, ...] = ("driver
 
 
 def test_the_table_has_each_host_and_its_next_step() -> None:
-    text = table([surveyed("a", seen(staged=STAGED)), surveyed("b", seen(nouveau="yes"))])
+    text = table([surveyed("a", driver_now(staged=STAGED)), surveyed("b", driver_now(nouveau="yes"))])
     assert "staged: pending" in text
-    assert "RW4036: the kernel has loaded nouveau" in text
-    assert f"a: {NOW} -> {NEW}" in headline([surveyed("a", seen(staged=STAGED))])
+    refusal(text, "RW4036")
+    assert f"a: {NOW} -> {NEW}" in headline([surveyed("a", driver_now(staged=STAGED))])
 
 
 @pytest.mark.parametrize(
     ("hosts", "code"),
     [
-        ([surveyed("a", seen(staged=STAGED), ("docker",))], "RW4176"),
-        ([surveyed("a", seen(staged=STAGED)), surveyed("b", seen(dgx="yes"))], "RW4006"),
-        ([surveyed("a", seen(), version=NOW)], "RW4196"),
+        ([surveyed("a", driver_now(staged=STAGED), ("docker",))], "RW4176"),
+        ([surveyed("a", driver_now(staged=STAGED)), surveyed("b", driver_now(dgx="yes"))], "RW4006"),
+        ([surveyed("a", driver_now(), version=NOW)], "RW4196"),
     ],
 )
 def test_nothing_is_begun_where_a_host_is_refused(hosts: list[Surveyed], code: str) -> None:
@@ -225,18 +229,21 @@ def test_nothing_is_begun_where_a_host_is_refused(hosts: list[Surveyed], code: s
 
 
 def test_hosts_that_are_as_wanted_do_not_take_part() -> None:
-    found = due_hosts("i.py", [surveyed("a", seen(), version=NOW), surveyed("b", seen(staged=Staged(NEW, NOW)))])
+    found = due_hosts(
+        "i.py", [surveyed("a", driver_now(), version=NOW), surveyed("b", driver_now(staged=Staged(NEW, NOW)))]
+    )
     assert [one.name for one in found] == ["b"]
 
 
 def test_a_rack_with_several_drivers_is_named() -> None:
-    one, two = surveyed("a", seen()), surveyed("b", seen())
+    one, two = surveyed("a", driver_now()), surveyed("b", driver_now())
     racked = [replace(each, settings=wanting(hardware={"rack": "r1"})) for each in (one, two)]
     assert mixed_racks(racked) == mixed_racks([one, two]) == []
-    other = host(seen(NEW))
+    other = host(driver_now(NEW))
     newer = replace(other, by_concern={**other.by_concern, GPUS.name: replace(gpus(), module=NEW)})
     [text] = mixed_racks([racked[0], replace(racked[1], reading=newer)])
-    assert f"rack r1 has several drivers, and no endpoint starts over such hosts: {NOW} on a; {NEW} on b" == text
+    assert text.endswith(f": {NOW} on a; {NEW} on b")
+    assert "rack r1" in text
 
 
 def inventory_host(name: str, **data: str) -> InventoryHost:
@@ -252,8 +259,8 @@ def test_the_machine_of_the_command_is_refused() -> None:
 def test_the_jump_host_to_others_is_refused(tmp_path: Any) -> None:
     config = tmp_path / "ssh_config"
     config.write_text("Host gpu02\n  ProxyJump ops@10.0.0.1\n")
-    door = inventory_host("gpu01", ssh_hostname="10.0.0.1", ssh_config_file=str(config))
+    jump = inventory_host("gpu01", ssh_hostname="10.0.0.1", ssh_config_file=str(config))
     behind = inventory_host("gpu02", ssh_config_file=str(config))
-    refuse_jump_hosts([door, behind], [behind])
+    refuse_jump_hosts([jump, behind], [behind])
     with refused("RW4166", "gpu01", "gpu02"):
-        refuse_jump_hosts([door, behind], [door])
+        refuse_jump_hosts([jump, behind], [jump])

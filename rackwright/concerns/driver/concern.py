@@ -21,38 +21,38 @@ ALONE = "the packages keep coming on the host; the next run reattaches"
 
 
 def read(settings: HostSettings) -> str:
-    """Print the driver's packages, what stands in their way, and what is staged; nothing where none is wanted."""
+    """Print the driver's packages, what would refuse others, and what is staged; nothing where none is wanted."""
     driver = settings.driver
     return host_script(
         "driver_read", version=driver.version or "", names=NAMES, home=HOME, repository=settings.mirrors.driver
     )
 
 
-def changes(wanted: WantedDriver, seen: SeenDriver) -> list[Change]:
+def changes(wanted: WantedDriver, reading: SeenDriver) -> list[Change]:
     """Return the change that brings the wanted driver's packages; none where a row refuses them: it is reported."""
-    if wanted.state(seen) is not DriverState.UNSTAGED or refusals(wanted, seen):
+    if wanted.state(reading) is not DriverState.UNSTAGED or refusals(wanted, reading):
         return []
     title = f"stage NVIDIA's driver {wanted.version}"
-    job = Job("driver-stage", title, stage_script(wanted, seen), code="RW4096", alone=ALONE)
-    return [Change(title, f"the host has {seen.version or 'none'}", (job,), owns=tuple(_owns(wanted, seen)))]
+    job = Job("driver-stage", title, stage_script(wanted, reading), code="RW4096", alone=ALONE)
+    return [Change(title, f"the host has {reading.version or 'none'}", (job,), owns=tuple(_owns(wanted, reading)))]
 
 
-def _owns(wanted: WantedDriver, seen: SeenDriver) -> Iterator[Owned]:
-    if _adds_repository(wanted, seen):
+def _owns(wanted: WantedDriver, reading: SeenDriver) -> Iterator[Owned]:
+    if _adds_repository(wanted, reading):
         yield from (Owned("apt_source", path) for path in repository(wanted.settings, wanted.system).files)
 
 
-def _adds_repository(wanted: WantedDriver, seen: SeenDriver) -> bool:
+def _adds_repository(wanted: WantedDriver, reading: SeenDriver) -> bool:
     settings = wanted.settings
-    return settings.driver.source == "nvidia" and not seen.is_set("repository") and not packages_address(settings)
+    return settings.driver.source == "nvidia" and not reading.is_set("repository") and not packages_address(settings)
 
 
-def stage_script(wanted: WantedDriver, seen: SeenDriver) -> str:
+def stage_script(wanted: WantedDriver, reading: SeenDriver) -> str:
     """Return the job that fetches the packages, and those of the way back."""
     source = repository(wanted.settings, wanted.system)
-    adds = _adds_repository(wanted, seen)
-    first = wanted.is_first(seen)
-    of_own = [one.name for one in seen.packages if not one.driver and one.name.startswith("linux-modules-nvidia")]
+    adds = _adds_repository(wanted, reading)
+    first = wanted.is_first(reading)
+    of_own = [one.name for one in reading.packages if one.is_precompiled and one.driver == ""]
     return (
         host_script("apt")
         + host_script("driver_packages", **_common(wanted.settings))
@@ -60,9 +60,9 @@ def stage_script(wanted: WantedDriver, seen: SeenDriver) -> str:
             "driver_stage",
             version=wanted.version,
             branch=wanted.settings.driver.wanted_branch,
-            old=seen.version,
-            old_branch=seen.version.partition(".")[0],
-            packages=" ".join(one.name for one in (*seen.of_driver, *seen.odd)),
+            old=reading.version,
+            old_branch=reading.version.partition(".")[0],
+            packages=" ".join(one.name for one in (*reading.of_driver, *reading.odd)),
             more=" ".join([*(first_packages(wanted) if first else ()), *companions(wanted)]),
             others=" ".join([*others(wanted), *of_own, *(first_others(wanted) if first else ())]),
             key=source.key if adds else "",
@@ -81,29 +81,30 @@ def packages_functions(settings: HostSettings) -> str:
     return host_script("apt") + host_script("driver_packages", **_common(settings))
 
 
-def report(wanted: WantedDriver, seen: SeenDriver) -> str:
+def report(wanted: WantedDriver, reading: SeenDriver) -> str:
     """Return what waits for a switch, and what refuses it; empty where the host has the wanted driver."""
-    return "\n".join(notes(wanted, seen))
+    return "\n".join(notes(wanted, reading))
 
 
-def notes(wanted: WantedDriver, seen: SeenDriver) -> list[str]:
+def notes(wanted: WantedDriver, reading: SeenDriver) -> list[str]:
     """Return a sentence on the driver that is pending, and one for each row that refuses it."""
-    state = wanted.state(seen)
+    state = wanted.state(reading)
     if state in (DriverState.UNMANAGED, DriverState.SETTLED):
         return []
-    refused = [f"NVIDIA's driver {wanted.version} is refused: {row.message}" for row in refusals(wanted, seen)]
-    return refused or [*_failed(wanted, seen), _pending(wanted, seen, state)]
+    refused = [f"NVIDIA's driver {wanted.version} is refused: {row.message}" for row in refusals(wanted, reading)]
+    return refused or [*_failed(wanted, reading), _pending(wanted, reading, state)]
 
 
-def _pending(wanted: WantedDriver, seen: SeenDriver, state: DriverState) -> str:
-    now = wanted.now(seen) or "none"
+def _pending(wanted: WantedDriver, reading: SeenDriver, state: DriverState) -> str:
+    now = wanted.now(reading) or "none"
     return f"NVIDIA's driver is {now}, and {wanted.version} is {state}; next: {SWITCH}"
 
 
-def _failed(wanted: WantedDriver, seen: SeenDriver) -> list[str]:
-    if seen.failed.get("version") != wanted.version:
+def _failed(wanted: WantedDriver, reading: SeenDriver) -> list[str]:
+    if reading.failed.get("version") != wanted.version:
         return []
-    return [coded("RW4106", f"the host went back from NVIDIA's driver {wanted.version}: {seen.failed.get('text', '')}")]
+    text = f"the host went back from NVIDIA's driver {wanted.version}: {reading.failed.get('text', '')}"
+    return [coded("RW4106", text)]
 
 
 DRIVER: Concern[WantedDriver, SeenDriver] = Concern(

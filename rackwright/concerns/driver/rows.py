@@ -11,7 +11,7 @@ from rackwright.concerns.driver.wanted import DriverState, WantedDriver
 from rackwright.messages import coded
 
 ROOM = 2 * 1024
-"""KiB on /boot beside the initial file system that is written anew: the kernel's own files."""
+"""KiB on /boot beside the initial file system that is written again: the kernel's own files."""
 DGX_OS = "sudo apt-get update && sudo apt-get full-upgrade, then reboot"
 """NVIDIA's own way on DGX OS, whose repository has the driver that its firmware was tested with."""
 
@@ -34,12 +34,12 @@ Row = Callable[[WantedDriver, SeenDriver], Iterator[tuple[str, str]]]
 """Yields what is in the way, with its fix; nothing where nothing is."""
 
 
-def of_its_system(wanted: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
+def of_its_system(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse DGX OS and Spark: their driver comes with the system, from a repository of their own."""
-    product = seen.values.get("product", "")
+    product = reading.values.get("product", "")
     if wanted.is_spark or "Spark" in product:
         yield f"{product or 'a GB10'} gets its driver with its system", f"on it, in a window of its own: {DGX_OS}"
-    elif seen.is_set("dgx"):
+    elif reading.is_set("dgx"):
         yield "DGX OS brings its driver itself", f"on it, in a window of its own: {DGX_OS}"
 
 
@@ -54,18 +54,18 @@ def another_system(wanted: WantedDriver, _: SeenDriver) -> Iterator[tuple[str, s
         yield "Debian's archive has no open kernel modules of such a driver", "driver.source: nvidia"
 
 
-def not_packages(wanted: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
+def not_packages(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse a driver without packages: NVIDIA's .run installer was there, and both would own the same files."""
-    if seen.version or wanted.is_first(seen):
+    if reading.version or wanted.is_first(reading):
         return
     running = wanted.gpus.module or wanted.gpus.driver
     fix = f"on it, when it is drained: nvidia-uninstall, then the packages of {running}, and reboot"
     yield f"the driver {running} was not installed by packages, so there is no way back to it", fix
 
 
-def nouveau(_: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
+def nouveau(_: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse a host whose GPUs nouveau has."""
-    if seen.is_set("nouveau"):
+    if reading.is_set("nouveau"):
         fix = (
             "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' > /etc/modprobe.d/blacklist-nouveau.conf; "
             "update-initramfs -u; reboot"
@@ -73,9 +73,9 @@ def nouveau(_: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
         yield "the kernel has loaded nouveau, which holds the GPUs", fix
 
 
-def secure_boot(wanted: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
+def secure_boot(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse modules that are built on the host where the firmware loads signed ones alone."""
-    if seen.values.get("secureboot") != "1" or seen.values.get("mok") == "enrolled" or _is_precompiled(seen):
+    if reading.values.get("secureboot") != "1" or reading.values.get("mok") == "enrolled" or _is_precompiled(reading):
         return
     fix = (
         "driver.source: distribution on Ubuntu, with linux-modules-nvidia-...-open, which are signed; or on its "
@@ -84,34 +84,34 @@ def secure_boot(wanted: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, s
     yield f"Secure Boot is on, and {wanted.version} would be built here, without a key that the firmware knows", fix
 
 
-def headers(wanted: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
+def headers(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse DKMS without the running kernel's headers: no module would be built."""
-    first = wanted.is_first(seen) and wanted.settings.driver.source == "nvidia"
-    builds = first or any("dkms" in one.name for one in seen.packages)
-    if builds and not seen.is_set("headers"):
-        kernel = seen.values.get("running", "")
+    first = wanted.is_first(reading) and wanted.settings.driver.source == "nvidia"
+    builds = first or any("dkms" in one.name for one in reading.packages)
+    if builds and not reading.is_set("headers"):
+        kernel = reading.values.get("running", "")
         text = f"the headers of the running kernel {kernel} are missing, so DKMS could build no module"
         yield text, f"apt-get install linux-headers-{kernel}"
 
 
-def held_kernel(_: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
+def held_kernel(_: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse precompiled modules beside a held kernel: they come for the archive's newest one."""
-    if seen.held_kernels and _is_precompiled(seen):
-        names = ", ".join(seen.held_kernels)
-        fix = f"apt-mark unhold {' '.join(seen.held_kernels)}, and reboot into the newest kernel; or modules by DKMS"
+    if reading.held_kernels and _is_precompiled(reading):
+        names = ", ".join(reading.held_kernels)
+        fix = f"apt-mark unhold {' '.join(reading.held_kernels)}, and reboot into the newest kernel; or modules by DKMS"
         yield f"{names} is held, and precompiled modules come for the newest kernel", fix
 
 
-def desktop(wanted: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
+def desktop(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse a host with a running X server or desktop: it uses the libraries that would be replaced."""
-    if seen.draws or wanted.draws:
+    if reading.draws or wanted.draws:
         text = "a display manager or a desktop runs on it and uses the driver"
         yield text, "systemctl set-default multi-user.target && systemctl isolate multi-user.target"
 
 
-def boot_room(_: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
+def boot_room(_: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse a full /boot: the kernel's initial file system is written again with the module, beside the old one."""
-    free, initrd = seen.number("bootfree"), seen.number("initrd")
+    free, initrd = reading.number("bootfree"), reading.number("initrd")
     if free is None or initrd is None:
         return
     needed = initrd // 1024 + ROOM
@@ -120,8 +120,8 @@ def boot_room(_: WantedDriver, seen: SeenDriver) -> Iterator[tuple[str, str]]:
         yield text, "apt-get autoremove --purge, which takes old kernels away"
 
 
-def _is_precompiled(seen: SeenDriver) -> bool:
-    return any(one.name.startswith("linux-modules-nvidia") for one in seen.packages)
+def _is_precompiled(reading: SeenDriver) -> bool:
+    return any(one.is_precompiled for one in reading.packages)
 
 
 ROWS: tuple[tuple[str, Row], ...] = (
@@ -138,9 +138,9 @@ ROWS: tuple[tuple[str, Row], ...] = (
 """The rows, in the order in which they are shown; of the first two, one says it all."""
 
 
-def refusals(wanted: WantedDriver, seen: SeenDriver) -> list[DriverRefusal]:
+def refusals(wanted: WantedDriver, reading: SeenDriver) -> list[DriverRefusal]:
     """Return what refuses the wanted driver here; empty where the host has it already, or none is wanted."""
-    if wanted.state(seen) in (DriverState.UNMANAGED, DriverState.SETTLED):
+    if wanted.state(reading) in (DriverState.UNMANAGED, DriverState.SETTLED):
         return []
-    found = [DriverRefusal(code, *one) for code, row in ROWS for one in row(wanted, seen)]
+    found = [DriverRefusal(code, *one) for code, row in ROWS for one in row(wanted, reading)]
     return found[:1] if found and found[0].code in ("RW4006", "RW4016") else found

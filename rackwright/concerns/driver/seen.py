@@ -1,4 +1,4 @@
-"""NVIDIA's driver on a host: its packages, what stands in the way of another one, what is staged. Pure."""
+"""NVIDIA's driver on a host: its packages, what would refuse another one, what is staged. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = (
 )
 """Start of the names of the driver's packages and of those beside it, as a regular expression for awk and Python."""
 _CORE = re.compile(r"nvidia-(kernel|dkms|driver|open|headless)|libnvidia-(compute|cfg1|ml1)|libcuda1|cuda-drivers")
-"""Packages that there is no driver without: their version is the driver's."""
+"""Packages that every driver has: their version is the driver's."""
 _PAIRED = re.compile(r"nvidia-(fabricmanager|imex)")
 """Packages that run with a driver of exactly their version."""
 _UPSTREAM = re.compile(r"(?:\d+:)?([1-9]\d{2}\.\d+(?:\.\d+)?)(?:-|$)")
@@ -41,10 +41,15 @@ class DriverPackage:
         found = _UPSTREAM.match(self.version)
         return found[1] if found else ""
 
+    @property
+    def is_precompiled(self) -> bool:
+        """True for Ubuntu's kernel modules, which are signed; their versions are the kernel's."""
+        return self.name.startswith("linux-modules-nvidia")
+
 
 @dataclass(frozen=True)
 class Staged:
-    """Packages that lie on the host."""
+    """Packages that the host has fetched."""
 
     version: str
     old: str

@@ -46,21 +46,21 @@ def driver_changes(
 
     seconds: within which it must be back. before: the boot in which that earlier run found it, if any.
     """
-    wanted, seen = DRIVER.wanted(settings, reading), reading[DRIVER]
+    wanted, driver = DRIVER.wanted(settings, reading), reading[DRIVER]
     returned = _returned(settings, reading, checks(settings, reading))
     if before is not None and before != reading[DRAINED].boot:
         back = returned(HostReturn(tuple(asked_on_return(settings, reading)), before, seconds))
         steps: tuple[Step, ...] = (back, *gateway_answers(settings))
         last = follow_changes(settings, reading) if settings.follows else []
         return [Change(f"prove NVIDIA's driver {wanted.version}", "the host was restarted for it", steps), *last]
-    if rows := refusals(wanted, seen):
+    if rows := refusals(wanted, driver):
         return [Change(row.text, "", (Refuse(f"{row.text}; next: {row.fix}", code=row.code),)) for row in rows]
-    match wanted.state(seen):
+    match wanted.state(driver):
         case DriverState.UNMANAGED | DriverState.SETTLED:
             return []
         case DriverState.UNSTAGED:
             return [_not_staged(wanted)]
-    work = _work(settings, wanted, seen, returned)
+    work = _work(settings, wanted, driver, returned)
     return restart_changes(settings, reading, seconds, work)
 
 
@@ -70,11 +70,11 @@ def _not_staged(wanted: WantedDriver) -> Change:
 
 
 def _work(
-    settings: HostSettings, wanted: WantedDriver, seen: SeenDriver, returned: Callable[[HostReturn], Step]
+    settings: HostSettings, wanted: WantedDriver, driver: SeenDriver, returned: Callable[[HostReturn], Step]
 ) -> RestartWork:
     """Return what the host does at rest; one whose packages are there already is only restarted."""
-    now, what = wanted.now(seen) or "none", f"switch NVIDIA's driver to {wanted.version}"
-    if wanted.state(seen) is DriverState.INSTALLED:
+    now, what = wanted.now(driver) or "none", f"switch NVIDIA's driver to {wanted.version}"
+    if wanted.state(driver) is DriverState.INSTALLED:
         return RestartWork(f"restart into NVIDIA's driver {wanted.version}", f"{now} is loaded", returned=returned)
     functions, version = packages_functions(settings), wanted.version
     first = functions + host_script("driver_can_switch", version=version)
@@ -83,8 +83,8 @@ def _work(
 
 
 def _returned(settings: HostSettings, reading: HostReading, checks: tuple[Job, ...]) -> Callable[[HostReturn], Step]:
-    wanted, seen = DRIVER.wanted(settings, reading), reading[DRIVER]
-    staged = seen.staged
+    wanted, driver = DRIVER.wanted(settings, reading), reading[DRIVER]
+    staged = driver.staged
     old = staged.old if staged and staged.version == wanted.version else ""
     undo = back_job(settings, reading, wanted.version, old) if old else None
     gpus = len(reading[GPUS].gpus)

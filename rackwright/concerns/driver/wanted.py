@@ -49,21 +49,24 @@ class WantedDriver:
         """True if a desktop's process uses a GPU."""
         return any("G" in process.kind for gpu in self.gpus.gpus for process in gpu.processes)
 
-    def is_first(self, seen: SeenDriver) -> bool:
-        """True for a host without any driver, by packages or otherwise."""
-        return not (seen.version or self.gpus.module or self.gpus.driver)
+    def is_first(self, reading: SeenDriver) -> bool:
+        """Return True for a host without any driver, by packages or otherwise."""
+        return not (reading.version or self.gpus.module or self.gpus.driver)
 
-    def now(self, seen: SeenDriver) -> str:
+    def now(self, reading: SeenDriver) -> str:
         """Return the driver of now: the loaded module's version, or else the packages'."""
-        return self.gpus.module or seen.version
+        return self.gpus.module or reading.version
 
-    def state(self, seen: SeenDriver) -> DriverState:
+    def state(self, reading: SeenDriver) -> DriverState:
         """Return how far the host is."""
         if not self.version:
             return DriverState.UNMANAGED
-        if seen.version == self.version and not seen.odd:
+        if reading.version == self.version and not reading.odd:
             return DriverState.SETTLED if self.gpus.module == self.version else DriverState.INSTALLED
-        staged = seen.staged is not None and (seen.staged.version, seen.staged.old) == (self.version, seen.version)
+        staged = reading.staged is not None and (reading.staged.version, reading.staged.old) == (
+            self.version,
+            reading.version,
+        )
         return DriverState.STAGED if staged else DriverState.UNSTAGED
 
 

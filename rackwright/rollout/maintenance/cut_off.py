@@ -18,8 +18,8 @@ def refuse_this_machine(boots: Mapping[str, str], here: str | None = None) -> No
 
     boots: boot of each host. here: this machine's; by default it is read.
     """
-    own = BOOT.read_text().strip() if here is None else here
-    if same := [name for name, boot in boots.items() if boot == own]:
+    boot_here = BOOT.read_text().strip() if here is None else here
+    if same := [name for name, boot in boots.items() if boot == boot_here]:
         raise RackwrightError(
             f"{', '.join(same)} is this machine itself: its restart would end the run; nothing was done; next: the "
             "same command from another machine, or the other hosts by --limit",
@@ -29,14 +29,14 @@ def refuse_this_machine(boots: Mapping[str, str], here: str | None = None) -> No
 
 def refuse_jump_hosts(everybody: Sequence[InventoryHost], restarts: Sequence[InventoryHost]) -> None:
     """Raise RackwrightError where one of the hosts is the way to others. everybody: all hosts of the inventory."""
-    known = {address: host.name for host in restarts for address in _addresses(host)}
+    restarted = {address: host.name for host in restarts for address in _addresses(host)}
     for other in everybody:
-        hop = next((hop for hop in _hops(other) if known.get(hop, other.name) != other.name), None)
+        hop = next((hop for hop in _hops(other) if restarted.get(hop, other.name) != other.name), None)
         if hop is not None:
             behind = listed([one.name for one in everybody if hop in set(_hops(one))], len(everybody))
             raise RackwrightError(
-                f"{known[hop]} is the jump host to {behind}, which its restart would cut off; nothing was done; next: "
-                "the other hosts by --limit, and this one by hand, from a machine that reaches it and them without it",
+                f"{restarted[hop]} is the jump host to {behind}, which its restart would cut off; nothing was done; "
+                "next: the other hosts by --limit, and this one from a machine that reaches them without it",
                 code="RW4166",
             )
 

@@ -1,4 +1,4 @@
-# NVIDIA's driver as packages, what stands in the way of another one, and what is staged. Without a wanted version nothing is asked.
+# NVIDIA's driver as packages, what would refuse another one, and what is staged. Without a wanted version nothing is asked.
 # Parameters: version (may be empty), names (an expression: how names of its packages begin), home, repository (address of NVIDIA's).
 [ -n "$version" ] || exit 0
 kernel=$(uname -r)

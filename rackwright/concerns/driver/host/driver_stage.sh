@@ -20,7 +20,7 @@ names_of() {
   case $1 in *-"$old_branch" | *-"$old_branch"-*) printf '%s\n' "$1" | sed "s/-$old_branch\\(-\\|\$\\)/\\1/" ;; esac
 }
 
-# NAME=VERSION of the first of these names that apt knows in that version; nothing when there is none.
+# NAME=VERSION of the first of these names that apt knows in that version; nothing without one.
 chosen() {
   for name in "$@"; do
     found=$(version_of "$name")
@@ -59,7 +59,7 @@ fetch_new() {
 new=$(sed -n 's/^Inst \([^ ]*\) \(\[[^]]*\] \)\{0,1\}(\([^ ]*\) .*/\1=\3/p' "$plan" | sort -u | tr '\n' ' ')
 quietly "fetching $new" fetch_new || fail "the packages of NVIDIA's driver $version could not be fetched; apt's words are above"
 
-# A package of now: from its archive, from what lies on the host, or packed again from what is installed.
+# A package of now: from its archive, from apt's cache, or packed again from what is installed.
 fetch_old() {
   file=${1%%=*}_$(printf %s "${1#*=}" | sed 's/:/%3a/')
   for there in "$home"/*/new/"$file"_*.deb /var/cache/apt/archives/"$file"_*.deb; do
@@ -68,7 +68,7 @@ fetch_old() {
   # shellcheck disable=SC2086 - options
   (cd "$part/old" && apt-get -q $from -o Acquire::Retries=3 download "$1" >"$log" 2>&1) && return 0
   command -v dpkg-repack >/dev/null && (cd "$part/old" && dpkg-repack "${1%%=*}" >"$log" 2>&1) && return 0
-  fail "there is no way back: the package ${1%%=*} ${1#*=}, which is installed now, is in no archive any more; next, on this host: apt-get install dpkg-repack, which packs what is installed, or put that package's file into /var/cache/apt/archives"
+  fail "there is no way back: the package ${1%%=*} ${1#*=}, which is installed now, is no longer in any archive; next, on this host: apt-get install dpkg-repack, which packs what is installed, or put that package's file into /var/cache/apt/archives"
 }
 
 sed -n 's/^\(Inst\|Remv\) \([^ ]*\) \[\([^]]*\)\].*/\2=\3/p' "$plan" | sort -u >"$part/before"
