@@ -32,10 +32,14 @@ globals().update(
             "b200_nemotron3_super": [],
             "b200_qwen38_flash_next": [],
             "b200_vllm_qwen38_27b": [],
+            # MiniMax-M3 on all GPUs, without and with Eagle3.
+            "b200_vllm_minimax_m3": [],
+            "b200_vllm_minimax_m3_eagle3": [],
         },
         children={
             "b200_vllm": ["b200_vllm_eagle3"],
             "b200_vllm_deepseek_v4_flash": ["b200_vllm_deepseek_v4_flash_dspark"],
+            "b200_vllm_minimax_m3": ["b200_vllm_minimax_m3_eagle3"],
         },
     )
 )

@@ -23,6 +23,8 @@ globals().update(
             "gb200_tray_stable": [],
             "gb200_tray_deepseek_r1": [],
             "gb200_tray_vllm_deepseek_r1": [],
+            # GLM-5.3-Flash with vLLM's own image for it.
+            "gb200_tray_vllm_glm53_flash": [],
         },
         children={"gb200": ["gb200_pair", "gb200_tray"]},
     )

@@ -12,7 +12,15 @@ globals().update(
             "gb300_tray_vllm_deepseek_v4_flash": ["gb300-r1-t01.example.com"],
             # A host belongs to one profile: put it here instead.
             "gb300_tray_vllm_qwen38_flash_next": [],
+            # Each two neighbours are one endpoint of 8 GPUs; the first one answers.
+            "gb300_pair_vllm_kimi_k3": [],
         },
-        children={"gb300": ["gb300_tray_vllm_deepseek_v4_flash", "gb300_tray_vllm_qwen38_flash_next"]},
+        children={
+            "gb300": [
+                "gb300_tray_vllm_deepseek_v4_flash",
+                "gb300_tray_vllm_qwen38_flash_next",
+                "gb300_pair_vllm_kimi_k3",
+            ],
+        },
     )
 )

@@ -91,11 +91,13 @@ STANDIN = "stand-in: whole deploys (`tests/lab/test_profiles.py`); the real engi
 NAMELESS = "expected: the tag names no version, so options are checked as the newest known ones, and the image decides"
 PARTLY = "expected: its options are not known whole, and the image decides"
 CHECKED = "expected: its options are checked by the engine's own sources (`tests/unit/test_recipes.py`), and no more"
+OF_ONE_MODEL = ("glm53-flash", "kimi-k3", "latest", "minimax-m3", "qwen38", "qwen38-flash-next")
+"""Tags of vLLM's images that name no version: most name the model that they were made for."""
 OF_TODAY = {
     "TensorRT-LLM 1.2.1": ("1.2.1",),
     "TensorRT-LLM 1.3.0rc9, rc12": ("1.3.0rc9", "1.3.0rc12"),
     "TensorRT-LLM 1.4.0rc1": ("1.4.0rc1",),
-    "vLLM": ("0.12.0", "0.25.0", "0.28.0-ubuntu2404", "0.33.0", "latest", "qwen38", "qwen38-flash-next"),
+    "vLLM": ("0.12.0", "0.25.0", "0.28.0-ubuntu2404", "0.33.0", *OF_ONE_MODEL),
     "SGLang": ("0.5.23",),
 }
 """The versions for which profiles are shipped where a recipe was published for the machine, by their image's tag."""
@@ -178,7 +180,8 @@ def drivers() -> Iterator[tuple[str, ...]]:
         hardware: Mapping[str, Any] = values.get("hardware", {})
         if "driver_minimum" in hardware:
             expected = f"{hardware['driver_minimum']} or newer: expected"
-            yield f"`{name}`", hardware["machine"], hardware["architecture"], expected, "refused: `driver version`"
+            machine = (hardware.get(key) or getattr(catalog.profile(name), key) for key in ("machine", "architecture"))
+            yield f"`{name}`", *machine, expected, "refused: `driver version`"
 
 
 NO_RECIPE = """\

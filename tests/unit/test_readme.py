@@ -70,6 +70,10 @@ KNOWN = {
     "DeepSeek-V4-Flash": "DeepSeek-V4-Flash",
     "Nemotron 3 Super": "Nemotron-3-Super",
     "Nemotron 3 Nano": "Nemotron-3-Nano",
+    "MiniMax-M3": "MiniMax-M3",
+    "Kimi-K3": "Kimi-K3",
+    "GLM-5.3-Flash": "GLM-5.3-Flash",
+    "Gemma 4 31B": "gemma-4-31B",
 }
 """Names of README's table, and the part of a repository's name that they stand for."""
 
