@@ -23,8 +23,10 @@ from scripts.engine_news.grounds import Ground, Kind, grounds
 from scripts.engine_news.judge import Found, has_option, judge
 from scripts.engine_news.news import DONE, FAILED, NEWS, News
 from scripts.engine_news.profiles import profile_news, settings_of
-from scripts.engine_news.release import Release, known_release, read_release
+from scripts.engine_news.release import Release, given_release, known_release, read_release
 from scripts.engine_news.tree import SourceTree
+from tests.unit.test_engine_from_source import SOURCE
+from tests.unit.test_engine_schema_files import schema
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 ARGS = """
@@ -270,11 +272,11 @@ def test_rules_name_the_options_that_they_compare_with() -> None:
 
 def test_each_profile_is_judged_by_the_new_release() -> None:
     old = known_release("vllm", "0.32.0", None)
-    schema = line_for("vllm", "0.33.0")[0]
-    keys = dict(schema.sections[schema.root])
+    newest = line_for("vllm", "0.33.0")[0]
+    keys = dict(newest.sections[newest.root])
     del keys["stream-interval"]
     keys["seed"] = Key("seed", "int", default=7)
-    new = Release("vllm", "9.9.9", _with(schema, keys), None)
+    new = Release("vllm", "9.9.9", _with(newest, keys), None)
     by_name = {one.name: one for one in profile_news(old, new)}
     assert {settings_of(name).engine_kind for name in by_name} == {"vllm"}
     texts = "\n".join(by_name["b200_vllm"].lines)
@@ -283,8 +285,9 @@ def test_each_profile_is_judged_by_the_new_release() -> None:
     assert "stream-interval" not in "\n".join(by_name["h200_vllm_llama33_70b"].lines)
 
 
-def _with(schema: VersionLine, keys: dict[str, Key]) -> VersionLine:
-    return replace(schema, versions=("9.9.9",), sections={**schema.sections, schema.root: keys})
+def _with(line_of_version: VersionLine, keys: dict[str, Key]) -> VersionLine:
+    sections = {**line_of_version.sections, line_of_version.root: keys}
+    return replace(line_of_version, versions=("9.9.9",), sections=sections)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -312,6 +315,43 @@ def test_two_archives_are_compared_without_an_index_text(
     assert "new: brand-new" in shown
     assert "must change: engine.stream-interval" in shown
     assert "| swap-space | gone |" in page.read_text()
+
+
+TRTLLM_COLLECTOR = """
+class MetricsCollector:
+    def __init__(self, labels):
+        self.tokens = Counter(name="trtllm_generation_tokens_total")
+        self.first = Histogram(name=prefix + "time_to_first_token_seconds")
+"""
+
+
+def test_tensorrt_llm_s_own_schema_is_a_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "trtllm-serve-config.schema.json").write_text(schema())
+    found = given_release(tmp_path / "trtllm-serve-config.schema.json", tmp_path)
+    assert (found.engine, found.version, found.series, found.tree) == ("tensorrt-llm", "1.9.0rc2", None, None)
+    assert has_option(found.schema, "nvfp4_gemm_config")
+    assert command.main([f"--from={tmp_path}/trtllm-serve-config.schema.json", f"--cache={tmp_path}"]) == NEWS
+    assert "1.9.0rc2" in capsys.readouterr().out
+
+
+def test_tensorrt_llm_s_tree_is_read_by_its_classes_and_its_collector(tmp_path: Path) -> None:
+    files = {
+        "version.py": '__version__ = "9.9.0rc1"',
+        "llmapi/llm_args.py": SOURCE,
+        "metrics/collector.py": TRTLLM_COLLECTOR,
+        "serve/openai_server.py": 'ROUTES = ["/health", "/prometheus/metrics"]',
+    }
+    for name, text in files.items():
+        (tmp_path / "tensorrt_llm" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tensorrt_llm" / name).write_text(text)
+    found = given_release(tmp_path, tmp_path)
+    assert (found.version, found.tree is not None) == ("9.9.0rc1", True)
+    assert has_option(found.schema, "cache_config.reuse")
+    assert found.counts("trtllm_generation_tokens_total")
+    assert found.counts("trtllm_time_to_first_token_seconds_sum")
+    assert not found.counts("trtllm_num_requests_running")
+    states = judged(Ground("metrics", Kind.WORD, ("/prometheus/metrics",)), found, found)
+    assert states == []
 
 
 def no_index(engine: str) -> list[str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -34,6 +34,7 @@ CHARACTERS = 4
 """Of English text a token, about: ShareGPT's answers are counted so where no length is set."""
 WORDS = ("harbour", "lantern", "evening", "meadow", "copper", "river", "window", "garden", "silver", "mountain")
 """BurstGPT has lengths and no texts: its prompts are made of these, each a token with the blank before it."""
+ROW = re.compile(r"[^\r\n]+")
 CAVEAT = "burstgpt has lengths alone: its prompts are made up, so its acceptance is not that of real chats"
 
 
@@ -177,7 +178,7 @@ def _spec_bench(text: str, output: int | None) -> Iterator[Request]:
 
 def _burstgpt(text: str, output: int | None) -> Iterator[Request]:
     """Yield the lengths of GPT-4's requests, as `vllm bench serve` takes them, with prompts that are made up."""
-    for number, row in enumerate(csv.DictReader(io.StringIO(text))):
+    for number, row in enumerate(csv.DictReader(found[0] for found in ROW.finditer(text))):
         if row["Model"] == "GPT-4" and (answered := int(row["Response tokens"])) > 0:
             yield Request(output or answered, made=max(1, int(row["Request tokens"])), number=number)
 
