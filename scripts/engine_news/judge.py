@@ -102,13 +102,14 @@ def _count(gone: frozenset[str], more: frozenset[str]) -> str:
 
 
 def _fields(ground: Ground, *schemas: VersionLine) -> tuple[str, ...]:
-    """Return the names that code has for a check's options: their own, and the other ones of the command line."""
+    """Return the names that code and its messages have for a check's options, the command line's other ones too."""
     names = {part.replace("-", "_") for name in ground.fields for part in name.split(".")[-1:]}
     for schema in schemas:
         root = schema.sections[schema.root]
         keys: list[Key] = [root[name] for name in ground.fields if name in root]
         names |= {other.strip("-").replace("-", "_") for key in keys for other in key.names}
-    return tuple(sorted(name for name in names if len(name) >= SHORTEST))
+    long = sorted(name for name in names if len(name) >= SHORTEST)
+    return tuple(dict.fromkeys(spelling for name in long for spelling in (name, name.replace("_", "-"))))
 
 
 def _metric(ground: Ground, old: Release, new: Release) -> Iterator[Found]:

@@ -76,20 +76,25 @@ def _names_of(module: ast.Module) -> Iterator[str]:
 
 
 def guards(node: ast.AST, fields: Collection[str]) -> frozenset[str]:
-    """Return the conditions by which code refuses one of these fields: of asserts, and of ifs that raise."""
+    """Return the conditions by which code refuses one of these fields: each assert and raise, and the ifs around."""
     named = re.compile(rf"\b(?:{'|'.join(map(re.escape, fields))})\b")
-    return frozenset(text for text, whole in _conditions(node) if named.search(whole))
+    return frozenset(text for text, whole in _conditions(node, ()) if named.search(whole))
 
 
-def _conditions(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield each condition, and the same with what is raised."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Assert):
-            yield ast.unparse(one.test), ast.unparse(one)
-        elif isinstance(one, ast.If):
-            for test, body in ((ast.unparse(one.test), one.body), (f"not ({ast.unparse(one.test)})", one.orelse)):
-                if raised := [ast.unparse(inner) for inner in body if isinstance(inner, ast.Raise)]:
-                    yield test, "\n".join([test, *raised])
+def _conditions(node: ast.AST, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield each condition, and the same with what is raised. above: the conditions around the node."""
+    if isinstance(node, ast.Assert):
+        yield " and ".join((*above, ast.unparse(node.test))), "\n".join((*above, ast.unparse(node)))
+    elif isinstance(node, ast.Raise):
+        yield " and ".join(above), "\n".join((*above, ast.unparse(node)))
+    elif isinstance(node, ast.If):
+        test = ast.unparse(node.test)
+        for condition, body in ((f"({test})", node.body), (f"not ({test})", node.orelse)):
+            for one in body:
+                yield from _conditions(one, (*above, condition))
+    else:
+        for one in ast.iter_child_nodes(node):
+            yield from _conditions(one, above)
 
 
 def plain(node: ast.AST) -> str:

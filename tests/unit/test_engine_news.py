@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import tarfile
 import zipfile
@@ -24,7 +25,7 @@ from scripts.engine_news.judge import Found, has_option, judge
 from scripts.engine_news.news import DONE, FAILED, NEWS, News
 from scripts.engine_news.profiles import profile_news, settings_of
 from scripts.engine_news.release import Release, given_release, known_release, read_release
-from scripts.engine_news.tree import SourceTree
+from scripts.engine_news.tree import SourceTree, guards
 from tests.unit.test_engine_from_source import SOURCE
 from tests.unit.test_engine_schema_files import schema
 
@@ -165,7 +166,7 @@ RULE = Ground("rule tokens", Kind.CHECK, ("vllm/config/model.py", "ModelConfig.c
 def test_a_rule_s_check_is_compared_by_its_conditions(old: Release, tmp_path: Path) -> None:
     (found,) = judged(RULE, old, release("9.9.0", vllm(OPTIONS, NEW_CHECK), tmp_path))
     assert (found.change.state, found.change.text) == (State.CHANGED, "1 condition less, 1 more")
-    assert [*found.old, *found.new] == ["self.tokens < self.max_num_seqs", "self.tokens < 2 * self.max_num_seqs"]
+    assert [*found.old, *found.new] == ["(self.tokens < self.max_num_seqs)", "(self.tokens < 2 * self.max_num_seqs)"]
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,23 @@ def test_a_rule_s_check_is_compared_by_its_conditions(old: Release, tmp_path: Pa
 )
 def test_other_code_around_a_condition_is_no_news(old: Release, tmp_path: Path, check: str) -> None:
     assert judged(RULE, old, release("9.9.0", vllm(OPTIONS, check), tmp_path)) == []
+
+
+def test_a_condition_counts_with_the_ones_around_it() -> None:
+    code = """
+def check(self):
+    if self.elastic:
+        if self.stages > 1:
+            raise ValueError("stages")
+        elif self.hybrid:
+            raise ValueError("hybrid")
+        assert self.balanced, "not balanced"
+    raise ValueError("elsewhere")
+"""
+    hybrid = " and ".join(("(self.elastic)", "not (self.stages > 1)", "(self.hybrid)"))
+    others = {"(self.elastic) and (self.stages > 1)", "(self.elastic) and self.balanced"}
+    assert guards(ast.parse(code), ["elastic"]) == {hybrid, *others}
+    assert guards(ast.parse(code), ["hybrid"]) == {hybrid}
 
 
 def test_a_check_that_has_moved_is_found_again(old: Release, tmp_path: Path) -> None:
