@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rackwright.messages import RackwrightError
 from rackwright_lab.machine.paths import cache_root
-from scripts.real_gpu import drafts, gpt_oss, hang, pack, pair, record, sglang, story
+from scripts.real_gpu import drafts, gpt_oss, hand_on, hang, pack, pair, record, sglang, story
 from scripts.real_gpu.story import Step
 
 Story = Callable[..., Iterator[Step]]
@@ -19,6 +19,7 @@ STORIES: dict[str, Story] = {
     "n-grams": story.steps,
     "eagle3": drafts.steps,
     "hang": hang.steps,
+    "hand-on": hand_on.steps,
     "two-gpus": drafts.both,
     "sglang": sglang.steps,
     "gpt-oss": gpt_oss.steps,
