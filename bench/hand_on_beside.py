@@ -12,7 +12,6 @@ import argparse
 import base64
 import http.client
 import json
-import random
 import re
 import secrets
 import statistics
@@ -33,8 +32,8 @@ FOLDER = "/srv/hand-on-beside"
 MEMORY = "/dev/shm"
 CONTAINER = "hand-on-beside"
 PORT, SERVING = 7461, 8000
-WORDS = 60
-VOCABULARY = ("harbour", "lantern", "evening", "meadow", "copper", "river", "window", "garden")
+QUESTION = "What is the capital of France?"
+"""The small model of the lab has a text for it; of other words its first token may be its last."""
 TEXT = re.compile(rb'"content": ?"[^"]')
 QUIET = 15.0
 """Seconds of requests alone in each round."""
@@ -59,9 +58,15 @@ class Phase:
         return statistics.quantiles(self.waits, n=20)[-1]
 
 
-def first_token(address: str, model: str, words: str) -> float:
+def first_token(address: str, model: str) -> float:
     """Ask once, and return the milliseconds until the first text. Raises ValueError where none comes."""
-    asked = {"model": model, "messages": [{"role": "user", "content": words}], "max_tokens": 8, "stream": True}
+    asked = {
+        "model": model,
+        "messages": [{"role": "user", "content": QUESTION}],
+        "max_tokens": 8,
+        "temperature": 0,
+        "stream": True,
+    }
     connection = http.client.HTTPConnection(address, SERVING, timeout=60)
     begun = time.perf_counter()
     connection.request("POST", "/v1/chat/completions", json.dumps(asked), {"Content-Type": "application/json"})
@@ -75,12 +80,11 @@ def first_token(address: str, model: str, words: str) -> float:
     raise ValueError(f"status {answer.status}, and no text")
 
 
-def ask_while(address: str, model: str, chosen: random.Random, going: Callable[[], bool]) -> tuple[float, ...]:
-    """Ask one request after the other, each with words of its own, and return what each waited."""
+def ask_while(address: str, model: str, going: Callable[[], bool]) -> tuple[float, ...]:
+    """Ask one request after the other, and return what each waited."""
     waits = []
     while going():
-        words = " ".join(chosen.choices(VOCABULARY, k=WORDS))
-        waits.append(first_token(address, model, words))
+        waits.append(first_token(address, model))
     return tuple(waits)
 
 
@@ -141,11 +145,11 @@ def furnished(host: Host, size: int) -> Iterator[str]:
 # -- rounds
 
 
-def beside(host: Host, model: str, here: str, size: int, digest: str, mib: float, chosen: random.Random) -> Phase:
+def beside(host: Host, model: str, here: str, size: int, digest: str, mib: float) -> Phase:
     """Ask for as long as one transfer takes, its sums included."""
     begun = time.monotonic()
     with transfer(host, here, size, digest, mib) as taker:
-        waits = ask_while(host.address, model, chosen, lambda: taker.poll() is None)
+        waits = ask_while(host.address, model, lambda: taker.poll() is None)
         said = taker.stdout.read() if taker.stdout else ""
     took = time.monotonic() - begun
     host.run(f"while docker inspect {CONTAINER} >/dev/null 2>&1; do sleep 0.2; done")
@@ -154,10 +158,10 @@ def beside(host: Host, model: str, here: str, size: int, digest: str, mib: float
     return Phase(waits, size / (1 << 20) / took)
 
 
-def alone(host: Host, model: str, chosen: random.Random) -> Phase:
+def alone(host: Host, model: str) -> Phase:
     """Ask without a transfer."""
     end = time.monotonic() + QUIET
-    return Phase(ask_while(host.address, model, chosen, lambda: time.monotonic() < end), 0)
+    return Phase(ask_while(host.address, model, lambda: time.monotonic() < end), 0)
 
 
 def link_mib(host: Host) -> tuple[str, float]:
@@ -171,11 +175,10 @@ def link_mib(host: Host) -> tuple[str, float]:
 def measured(host: Host, rounds: int, size: int, model: str) -> tuple[list[Phase], list[Phase]]:
     """Return the phases without and with a transfer, after one of each that does not count."""
     here, mib = link_mib(host)
-    chosen = random.Random(1)
     quiet, busy = [], []
     with furnished(host, size) as digest:
         for number in range(rounds + 1):
-            pair = alone(host, model, chosen), beside(host, model, here, size, digest, mib, chosen)
+            pair = alone(host, model), beside(host, model, here, size, digest, mib)
             print(f"round {number}: {sentence(pair[0])}; handing on: {sentence(pair[1])}", flush=True)
             if number:
                 quiet.append(pair[0])
