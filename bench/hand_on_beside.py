@@ -42,7 +42,7 @@ WHOLE = "complete and verified"
 
 @dataclass(frozen=True)
 class Phase:
-    """Times to first token in milliseconds, and MiB/s that went out meanwhile (0: nothing did)."""
+    """Times to first token in milliseconds, and MiB/s that went out at the same time (0: nothing did)."""
 
     waits: tuple[float, ...]
     rate: float
@@ -71,8 +71,8 @@ def first_token(address: str, model: str) -> float:
     begun = time.perf_counter()
     connection.request("POST", "/v1/chat/completions", json.dumps(asked), {"Content-Type": "application/json"})
     answer = connection.getresponse()
-    for line in answer:
-        if TEXT.search(line):
+    for row in answer:
+        if TEXT.search(row):
             waited = (time.perf_counter() - begun) * 1000
             answer.read()
             connection.close()
@@ -150,11 +150,11 @@ def beside(host: Host, model: str, here: str, size: int, digest: str, mib: float
     begun = time.monotonic()
     with transfer(host, here, size, digest, mib) as taker:
         waits = ask_while(host.address, model, lambda: taker.poll() is None)
-        said = taker.stdout.read() if taker.stdout else ""
+        output = taker.stdout.read() if taker.stdout else ""
     took = time.monotonic() - begun
     host.run(f"while docker inspect {CONTAINER} >/dev/null 2>&1; do sleep 0.2; done")
-    if WHOLE not in said:
-        raise SystemExit(f"the transfer failed: {said}")
+    if WHOLE not in output:
+        raise SystemExit(f"the transfer failed: {output}")
     return Phase(waits, size / (1 << 20) / took)
 
 
