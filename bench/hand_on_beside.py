@@ -60,7 +60,7 @@ class Phase:
 
 def first_token(address: str, model: str) -> float:
     """Ask once, and return the milliseconds until the first text. Raises ValueError where none comes."""
-    asked = {
+    question = {
         "model": model,
         "messages": [{"role": "user", "content": QUESTION}],
         "max_tokens": 8,
@@ -69,7 +69,7 @@ def first_token(address: str, model: str) -> float:
     }
     connection = http.client.HTTPConnection(address, SERVING, timeout=60)
     begun = time.perf_counter()
-    connection.request("POST", "/v1/chat/completions", json.dumps(asked), {"Content-Type": "application/json"})
+    connection.request("POST", "/v1/chat/completions", json.dumps(question), {"Content-Type": "application/json"})
     answer = connection.getresponse()
     for row in answer:
         if TEXT.search(row):
