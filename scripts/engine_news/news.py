@@ -32,6 +32,8 @@ class News:
     """Grounds."""
     found: list[Found] = field(default_factory=list)
     profiles: list[ProfileNews] = field(default_factory=list)
+    more: dict[str, list[str]] = field(default_factory=dict)
+    """Metrics and paths of the server that only the new release has, by what they are."""
     unread: str = ""
     """Why the new release was not read, and what to do; empty where it was."""
 
@@ -56,7 +58,19 @@ def news(old: Release, new: Release) -> News:
         by_name.setdefault(one.name, []).append(one)
     every = grounds(new.engine, new.version)
     found = [one for ground in every for one in judge(ground, old, new, by_name)]
-    return News(new.engine, old.version, new.version, options, len(every), found, profile_news(old, new))
+    return News(
+        new.engine, old.version, new.version, options, len(every), found, profile_news(old, new), _more(old, new)
+    )
+
+
+def _more(old: Release, new: Release) -> dict[str, list[str]]:
+    """Return what else is new, where both releases were read."""
+    series = new.series - old.series if new.series is not None and old.series is not None else frozenset()
+    routes = new.tree.routes - old.tree.routes if new.tree and old.tree else frozenset()
+    return {
+        "new metrics": sorted(name for name in series if not name.endswith(("_bucket", "_sum"))),
+        "new paths of the server": sorted(routes),
+    }
 
 
 # -- text
@@ -94,10 +108,14 @@ def summary(one: News) -> Iterator[str]:
     parts = [f"{counts[state]} {text}" for state, text in words.items()]
     if one.old != one.new:
         yield f"options: {', '.join(parts)}, {others} with other values or types"
-    if new := [change.name for change in one.options if change.state is State.NEW]:
-        more = f" and {len(new) - SHOWN} more" if len(new) > SHOWN else ""
-        yield f"new: {', '.join(new[:SHOWN])}{more}"
+    new = [change.name for change in one.options if change.state is State.NEW]
+    yield from (f"{what}: {_listed(names)}" for what, names in {"new": new, **one.more}.items() if names)
     yield f"of {one.looked_at} things that the product rests on, {one.looked_at - len(touched(one))} are as they were"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def touched(one: News) -> set[Ground]:
@@ -214,4 +232,4 @@ def _cell(text: str) -> str:
 
 def _code(text: str) -> str:
     head, colon, names = text.partition(": ")
-    return f"{head}: `{names}`" if head == "new" and colon else text
+    return f"{head}: `{names}`" if head.startswith("new") and colon else text

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+ROUTE = re.compile(r"""\.(?:get|post|put|delete|api_route|add_api_route)\(\s*["'](/[^"'\s]*)["']""")
 LOGS = frozenset({"debug", "info", "warning", "error"})
 
 
@@ -31,6 +32,11 @@ class SourceTree:
     def has_text(self, text: str) -> bool:
         """Return True if some file has a text constant, or the end of one, that is this text."""
         return any(f"{text}{quote}" in self._all for quote in "\"'")
+
+    @cached_property
+    def routes(self) -> frozenset[str]:
+        """Paths that its servers answer at."""
+        return frozenset(ROUTE.findall(self._all))
 
     def module(self, file: str) -> ast.Module | None:
         """Return a parsed file; None for one that is missing, or is no Python."""

@@ -22,7 +22,7 @@ from scripts.engine_news import command
 from scripts.engine_news.changes import Change, State, option_changes
 from scripts.engine_news.grounds import Ground, Kind, grounds
 from scripts.engine_news.judge import Found, has_option, judge
-from scripts.engine_news.news import DONE, FAILED, NEWS, News
+from scripts.engine_news.news import DONE, FAILED, NEWS, News, news
 from scripts.engine_news.profiles import profile_news, settings_of
 from scripts.engine_news.release import Release, given_release, known_release, read_release
 from scripts.engine_news.tree import SourceTree, guards
@@ -317,6 +317,14 @@ def test_nothing_changes_for_a_profile_where_no_release_is_new(engine: str) -> N
 
 
 # -- the command
+
+
+def test_new_metrics_and_paths_are_named(old: Release, tmp_path: Path) -> None:
+    files = vllm(OPTIONS, gauge="waiting")
+    files["vllm/entrypoints/api.py"] = '@router.post("/v1/new")\ndef new(): ...\napp.add_api_route(\n    "/v2", new)\n'
+    found = news(old, release("9.9.0", files, tmp_path))
+    assert found.more == {"new metrics": ["vllm:waiting"], "new paths of the server": ["/v1/new", "/v2"]}
+    assert not any(news(old, old).more.values())
 
 
 def test_two_archives_are_compared_without_an_index_text(
