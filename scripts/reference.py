@@ -82,15 +82,9 @@ and `--batch` are.
 
 ## All verbs
 
-Planned verbs are not in this version; their names and forms are settled here first.
-
 | verb | what it does | example |
 |---|---|---|
 """
-PLANNED = {
-    "diagnose": ("test the GPUs of drained hosts", "rackwright diagnose --limit HOST"),
-}
-"""Verbs of coming versions, by name: what they will do, and how they will be typed."""
 
 
 def commands_page() -> str:
@@ -106,8 +100,6 @@ def _overview(top: Parser) -> Iterator[str]:
     for title, examples in VERB_GROUPS.items():
         yield f"| **{title}** | | |"
         yield from (_row(verb, helps[verb], example) for verb, example in examples.items())
-    yield "| **Planned** | | |"
-    yield from (f"| {verb} | {text} | `{example}` |" for verb, (text, example) in PLANNED.items())
 
 
 def _row(verb: str, text: str, example: str) -> str:

@@ -32,6 +32,9 @@ GPUS_CHANGED = "its GPUs changed"
 ENDED = "ended with status {status}"
 ASK_IT = 'rackwright chat {inventory} -- "What is the capital of France?"'
 
+# Diagnosis.
+DIAGNOSES = "diagnose the GPUs at level {level} by dcgmi"
+
 # The gate.
 DRAFTING_SPOILS = "drafting ({method}) spoils all but greedy answers"
 DRAFT_TOKENS = " of {proposed} draft tokens"

@@ -208,7 +208,8 @@ def _deploy(
         raise RackwrightError(
             f"{deploy} is not there, so nothing can be deployed; next: rackwright init DIR", code="RW1014"
         )
-    data = {"gate.level": "full", "rollout.bake": 0, **extra_data}
+    level = entry.settings.diagnosis.rebuild
+    data = {"gate.level": "full", "rollout.bake": 0, "diagnosis.before_serving": level, **extra_data}
     started = begin(inventory, root, together, "rebuild", deploy=str(deploy), data=data)
     if why := started.vetoed():
         return started.end(ExitCode.ERROR, f"{why}; nothing was done")

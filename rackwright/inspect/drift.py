@@ -101,6 +101,8 @@ def _around(settings: HostSettings, reading: HostReading, declared: Declared) ->
     for concern in managed(declared.steps):
         if concern.name not in _OWN:
             for change in concern.pending(settings, reading):
+                if concern.looks and not _refuses(change):
+                    continue  # what a deploy would look at has not moved
                 verdict = _verdict(concern.name, change, owned)
                 if concern.name == FIREWALL.name and is_ours(reading):
                     verdict = "asked" if are_as_left(reading[FIREWALL], owned) else "moved"
@@ -122,6 +124,10 @@ def _verdict(concern: str, change: Change, owned: frozenset[Owned]) -> Verdict:
         return "asked"
     telling = concern == ENCODINGS.name or all(entry.kind in NAMED for entry in change.owns)
     return "moved" if telling else "unclear"
+
+
+def _refuses(change: Change) -> bool:
+    return any(isinstance(step, Refuse) for step in change.steps)
 
 
 def _sentence(change: Change) -> str:

@@ -16,6 +16,7 @@ class SiteArguments(TypedDict, total=False):
     """The sections that no single operation has to itself."""
 
     hardware: Mapping[str, Any]
+    diagnosis: Mapping[str, Any]
     paths: Mapping[str, Any]
     driver: Mapping[str, Any]
     downloads: Mapping[str, Any]

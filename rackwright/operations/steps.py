@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -16,6 +16,7 @@ from rackwright.adapter.run_context import part_of
 from rackwright.concerns.catalog import by_name, managed
 from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.gateway.concern import GATEWAY, without_hosts
+from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.own_leases import forget, hold_of
 from rackwright.concerns.lease.take_lease import clear_dead
@@ -24,6 +25,7 @@ from rackwright.concerns.registry import try_key
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
 from rackwright.messages import RackwrightError, ReadingError, coded
+from rackwright.operations.diagnosis import note_diagnosis
 from rackwright.operations.hand_on import among_others
 from rackwright.operations.hostrun import (
     Commands,
@@ -105,6 +107,21 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
             yield from begun(concern, change)
         else:
             mark_changed(host, concern.alone)
+            yield from commands(change)
+    if concern.looks and changes and host.state.is_executing:
+        yield from _refused_by_look(host, decide)
+        _report(host, concern, wanted)
+
+
+def _refused_by_look(host: Host, decide: Callable[[HostReading], Sequence[Change]]) -> Commands:
+    """Decide again after a look at a host: a refusal by what was found fails it."""
+    reading = reading_of(host)
+    if reading is None:
+        yield from unreadable(host)
+        return
+    note_diagnosis(host, reading[GPUS].diagnosis.last)
+    for change in decide(reading):
+        if any(isinstance(step, Refuse) for step in change.steps):
             yield from commands(change)
 
 

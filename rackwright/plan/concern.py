@@ -33,6 +33,7 @@ class Concern(Generic[Wanted, Seen]):
     details: the complete report, for `-v`.
     files: whole files by path as they would be written to a bare host, for `rackwright render`; secrets as masks.
     alone: no other concern depends on this one's changes, so a reading stays valid for them, which is cheaper.
+    looks: its changes only look at the host, and what they find may refuse it: afterwards it is decided again.
     takes: the sections of the settings that it receives; reading another one is an error. None for all of them.
     units: systemd's units whose state it needs, in addition to the endpoints' units.
     joined: its lines with those that follow from the shared sections, in the format that `parse` reads.
@@ -47,6 +48,7 @@ class Concern(Generic[Wanted, Seen]):
     details: Callable[[Wanted, Seen], str] | None = None
     files: Callable[[HostSettings], Mapping[str, str]] | None = None
     alone: bool = False
+    looks: bool = False
     takes: frozenset[str] | None = None
     units: tuple[str, ...] = ()
     joined: Callable[[str, Answers], str] | None = None

@@ -41,6 +41,8 @@ class Handover:
     """A teardown removes models and images too."""
     purpose: str = ""
     """What of a host's caches is asked for: a purpose of record.py."""
+    level: int = 0
+    """Level of the diagnosis that is asked for."""
     agreed: Sequence[str] = field(default_factory=list)
     """What an operator has agreed to remove from hosts that do not need it: a path or an image's name.
 

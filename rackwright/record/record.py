@@ -17,9 +17,10 @@ from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, UNTOUCHED, RunSt
 FORWARD, BACKWARD, BY_HAND, TEARDOWN = "rollout", "rolling back", "rollback", "teardown"
 DRAIN, UNDRAIN, REBOOT, DRIVERS = "drain", "undrain", "reboot", "drivers"
 CACHE_VERIFY, CACHE_REPAIR, CACHE_PRUNE = "cache-verify", "cache-repair", "cache-prune"
+DIAGNOSE = "diagnose"
 """Phases of a run."""
 
-SILENT = frozenset({TEARDOWN, DRAIN, UNDRAIN, CACHE_VERIFY, CACHE_REPAIR, CACHE_PRUNE})
+SILENT = frozenset({TEARDOWN, DRAIN, UNDRAIN, CACHE_VERIFY, CACHE_REPAIR, CACHE_PRUNE, DIAGNOSE})
 """Purposes whose runs say nothing of a host until that has ended."""
 REFUSED = "refused"
 """Mark of a row that its proof did not accept."""

@@ -35,6 +35,7 @@ from rackwright.settings.sections import (
     Address,
     Bundle,
     Container,
+    Diagnosis,
     Digest,
     Docker,
     Downloads,
@@ -229,6 +230,7 @@ class HostSettings(EndpointSettings):
     endpoints: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
     """Several endpoints: name, and the keys in which it differs from the top-level ones."""
     hardware: Hardware = Hardware.model_construct()
+    diagnosis: Diagnosis = Diagnosis.model_construct()
     paths: Paths = Paths.model_construct()
     docker: Docker = Docker.model_construct()
     driver: Driver = Driver.model_construct()

@@ -384,6 +384,19 @@ class Hardware(Frozen):
     """Failure domain of the host: `rollout.max_unavailable` counts within it, too."""
 
 
+class Diagnosis(Frozen):
+    """Diagnosis of GPUs by NVIDIA's DCGM, on hosts where dcgmi is installed."""
+
+    before_serving: int = Field(default=1, ge=0, le=3)
+    """Level of `dcgmi diag` on a host that serves nothing, once a boot, before it serves; 0: none.
+
+    Level 1 takes some seconds, 2 about two minutes, 3 about fifteen. GPUs that are not for data centres are tested at
+    level 1 alone. A GPU that fails stops the host, and puts it in quarantine.
+    """
+    rebuild: int = Field(default=2, ge=0, le=3)
+    """The same for a host that `rackwright rebuild` brings back."""
+
+
 class Paths(Frozen):
     """Files of the site, on the control machine."""
 

@@ -118,6 +118,32 @@ def test_another_gpu_is_refused(site: Site, bare: Host) -> None:
     assert untouched(bare)
 
 
+def test_a_gpu_that_dcgm_finds_broken_keeps_its_host_out(site: Site, bare: Host) -> None:
+    words = ("inventory/lab.py", "--limit", bare.name)
+    bare.gpu.install_dcgm(faults="3 software 52")
+    try:
+        first = settle(site, bare)
+        assert first.status == 1, first.output
+        assert texts.DIAGNOSES.format(level=1) in first.output
+        refusal(first.output, "RW3107", "GPU 3", "faulty memory")
+        assert bare.run("command -v dockerd").returncode != 0
+        found = site.rackwright("diagnose", *words)
+        assert found.status == 1, found.output
+        refusal(found.output, "RW2657", "dcgmi diag -r 2: GPU 3: software")
+        status = site.rackwright("status", *words).output
+        assert "in quarantine" in status
+        assert "GPU 3: software" in status
+        bare.gpu.install_dcgm()
+        again = site.rackwright("diagnose", *words)
+        assert again.status == 0, again.output
+        assert "RW3107" not in site.rackwright("plan", *words).output
+    finally:
+        site.rackwright("quarantine", words[0], "--release", "--limit", bare.name)
+        bare.gpu.remove_dcgm()
+        bare.run("rm -rf /var/lib/rackwright /run/rackwright")
+    assert untouched(bare)
+
+
 def test_a_stranger_on_the_port_is_named(site: Site, bare: Host) -> None:
     bare.run("systemd-run --unit=squatter --collect sh -c 'exec openssl s_server -nocert -accept 8000'")
     try:

@@ -22,6 +22,7 @@ PRINT_ROWS = {
     "quarantine",
     "lease show",
     "cache ls",
+    "firmware",
     "keys list",
     "usage",
     "secrets list",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from xml.etree import ElementTree
 
+from rackwright.concerns.diagnosis.seen import KEPT, SeenDiagnosis, seen_in
 from rackwright.concerns.inflate import inflate
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
@@ -79,6 +80,9 @@ class Gpu:
     """True if the driver keeps it initialized without a user."""
     throttled: tuple[str, ...] = ()
     """Reasons of heat and power that lower its clocks now: `hw thermal slowdown`."""
+    vbios: str | None = None
+    inforom: str | None = None
+    """Version of the InfoROM's image."""
     processes: tuple[GpuProcess, ...] = ()
 
 
@@ -95,6 +99,7 @@ class SeenGpus:
     """nvidia-smi's message when it failed; empty otherwise."""
     fallen: str = ""
     """The kernel's last message about a GPU that has fallen off the bus; read only where one is missing."""
+    diagnosis: SeenDiagnosis = field(default_factory=SeenDiagnosis)
 
 
 @cache
@@ -112,6 +117,10 @@ def joined(output: str, answers: Answers) -> str:
 def parse(output: str) -> SeenGpus:
     """Parse the reading. Raises ReadingError when nvidia-smi succeeded, but printed something else."""
     lines = list(_words(output))
+    return replace(_parse(lines), diagnosis=seen_in(lines))
+
+
+def _parse(lines: Sequence[tuple[str, str]]) -> SeenGpus:
     first = {kind: content for kind, content in lines if kind in ("module", "status", "xml", "fallen")}
     module, fallen = _version(decode(first.get("module", ""))), decode(first.get("fallen", "")).strip()
     if "status" not in first:
@@ -208,6 +217,8 @@ def _gpu(
         recovery=text("gpu_recovery_action"),
         persistence=_switch(text("persistence_mode")),
         throttled=_throttled(node),
+        vbios=text("vbios_version"),
+        inforom=text("inforom_version/img_version"),
         processes=tuple(_process(entry, owners) for entry in node.findall("processes/process_info")),
     )
 
@@ -249,7 +260,7 @@ def _switch(text: str | None) -> bool | None:
 
 
 def _read(_: HostSettings) -> str:
-    return host_script("gpus_read", known="\n".join(capabilities()))
+    return host_script("gpus_read", known="\n".join(capabilities()), diagnosis=KEPT)
 
 
 GPUS: Concern[None, SeenGpus] = Concern(

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from rackwright.addresses import bare_address
+from rackwright.concerns.diagnosis.changes import due_changes
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd.concern import DOCKERD
 from rackwright.concerns.encodings import ENCODINGS
@@ -71,6 +72,8 @@ class WantedHost:
     case: Case
     writer: str = ""
     """Holder of the host's lease when it was read; empty without one."""
+    looks: tuple[Change, ...] = ()
+    """Tests of the host that are due before it serves."""
 
     @cached_property
     def rows(self) -> list[CheckRow]:
@@ -205,6 +208,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
             reading.by_concern.get(GATEWAY.name, SeenGateway()),
         ),
         _writer(reading),
+        tuple(due_changes(settings, reading)),
     )
 
 
@@ -245,10 +249,10 @@ def _sized(change: Change, kind: Kind) -> Fetch:
 
 
 def changes(wanted: WantedHost, _: SeenMachine) -> list[Change]:
-    """Return a refusal with the failing rows when one stops; otherwise nothing."""
+    """Return a refusal with the failing rows when one stops; otherwise the tests that are due."""
     stopping = [row for row in wanted.rows if row.stops]
     if not stopping:
-        return []
+        return list(wanted.looks)
     names = ", ".join(dict.fromkeys(row.name for row in stopping))
     text = f"this host cannot run its endpoints; nothing was written to it\n{table.listing(stopping)}"
     if wanted.writer:
@@ -270,5 +274,5 @@ def details(wanted: WantedHost, _: SeenMachine) -> str:
 
 
 PREFLIGHT: Concern[WantedHost, SeenMachine] = Concern(
-    "preflight", read, parse, wanted, changes, report, details=details, units=(FABRIC,), joined=joined
+    "preflight", read, parse, wanted, changes, report, details=details, looks=True, units=(FABRIC,), joined=joined
 )

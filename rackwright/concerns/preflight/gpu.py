@@ -167,6 +167,30 @@ def _fabric_fix(case: Case) -> str:
     return "the fabric manager runs on the switch trays of this rack: look there"
 
 
+def diagnosis(case: Case) -> Verdicts:
+    """Check the last diagnosis of the GPUs by DCGM, while nothing serves; none with `diagnosis.before_serving: 0`."""
+    last = case.gpus.diagnosis.last
+    if last is None or case.docker.serving or not case.settings.diagnosis.before_serving or last.report.error:
+        return
+    done = f"{last.name}: {last.report.summary()}"
+    yield (
+        last.verdict != "fail",
+        last.reason or done,
+        "reset or exchange it, then: rackwright diagnose INVENTORY --limit HOST",
+    )
+
+
+def diagnosis_remarks(case: Case) -> Verdicts:
+    """Check for what DCGM says of a host that blames no GPU: a setting, heat, a diagnosis that could not run."""
+    last = case.gpus.diagnosis.last
+    if last is None or case.docker.serving or not case.settings.diagnosis.before_serving:
+        return
+    if last.report.error:
+        yield False, f"{last.name}: {last.report.error}", f"on the host: {last.name}; journalctl -u nvidia-dcgm"
+    for row in last.report.rows("warn"):
+        yield False, f"{last.name}: {row.where}: {row.test}", row.text
+
+
 def foreign_processes(case: Case) -> Verdicts:
     """Check for GPU processes of others, which take memory that the engine needs."""
     processes = {process.pid: process for gpu in case.used_gpus for process in gpu.processes if process.computes}
@@ -230,6 +254,8 @@ GPU = (
     Check("recovery action", "stop", recovery, "RW3139"),
     Check("fabric", "stop", fabric, "RW3140"),
     Check("throttling", "warn", throttled, "RW3157"),
+    Check("GPU diagnosis", "stop", diagnosis, "RW3107"),
+    Check("remarks of DCGM", "warn", diagnosis_remarks, "RW3167"),
     Check("GPU processes", "stop", foreign_processes, "RW3141"),
     Check("memory for weights", "warn", weights, "RW3142"),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from rackwright.concerns.deploy_steps import Declared, left_of
+from rackwright.concerns.diagnosis.seen import KEPT as DIAGNOSIS
 from rackwright.concerns.docker.apt import ENGINES
 from rackwright.concerns.dockerd.restart_job import HOME as DOCKERD_HOME
 from rackwright.concerns.drained import MARK
@@ -113,7 +114,7 @@ def _last(here: bool, remaining: bool, lease: SeenLease) -> list[Change]:
     if not here and not lease.last_number:
         return []
     spare = "" if remaining else f"rm -rf {STATE} || exit 1\n"
-    state = (f"{STATE}/endpoints", f"{STATE}/guards", ENCODING_MARKS, DOCKERD_HOME, LAST_NUMBER, SLICE, MARK)
+    state = (f"{STATE}/endpoints", f"{STATE}/guards", ENCODING_MARKS, DOCKERD_HOME, LAST_NUMBER, SLICE, MARK, DIAGNOSIS)
     metrics = "".join(host_script("metrics_remove", place=path) for path in (WRITTEN_FILE, METRICS_FILE))
     script = f"{metrics}rm -rf {' '.join((*state, *STATE_FOLDERS, GATEWAY_HOME))} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rackwright.messages import NAMED, counted, printable
-from rackwright.record.record import BACKWARD, CACHE_REPAIR, CACHE_VERIFY
+from rackwright.record.record import BACKWARD, CACHE_REPAIR, CACHE_VERIFY, DIAGNOSE
 from rackwright.record.states import UNRECOVERED, RunState
 from rackwright.record.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
 from rackwright.record.view.downloads import fleet_downloads, stalled_for, to_go
@@ -30,8 +30,12 @@ ROOMY = 12
 WIDEST = 10_000
 WATCHED = "watching"
 """What a host's line says while its wave is watched."""
-IN_CACHES = {CACHE_VERIFY: "hashing what hosts keep", CACHE_REPAIR: "fetching what is broken"}
-"""What runs of `rackwright cache` do."""
+WITHOUT_WAVES = {
+    CACHE_VERIFY: "hashing what hosts keep",
+    CACHE_REPAIR: "fetching what is broken",
+    DIAGNOSE: "testing GPUs",
+}
+"""Title of a run that has no waves and no estimate, by its phase."""
 BAR = 12
 """Columns of a download's bar."""
 
@@ -76,8 +80,8 @@ def headline(timeline: Timeline) -> str:
     through = f"{len(over)} of {len(timeline.hosts)} hosts are through"
     if timeline.phase == BACKWARD:
         return f"rolling back · {through}"
-    if timeline.phase in IN_CACHES:
-        return f"{IN_CACHES[timeline.phase]} · {through}"
+    if timeline.phase in WITHOUT_WAVES:
+        return f"{WITHOUT_WAVES[timeline.phase]} · {through}"
     if timeline.wave is None:
         return f"{'staging' if not timeline.waves else 'all waves are through'} · {through}"
     last = len(timeline.waves) - 1
@@ -102,7 +106,7 @@ def facts(timeline: Timeline, now: float) -> Iterator[str]:
     yield f"{clock(max(0.0, now - (timeline.began or now)))} elapsed"
     if downloads := fleet_downloads(timeline, now):
         yield str(downloads)
-    if timeline.phase in IN_CACHES:
+    if timeline.phase in WITHOUT_WAVES:
         return
     seconds = remaining(timeline, now)
     yield (

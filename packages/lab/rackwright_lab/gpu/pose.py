@@ -13,6 +13,8 @@ from typing import Any, Protocol
 from rackwright_lab.gpu.models import DRIVER, FIXTURES, MODELS, gpu_xml, model_settings, table_frame
 
 FILES = Path(__file__).parent / "files"
+DCGMI = "usr/lib/rackwright-lab/dcgmi"
+"""The stand-in for DCGM's command; no host has it in its PATH before `install_dcgm`."""
 MODEL = "b200"
 MOST_GPUS = 8
 UNITS = ("rackwright-lab-gpu.service", "nvidia-fabricmanager.service")
@@ -46,6 +48,7 @@ def write_common(root: Path) -> None:
     _install(root, "nvidia-smi", "usr/bin/nvidia-smi")
     _install(root, "nv-fabricmanager", "usr/bin/nv-fabricmanager")
     _install(root, "pose", "usr/lib/rackwright-lab/pose")
+    _install(root, "dcgmi", DCGMI)
     for unit in UNITS:
         _install(root, unit, f"etc/systemd/system/{unit}", mode=0o644)
     for unit, target in zip(UNITS, ("sysinit", "multi-user"), strict=True):
@@ -171,6 +174,19 @@ class Gpus:
     def uuids(self) -> list[str]:
         """Their UUIDs, in order."""
         return [uuid(self.host.name, index) for index in range(MOST_GPUS)]
+
+    def install_dcgm(self, version: str = "4.5.2", takes: int = 1, faults: str = "", error: str = "") -> None:
+        """Install DCGM, or let it find other things from now on; faults, error: as the stand-in has them."""
+        values = {"DCGM": version, "TAKES": takes, "FAULTS": faults, "ERROR": error}
+        text = "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in values.items())
+        (self.host.root / "etc/rackwright-lab/dcgm.conf").write_text(text)
+        link = self.host.root / "usr/bin/dcgmi"
+        link.unlink(missing_ok=True)
+        link.symlink_to(f"/{DCGMI}")
+
+    def remove_dcgm(self) -> None:
+        """Take DCGM away again, as on a machine without NVIDIA's package."""
+        (self.host.root / "usr/bin/dcgmi").unlink(missing_ok=True)
 
     def remove_driver(self) -> None:
         """Take the driver away, as on a machine where it was never installed."""

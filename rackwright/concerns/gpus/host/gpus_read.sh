@@ -1,9 +1,11 @@
 # What NVIDIA's driver says of itself, its GPUs, and who uses them. Parameters: known (names of GPUs, a line each, of
-# which nothing needs to be asked that `nvidia-smi -q` does not tell).
+# which nothing needs to be asked that `nvidia-smi -q` does not tell), diagnosis (file with the last one).
 module=
 [ ! -r /proc/driver/nvidia/version ] || while IFS= read -r line || [ -n "$line" ]; do module="$module$line
 "; done </proc/driver/nvidia/version
 quote module "$module"
+! have dcgmi || echo dcgmi
+[ ! -f "$diagnosis" ] || carry diagnosis "$diagnosis"
 if have nvidia-smi; then
   # A wedged driver lets nvidia-smi hang for ever.
   xml=$(timeout 30 nvidia-smi -q -x 2>&1); status=$?
