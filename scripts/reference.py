@@ -185,9 +185,10 @@ PREFLIGHT_HEAD = f"""\
 # Preflight checks
 
 {MADE}
-Preflight asks one question: is this host able to run its endpoints? It reads, and never writes. A row has a name, a
-verdict, what was seen, and, when it is not ok, what to do. A run prints one line a host, its warnings, and what stops
-it; with `-v` the whole table.
+Preflight asks one question: is this host able to run its endpoints? It reads, and writes nothing but the report of a
+[diagnosis](../how-to/diagnose.md) of the GPUs, where DCGM is installed and nothing serves. A row has a name, a verdict,
+what was seen, and, when it is not ok, what to do. A run prints one line a host, its warnings, and what stops it; with
+`-v` the whole table.
 
 | verdict | meaning |
 |---|---|

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from rackwright.adapter.command_output import tail
@@ -120,7 +120,9 @@ def _refused_by_look(host: Host, decide: Callable[[HostReading], Sequence[Change
         yield from unreadable(host)
         return
     note_diagnosis(host, reading[GPUS].diagnosis.last)
-    for change in decide(reading):
+    # The lease is this run's: nothing that stops the host passes with its end.
+    ours = replace(reading[LEASED], lease=None)
+    for change in decide(replace(reading, by_concern={**reading.by_concern, LEASED.name: ours})):
         if any(isinstance(step, Refuse) for step in change.steps):
             yield from commands(change)
 

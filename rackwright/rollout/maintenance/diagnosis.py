@@ -76,7 +76,7 @@ def _trouble(failed: Sequence[str], undone: Sequence[str]) -> str:
     if not failed:
         return coded("RW0847", f"{'; '.join(texts)}; next: the same command again")
     after = "next: repair it, the same command again, then rackwright quarantine INVENTORY --release --limit HOST"
-    return coded("RW0857", f"{'; '.join(texts)}; {after}")
+    return coded("RW0857", printable(f"{'; '.join(texts)}; {after}"))
 
 
 def diagnoses_in(events: Iterable[Event]) -> list[RecordedDiagnosis]:
