@@ -13,6 +13,7 @@ from rackwright.bundle.apt_root import KEYRINGS, AptRoot, PackageFile, archives,
 from rackwright.bundle.fetching import Wanted, fetch
 from rackwright.concerns.docker.apt import (
     BASICS,
+    PYTHON,
     TOOLKIT,
     OperatingSystem,
     Repository,
@@ -58,6 +59,8 @@ def _groups(settings: HostSettings, system: OperatingSystem) -> Iterator[Package
     if settings.is_gateway_alone:
         return
     yield PackageGroup(BASICS)
+    if (hand_on := settings.downloads.hand_on) and hand_on.images:
+        yield PackageGroup((PYTHON,))
     pin = pin_text(settings.docker.toolkit_version) or ""
     yield PackageGroup((TOOLKIT,), toolkit_repository(settings), pin)
     other = docker_repository(settings, system) if settings.docker.source == "docker" else None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rackwright.adapter.run.session import Connected, chosen_hosts, connected
+from rackwright.bundle.image_lists import ImageLists
 from rackwright.cli.inventories import add_limit
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
@@ -18,7 +19,7 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, counted, printable
 from rackwright.plan.concern import HostReading
 from rackwright.sources.errors import SourceError
-from rackwright.sources.lockfile import Lock, joined, load_lock, recorded, write_lock
+from rackwright.sources.lockfile import ImageFiles, Lock, joined, load_lock, recorded, write_lock
 from rackwright.sources.profile_lock import NamedProfile, named_profiles
 from rackwright.sources.resolve import Resolver
 
@@ -89,12 +90,13 @@ def _once(files: dict[str, str]) -> list[str]:
 
 
 def _write(root: Path, file: str, found: Lock, profiles: Sequence[NamedProfile]) -> bool:
-    if not (found.images or found.models or profiles):
+    if not (found.images or found.image_files or found.models or profiles):
         return False
     before = load_lock(root, file)
     after = replace(
         before,
         images={**before.images, **found.images},
+        image_files=_image_files(before, found),
         models={**before.models, **found.models},
         profiles={**before.profiles, **{one.name: one.shipped for one in profiles if one.shipped}},
     )
@@ -103,11 +105,21 @@ def _write(root: Path, file: str, found: Lock, profiles: Sequence[NamedProfile])
         print("\n".join(_profile_lines(profile)))
     for name, digest in sorted(found.images.items()):
         print(printable(f"{name}  {digest}{_previous(before.images.get(name), digest)}"))
+    for digest, files in sorted(found.image_files.items()):
+        size = sum(one.size for one in files.values()) / (1 << 30)
+        print(f"{digest[:19]}  {counted(len(files), 'file')}, {size:.1f} GiB, which hosts hand on")
     for name, model in sorted(found.models.items()):
         was = before.models[name].commit if name in before.models else None
         print(printable(f"{name}  {model.commit}  {counted(len(model.files), 'file')}{_previous(was, model.commit)}"))
     print(f"written to {path}")
     return True
+
+
+def _image_files(before: Lock, found: Lock) -> ImageFiles:
+    """Return the lists of images: an entry of a digest that a tag no longer is goes."""
+    moved = set(before.images.values()) - set({**before.images, **found.images}.values())
+    stays = {digest: files for digest, files in before.image_files.items() if digest not in moved}
+    return {**stays, **found.image_files}
 
 
 def _profile_lines(profile: NamedProfile) -> list[str]:
@@ -126,8 +138,12 @@ def _previous(before: str | None, now: str) -> str:
 
 
 def _resolved(entries: Sequence[InventoryHost]) -> list[Named]:
-    resolver = Resolver()
-    return [(entry.name, resolver.lock(entry.settings)) for entry in entries]
+    resolver, lists = Resolver(), ImageLists()
+    found = []
+    for entry in entries:
+        lock = resolver.lock(entry.settings)
+        found.append((entry.name, replace(lock, image_files=lists.of(entry.settings, lock))))
+    return found
 
 
 def _from_hosts(entries: Sequence[InventoryHost]) -> list[Named]:

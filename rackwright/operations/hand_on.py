@@ -1,4 +1,4 @@
-"""Hosts of a run that take models from each other: the chain of each model, planned once, and the run's secrets."""
+"""Hosts of a run that take models and images from each other: each chain, planned once, and the run's secrets."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rackwright.adapter.host import Host
 from rackwright.adapter.run.declaring import declared_of
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.adapter.run_context import part_of
+from rackwright.concerns.handed_images import image_sharers
+from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS, sharers
 from rackwright.concerns.models.fleet import Fleet, chains_of
 from rackwright.concerns.models.repair import broken_models
@@ -29,6 +31,8 @@ class Chains:
     """The chains of a run by host and model, once they are planned, and the secrets of its hosts."""
 
     parts: Mapping[str, Mapping[str, ChainPart]] | None = None
+    images: Mapping[str, Mapping[str, ChainPart]] | None = None
+    """Those of images."""
     token: Secret = field(default_factory=lambda: Secret(secrets.token_hex(32)))
     certificate: Secret | None = None
     lock: Any = field(default_factory=new_lock)
@@ -48,6 +52,21 @@ def among_others(host: Host, reading: HostReading, repairs: bool = False) -> Hos
         if chains.parts is None:
             chains.parts = _planned(host, chains, repairs)
     return replace(reading, hands_on=HandsOn(chains.parts.get(host.name, {}), _secrets(chains, hand_on.tls)))
+
+
+def images_among_others(host: Host, reading: HostReading) -> HostReading:
+    """Return the reading of a host with its part in the images that hosts hand on, as `among_others` does for models.
+
+    They are planned on their own: an image comes first, and Docker itself may have come only in this run.
+    """
+    hand_on = settings_of(host).downloads.hand_on
+    if hand_on is None or not hand_on.images or not host.state.is_executing:
+        return reading
+    chains = part_of(host.state, Chains)
+    with chains.lock:
+        if chains.images is None:
+            chains.images = chains_of(_image_fleet(host), lambda name: _seed(host, name))
+    return replace(reading, hands_on=HandsOn(chains.images.get(host.name, {}), _secrets(chains, hand_on.tls)))
 
 
 def _secrets(chains: Chains, encrypts: bool) -> dict[str, Secret]:
@@ -79,17 +98,31 @@ def _names(host: Host) -> list[str]:
 
 def _sharers(host: Host, repairs: bool) -> Iterator[tuple[str, dict[str, Sharer]]]:
     """Yield what each host of the run that was read hands on or takes, by its name, in the inventory's order."""
-    states = part_of(host.state, RunHosts).by_name
-    for other in host.state.inventory:
-        reading = states[other.name].reading if other.name in states else None
-        if reading is None or other not in host.state.active_hosts:
-            continue
+    for other, reading in _read_hosts(host):
         found = sharers(other.name, settings_of(other), reading, serves(reading))
         if repairs:
             broken = broken_models(settings_of(other), reading)
             yield other.name, {model: one for model, one in found.items() if one.has or model in broken}
         elif MODELS.name in declared_of(other):
             yield other.name, found
+
+
+def _image_fleet(host: Host) -> Fleet:
+    """Return how each host of the run that was read takes part in its images."""
+    return {
+        other.name: image_sharers(other.name, settings_of(other), reading, serves(reading))
+        for other, reading in _read_hosts(host)
+        if IMAGE.name in declared_of(other)
+    }
+
+
+def _read_hosts(host: Host) -> Iterator[tuple[Host, HostReading]]:
+    """Yield the hosts of the run that were read, in the inventory's order."""
+    states = part_of(host.state, RunHosts).by_name
+    for other in host.state.inventory:
+        reading = states[other.name].reading if other.name in states else None
+        if reading is not None and other in host.state.active_hosts:
+            yield other, reading
 
 
 def _seed(host: Host, name: str) -> str | None:

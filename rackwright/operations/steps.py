@@ -17,6 +17,8 @@ from rackwright.concerns.catalog import by_name, managed
 from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.gateway.concern import GATEWAY, without_hosts
 from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.handed_images import handed_on
+from rackwright.concerns.image import IMAGE
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.own_leases import forget, hold_of
 from rackwright.concerns.lease.take_lease import clear_dead
@@ -26,7 +28,7 @@ from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
 from rackwright.messages import RackwrightError, ReadingError, coded
 from rackwright.operations.diagnosis import note_diagnosis
-from rackwright.operations.hand_on import among_others
+from rackwright.operations.hand_on import among_others, images_among_others
 from rackwright.operations.hostrun import (
     Commands,
     announce_changes,
@@ -83,7 +85,8 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
         nonlocal wanted, missing
         reading = among_others(host, reading) if concern is MODELS else reading
         wanted, missing = concern.wanted(settings, reading), list(reading.names_of(concern).absent.values())
-        return concern.changes(wanted, reading[concern])
+        changes = concern.changes(wanted, reading[concern])
+        return handed_on(changes, settings, images_among_others(host, reading)) if concern is IMAGE else changes
 
     if lacks(host.state, host.name):
         return

@@ -22,6 +22,7 @@ from rackwright.settings.backend import Backend, GatewayHost
 from rackwright.settings.driver import Driver
 from rackwright.settings.gateway import Gateway
 from rackwright.settings.group import Group
+from rackwright.settings.image_file import ImageFile
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.notify import Notify
 from rackwright.settings.peer_host import PeerHost
@@ -257,6 +258,7 @@ class HostSettings(EndpointSettings):
     _peers: Mapping[str, tuple[PeerHost, ...]] = PrivateAttr(default_factory=dict)
     _gateways: tuple[GatewayHost, ...] = PrivateAttr(default=())
     _backends: tuple[Backend, ...] | None = PrivateAttr(default=None)
+    _image_files: Mapping[str, tuple[ImageFile, ...]] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any) -> None:
         """Keep the site's folder, which the loader hands over; it is not a key of the settings."""
@@ -358,6 +360,20 @@ class HostSettings(EndpointSettings):
         """A gateway sends nothing new to a host that is drained, so that waiting for what is open is worth it."""
         return {} if "drain_timeout" in self.model_fields_set else {"drain_timeout": BEHIND_GATEWAY}
 
+    @property
+    def image_files(self) -> Mapping[str, tuple[ImageFile, ...]]:
+        """The files of images by digest, as far as the lock file lists them: by these hosts hand images on."""
+        return self._image_files
+
+    def with_image_files(self, files: Mapping[str, tuple[ImageFile, ...]]) -> HostSettings:
+        """Return the same settings, with these files of images."""
+        if files == self._image_files:
+            return self
+        found = self.model_copy()
+        found._image_files = files
+        vars(found)["judged"] = self.judged
+        return found
+
     def placed_as(self, other: HostSettings) -> HostSettings:
         """Return the same settings, for a host with the peers and gateways of another one's."""
         return self.with_peers(other.peers).with_gateways(other._gateways, other._backends)
@@ -401,10 +417,11 @@ class HostSettings(EndpointSettings):
     def _hands_on_at_free_ports(self) -> HostSettings:
         taken = {endpoint.port: f"of endpoint {name}" for name, endpoint in self.all_endpoints.items()}
         taken |= {self.word.port: "of the host's word"}
-        clash = next((port for port in self.hand_on_ports if port in taken), None)
+        ports = [*self.hand_on_ports, *self.hand_on_image_ports]
+        clash = next((port for port in ports if port in taken), None)
         if clash is not None:
-            last = self.hand_on_ports[-1]
-            text = f"takes the ports to {last}, one for each model, and {clash} is that {taken[clash]}: choose another"
+            each = "each model and image" if self.hand_on_image_ports else "each model"
+            text = f"takes the ports to {ports[-1]}, one for {each}, and {clash} is that {taken[clash]}: choose another"
             raise MisfitError(text, "downloads", "hand_on", "port", code="RW0155")
         return self
 
@@ -415,6 +432,20 @@ class HostSettings(EndpointSettings):
             return range(0)
         first = self.downloads.hand_on.port
         return range(first, first + len({key for key, _ in self.fetched_models}))
+
+    @property
+    def hand_on_image_ports(self) -> range:
+        """The ports at which it hands on images, one for each; none where it hands on none."""
+        hand_on = self.downloads.hand_on
+        if hand_on is None or not hand_on.images:
+            return range(0)
+        first = self.hand_on_ports.stop
+        return range(first, first + len(self.images))
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images of its endpoints, each once."""
+        return tuple(dict.fromkeys(endpoint.image for endpoint in self.all_endpoints.values()))
 
     @property
     def fetched_models(self) -> list[tuple[tuple[str, str, str | None], ModelSource]]:

@@ -491,6 +491,10 @@ class HandOn(Frozen):
     """False: a run of some hosts (`--limit`, `rebuild`) takes models from those hosts alone, and not from others."""
     tls: bool = False
     """True encrypts what is handed on, under a key of the run; otherwise weights travel in clear between hosts."""
+    images: bool = False
+    """True hands images on as well, by the list of their files in the lock file: the registry is asked for one copy."""
+    keep_images: bool = False
+    """True keeps an image's files (its compressed size) on the host, to hand them on where the registry is cut off."""
 
 
 class Downloads(Frozen):

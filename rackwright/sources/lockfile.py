@@ -27,6 +27,7 @@ from rackwright.plan.concern import HostReading
 from rackwright.profiles.locked import FILE_NAME, LARGEST, LOCK_FILE, NAME, LockedProfile
 from rackwright.settings.from_bundle import from_bundle
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
+from rackwright.settings.image_file import ImageFile
 from rackwright.settings.sections import BLOB, COMMIT, CONTROL, DIGEST, REPOSITORY, SHA256, FilePin, ModelSource
 from rackwright.settings.sections import IMAGE as IMAGE_NAME
 from rackwright_engines.quick_yaml import LOADER
@@ -58,21 +59,39 @@ class LockedModel(BaseModel):
     files: dict[str, LockedFile] = {}
 
 
+class LockedImageFile(BaseModel):
+    """One file of an image by its SHA-256: size in bytes, a manifest's media type, and the architecture it is for."""
+
+    model_config = STRICT
+    size: int = Field(ge=0, lt=1 << 63)
+    kind: str = Field(default="", pattern=r"^(application/[a-z0-9.+-]+)?$")
+    machine: str = Field(default="", pattern=r"^[a-z0-9]*$")
+
+
+ImageFiles = Mapping[str, Mapping[str, LockedImageFile]]
+"""Files by SHA-256, by the image's digest."""
+
+
 class _Document(BaseModel):
     model_config = STRICT
     version: int
     images: dict[str, str] = {}
+    image_files: dict[str, dict[str, LockedImageFile]] = {}
     models: dict[str, LockedModel] = {}
     profiles: dict[str, LockedProfile] = {}
 
 
 @dataclass(frozen=True)
 class Lock:
-    """Digest by image reference, model by `REPOSITORY@REVISION`, and profile by its name."""
+    """Digest by image reference, model by `REPOSITORY@REVISION`, profile by its name, and files by an image's digest.
+
+    An image's files are listed where hosts hand images on.
+    """
 
     images: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, LockedModel] = field(default_factory=dict)
     profiles: Mapping[str, LockedProfile] = field(default_factory=dict)
+    image_files: ImageFiles = field(default_factory=dict)
 
     def commit(self, source: ModelSource) -> str | None:
         """Return the commit that a model is locked to."""
@@ -123,7 +142,7 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
             raise ValueError("; ".join(wrong[:3]))
     except (yaml.YAMLError, ValidationError, OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not a lock file: {_short(error)}\n{NEXT.format(name)}", code="RW0916") from None
-    return Lock(document.images, document.models, document.profiles)
+    return Lock(document.images, document.models, document.profiles, document.image_files)
 
 
 NEXT = "next: git checkout {0}, or remove the keys in this message and: rackwright pin INVENTORY"
@@ -160,6 +179,9 @@ def _wrong(document: _Document) -> Iterator[str]:
     for name in document.images:
         if not re.match(IMAGE_NAME, name):
             yield f"{_dotted('images', name)}: no image with its tag, as IMAGE:TAG"
+    for digest, files in document.image_files.items():
+        if not DIGEST.match(digest) or not all(re.match(SHA256, sha256) for sha256 in files):
+            yield f"{_dotted('image_files', digest)}: not an image's digest, or files without a SHA-256 as name"
     for name, model in document.models.items():
         repository, _, revision = name.partition("@")
         if not re.match(REPOSITORY, repository) or not revision:
@@ -199,6 +221,7 @@ def write_lock(root: Path, lock: Lock, name: str = FILE) -> Path:
     document = {
         "version": 1,
         "images": dict(sorted(lock.images.items())),
+        **({"image_files": _plain_files(lock.image_files)} if lock.image_files else {}),
         "models": {name: _plain(model) for name, model in sorted(lock.models.items())},
         **({"profiles": _profiles(lock)} if lock.profiles else {}),
     }
@@ -214,6 +237,13 @@ def write_lock(root: Path, lock: Lock, name: str = FILE) -> Path:
 def _profiles(lock: Lock) -> dict[str, Any]:
     """Return the profiles as they are written; the order of their files is theirs."""
     return {name: {"sha256": one.sha256, "files": dict(one.files)} for name, one in sorted(lock.profiles.items())}
+
+
+def _plain_files(images: ImageFiles) -> dict[str, Any]:
+    return {
+        digest: {sha256: file.model_dump(exclude_defaults=True) for sha256, file in sorted(files.items())}
+        for digest, files in sorted(images.items())
+    }
 
 
 class _Dumper(yaml.SafeDumper):
@@ -239,6 +269,17 @@ def pinned(settings: HostSettings, lock: Lock) -> HostSettings:
 
 def locked(settings: HostSettings, lock: Lock) -> HostSettings:
     """Return the settings with the lock's digests and commits where they name none themselves."""
+    return _with_pins(settings, lock).with_image_files(_image_files(lock))
+
+
+def _image_files(lock: Lock) -> Mapping[str, tuple[ImageFile, ...]]:
+    return {
+        digest: tuple(ImageFile(sha256, one.size, one.kind, one.machine) for sha256, one in sorted(files.items()))
+        for digest, files in lock.image_files.items()
+    }
+
+
+def _with_pins(settings: HostSettings, lock: Lock) -> HostSettings:
     if not settings.endpoints:
         return settings.model_copy(update=_pins(settings, lock))
     # The overlays are plain values, as in the files; each gets the pins of the endpoint that it makes.
@@ -296,8 +337,11 @@ def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
     """One lock of several hosts' locks, by host name. Raises SettingsError where two hosts have different bytes."""
     images: dict[str, tuple[str, str]] = {}
     models: dict[str, tuple[str, LockedModel]] = {}
+    image_files: dict[str, Mapping[str, LockedImageFile]] = {}
     problems: list[str] = []
     for host, lock in locks:
+        for digest, files in lock.image_files.items():
+            image_files[digest] = {**image_files.get(digest, {}), **files}
         for name, digest in lock.images.items():
             first, first_digest = images.setdefault(name, (host, digest))
             problems += (
@@ -315,7 +359,9 @@ def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
             f"the hosts do not have the same bytes:\n{text}\nlock those that are right: --limit HOST", code="RW0917"
         )
     return Lock(
-        {name: digest for name, (_, digest) in images.items()}, {name: model for name, (_, model) in models.items()}
+        {name: digest for name, (_, digest) in images.items()},
+        {name: model for name, (_, model) in models.items()},
+        image_files=image_files,
     )
 
 

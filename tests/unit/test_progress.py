@@ -32,6 +32,10 @@ from rackwright.remote.fleet_progress import FleetProgress
             Progress(DOWNLOADING, 0.375, state="layers: 4 of 8 fetched, 2 unpacked, 120 MiB in flight"),
         ),
         ("layers: 8 of 8 fetched, 2 unpacked, 0 MiB in flight, 8 s", Progress(DOWNLOADING, 0.625)),
+        (
+            "layers: 4 of 8 fetched, 2 unpacked, 120 MiB in flight, 8 s; 1.5 GiB of 3.0 GiB (50%), 8.0 MiB/s",
+            Progress(DOWNLOADING, 0.5, 3 << 29, 3 << 30, float(8 << 20)),
+        ),
         ("layers: 0 of 0 fetched, 0 unpacked, 0 MiB in flight, 4 s", Progress(DOWNLOADING, None)),
         ("draining: requests open: 3, connections: 5, waiting up to 30 s", Progress(DRAINING)),
         ("loading, 15 s: Loading weights", Progress(LOADING)),

@@ -16,7 +16,9 @@ TOOLKIT_FAMILY = (TOOLKIT, "nvidia-container-toolkit-base", "libnvidia-container
 PROGRAMS = {"curl": "curl", "iptables": "iptables", "nft": "nftables"}
 """Programs that the host must have, each with its package; nft only where firewall() closes ports by it."""
 BASICS = (*PROGRAMS.values(), "ca-certificates", "apparmor")
-PACKAGES = (*ENGINES, *TOOLKIT_FAMILY, *BASICS)
+PYTHON = "python3"
+"""The package, and the program, by which hosts hand images on."""
+PACKAGES = (*ENGINES, *TOOLKIT_FAMILY, *BASICS, PYTHON)
 """All packages whose state is read."""
 DRIVER = "nvidia-(driver|dkms|kernel|open|headless|fabricmanager|imex)|cuda-drivers|libnvidia-compute"
 """Start of the package names of NVIDIA's driver, as a regular expression for awk and Python."""

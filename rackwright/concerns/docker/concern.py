@@ -64,7 +64,9 @@ def refusals(wanted: WantedDocker, reading: SeenDocker) -> list[Change]:
     return [Change("set Docker up", "something is in the way", (Refuse(text, code="RW2103"),)) for text in texts]
 
 
-TAKES = frozenset({ENDPOINTS, "docker", "driver", "firewall", "registry", "mirrors", "bundle", "proxy", "paths"})
+TAKES = frozenset(
+    {ENDPOINTS, "docker", "downloads", "driver", "firewall", "registry", "mirrors", "bundle", "proxy", "paths"}
+)
 """Sections of the settings that it is handed."""
 DOCKER: Concern[WantedDocker, SeenDocker] = Concern(
     "docker", read, parse, wanted, changes, takes=TAKES, units=READ_UNITS, joined=joined

@@ -38,7 +38,7 @@ class InstallPlan:
 
 def install_plan(wanted: WantedDocker, reading: SeenDocker) -> InstallPlan:
     """Return the packages to install."""
-    programs = {program: name for program, name in apt.PROGRAMS.items() if program != "nft" or wanted.closes_ports}
+    programs = _programs(wanted)
     basics = [name for program, name in programs.items() if program not in reading.has or reading.unfinished(name)]
     if not reading.installed("ca-certificates"):
         basics.append("ca-certificates")
@@ -47,6 +47,14 @@ def install_plan(wanted: WantedDocker, reading: SeenDocker) -> InstallPlan:
     engine = apt.engine_packages(wanted.settings.docker.source, reading.system)
     missing = reading.daemon == "absent" or any(reading.unfinished(name) for name in engine)
     return InstallPlan(tuple(basics), _toolkit(wanted, reading), engine if missing else ())
+
+
+def _programs(wanted: WantedDocker) -> dict[str, str]:
+    """Return the programs that a host must have, each with its package."""
+    hand_on = wanted.settings.downloads.hand_on
+    closes = wanted.closes_ports or hand_on is not None
+    found = {program: name for program, name in apt.PROGRAMS.items() if program != "nft" or closes}
+    return {**found, apt.PYTHON: apt.PYTHON} if hand_on and hand_on.images else found
 
 
 def was_cut(wanted: WantedDocker, reading: SeenDocker) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rackwright.concerns.docker.apt import PROGRAMS, OperatingSystem
+from rackwright.concerns.docker.apt import PROGRAMS, PYTHON, OperatingSystem
 from rackwright.concerns.dockerd.restart_job import JOB
 from rackwright.paths import endpoint_of, job_unit
 from rackwright.plan.answers import Answers
@@ -36,7 +36,7 @@ class SeenDocker:
     daemon: Literal["absent", "down", "up"]
     version: tuple[int, ...] = ()
     has: frozenset[str] = frozenset()
-    """Those of apt, curl, iptables, nft and toolkit that are installed."""
+    """Those of apt, curl, iptables, nft, python3 and toolkit that are installed."""
     packages: Mapping[str, Package] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
     """Packages that dpkg has not finished, each as `NAME STATE`."""
@@ -131,7 +131,7 @@ def parse(output: str) -> SeenDocker:
         ),
         daemon="up" if answers else "down" if "engine" in values else "absent",
         version=_version(str(info.get("ServerVersion", ""))),
-        has=frozenset(name for name in ("apt", *PROGRAMS, "toolkit") if name in values),
+        has=frozenset(name for name in ("apt", *PROGRAMS, PYTHON, "toolkit") if name in values),
         packages={w[1]: Package(w[2] == "hold", w[3] == "installed", w[4]) for w in lines if w[0] == "package"},
         broken=tuple(" ".join(words[1:]) for words in lines if words[0] == "broken"),
         enabled=values.get("unit.UnitFileState") == "enabled",

@@ -5,6 +5,7 @@ the registry, changes nothing until an operator requests it (DECISIONS 12, 18).
 """
 
 from rackwright.concerns.image.concern import (
+    FILES,
     IMAGE,
     NAMES_TAG,
     PINS,
@@ -12,6 +13,8 @@ from rackwright.concerns.image.concern import (
     SeenImages,
     WantedImage,
     digest_of,
+    folder_name,
+    keeps_files,
     not_asked,
     parse,
     pin_path,
@@ -20,6 +23,7 @@ from rackwright.concerns.image.concern import (
 )
 
 __all__ = [
+    "FILES",
     "IMAGE",
     "NAMES_TAG",
     "PINS",
@@ -27,6 +31,8 @@ __all__ = [
     "SeenImages",
     "WantedImage",
     "digest_of",
+    "folder_name",
+    "keeps_files",
     "not_asked",
     "parse",
     "pin_path",

@@ -7,19 +7,21 @@ the registry, changes nothing until an operator requests it (DECISIONS 12, 18).
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
 from rackwright.hostside import host_script, job_script
 from rackwright.paths import RUN, STATE
 from rackwright.plan.answers import Answers
-from rackwright.plan.change import Change, Job, Owned, Shell, WriteFile
+from rackwright.plan.change import Change, Job, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import lines_of
 from rackwright.settings.from_bundle import address_of
 from rackwright.settings.host_settings import ENDPOINTS, EndpointSettings, HostSettings
+from rackwright.settings.image_file import for_machine
 from rackwright.settings.image_reference import HUB, registry_of, repository_of, slug, tag_of
 from rackwright.settings.secret import Secret
 
@@ -28,6 +30,10 @@ NAMES_TAG = "# rackwright-bundle"
 """Marks a row of /etc/hosts that a pull from a bundle has written."""
 NAMES_LOCK = f"{RUN}/bundle.lock"
 """Held while such a pull lasts."""
+FILES = f"{STATE}/image-files"
+"""Folder of the files of images that hosts hand on."""
+FOLDER = re.compile(r"[0-9a-f]{16}")
+MACHINES = ("amd64", "arm64")
 PULL_TIMEOUT = 4 * 3600
 
 
@@ -50,6 +56,10 @@ class SeenImages:
     """Digest by reference, as recorded at the first pull."""
     names_left: bool = False
     """True when /etc/hosts has names of a pull from a bundle that was killed."""
+    whole: Mapping[str, str] = field(default_factory=dict)
+    """Folder with all files of an image as they came from its registry, by digest, where hosts hand images on."""
+    folders: frozenset[str] = frozenset()
+    """Names of the folders in `FILES`."""
 
     def has(self, reference: str, digest: str) -> bool:
         """Return True if the image of that digest is on the host."""
@@ -75,6 +85,10 @@ class WantedImage:
     pull: Job
     unresolved: str = ""
     """Why the control machine could not resolve the digest, so that the host does."""
+    refusal: Refuse | None = None
+    """Why hosts cannot hand it on, where they are to do so."""
+    keeps: bool = False
+    """True if its files stay on the host, to be handed on again."""
 
 
 WantedImages = tuple[WantedImage, ...]
@@ -90,8 +104,8 @@ def digest_of(endpoint: EndpointSettings, reading: HostReading) -> str | None:
     return endpoint.image_digest or images.pins.get(image) or images.tagged(image) or at_registry.get(image)
 
 
-def read(_: HostSettings) -> str:
-    """Print the records, and whether a killed pull has left names; the images come from Docker's answer."""
+def read(settings: HostSettings) -> str:
+    """Print the records, what killed pulls have left, and files to hand on; the images come from Docker's answer."""
     return f"""\
 ! grep -qsF '{NAMES_TAG}' /etc/hosts ||
   {{ [ -e {NAMES_LOCK} ] && ! flock --nonblock {NAMES_LOCK} true; }} ||
@@ -99,7 +113,34 @@ def read(_: HostSettings) -> str:
 for pin in {PINS}/*; do
   [ ! -f "$pin" ] || first_lines 1 'pin ' "$pin"
 done
-exit 0"""
+for folder in {FILES}/*/; do
+  [ ! -d "$folder" ] || printf 'folder %s\\n' "$(basename "$folder")"
+done
+{_read_files(settings)}exit 0"""
+
+
+def _read_files(settings: HostSettings) -> str:
+    """Print where all files of an image are, of those that this host would hand on."""
+    if not _hands_on(settings):
+        return ""
+    digests = [one.image_digest for one in settings.all_endpoints.values() if one.image_digest]
+    sets = [
+        " ".join([digest, machine, *(one.sha256 for one in files)])
+        for digest in dict.fromkeys(digests)
+        for machine in MACHINES
+        if (files := for_machine(settings.image_files.get(digest, ()), machine))
+    ]
+    return host_script("image_files_read", sets="\n".join(sets), folder=FILES) if sets else ""
+
+
+def _hands_on(settings: HostSettings) -> bool:
+    return settings.downloads.hand_on is not None and settings.downloads.hand_on.images
+
+
+def keeps_files(settings: HostSettings) -> bool:
+    """Return True where a host keeps the files of images, to hand them on again."""
+    hand_on = settings.downloads.hand_on
+    return hand_on is not None and hand_on.images and hand_on.keep_images
 
 
 def joined(output: str, answers: Answers) -> str:
@@ -113,8 +154,10 @@ def parse(output: str) -> SeenImages:
     """Parse the listing."""
     words = [text.split(" ") for text in lines_of(output)]
     images = tuple(LocalImage(row[1], _given(row[2]), _given(row[3])) for row in words if row[0] == "image")
+    whole = {row[1]: row[2] for row in words if row[0] == "whole" and len(row) == 3}
+    folders = frozenset(row[1] for row in words if row[0] == "folder" and FOLDER.fullmatch(row[-1]))
     pins = {row[1]: row[2] for row in words if row[0] == "pin"}
-    return SeenImages(["known"] in words, images, pins, ["names-left"] in words)
+    return SeenImages(["known"] in words, images, pins, ["names-left"] in words, whole, folders)
 
 
 def _given(text: str) -> str | None:
@@ -127,10 +170,23 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedImages:
     for endpoint in settings.all_endpoints.values():
         digest = digest_of(endpoint, reading)
         pull = _pull(settings, endpoint, digest, at_rest(settings.registry, reading[REGISTRY]))
+        refusal = None if digest and settings.image_files.get(digest) else _unlisted(settings, endpoint.image)
         why = "" if digest else reading.names_of(IMAGE).unresolved.get(endpoint.image, "")
-        image = WantedImage(endpoint.image, digest, endpoint.image_digest is not None, pull, why)
+        keeps = keeps_files(settings)
+        image = WantedImage(endpoint.image, digest, endpoint.image_digest is not None, pull, why, refusal, keeps)
         found.setdefault((endpoint.image, digest), image)
     return tuple(found.values())
+
+
+def _unlisted(settings: HostSettings, image: str) -> Refuse | None:
+    """Return the refusal of an image whose files are not listed, where hosts hand images on."""
+    if not _hands_on(settings):
+        return None
+    text = (
+        f"{image}: hosts hand an image on by the list of its files in the lock file, which does not have it; next: "
+        "rackwright pin INVENTORY; or take downloads.hand_on.images out"
+    )
+    return Refuse(text, code="RW2710")
 
 
 def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None, login_kept: bool) -> Job:
@@ -174,9 +230,25 @@ def pin_path(reference: str) -> str:
 
 
 def changes(wanted: WantedImages, reading: SeenImages) -> list[Change]:
-    """Pull what is missing; record the digest of a tag that exists without a record."""
+    """Pull what is missing; record the digest of a tag that exists without a record; remove files of no use."""
     names = [_names_change()] if reading.names_left else []
-    return [*names, *(change for image in wanted for change in _changes(image, reading))]
+    found = [*names, *(change for image in wanted for change in _changes(image, reading))]
+    used = {folder_name(one.digest) for one in wanted if one.digest and (one.keeps or not _is_here(one, reading))}
+    return [*found, *(_remove(folder) for folder in sorted(reading.folders - used) if reading.answered)]
+
+
+def folder_name(digest: str) -> str:
+    """Return the name of the folder in `FILES` with an image's files."""
+    return digest.partition(":")[2][:16]
+
+
+def _remove(folder: str) -> Change:
+    step = Shell(host_script("image_files_remove", folder=f"{FILES}/{folder}"), timeout=600)
+    return Change(f"remove {FILES}/{folder}", "the image is loaded, or no longer wanted", (step,))
+
+
+def _is_here(image: WantedImage, reading: SeenImages) -> bool:
+    return image.digest is not None and reading.has(image.reference, image.digest)
 
 
 def _names_change() -> Change:
@@ -190,7 +262,7 @@ def remove_names_script() -> str:
 
 
 def _changes(image: WantedImage, reading: SeenImages) -> list[Change]:
-    if image.digest is None or not reading.has(image.reference, image.digest):
+    if image.digest is None or not _is_here(image, reading):
         return [_pull_change(image, reading)]
     if image.pinned or image.reference in reading.pins:
         return []
@@ -204,6 +276,8 @@ def _pull_change(image: WantedImage, reading: SeenImages) -> Change:
     why = (
         "it is not on the host" if reading.answered else "Docker does not answer yet, so whether it is there is unknown"
     )
+    if image.refusal:
+        return Change(f"pull {image.reference}{by}", why, (image.refusal,), fetches=repository_of(image.reference))
     owns = _owned(image, reading) if reading.answered else ()
     return Change(f"pull {image.reference}{by}", why, (image.pull,), owns=owns, fetches=repository_of(image.reference))
 
@@ -252,11 +326,14 @@ def not_asked(names: Mapping[str, str]) -> list[str]:
 
 
 __all__: Sequence[str] = (
+    "FILES",
     "IMAGE",
     "LocalImage",
     "SeenImages",
     "WantedImage",
     "digest_of",
+    "folder_name",
+    "keeps_files",
     "not_asked",
     "pin_path",
     "pull_job",

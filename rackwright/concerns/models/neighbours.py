@@ -96,7 +96,7 @@ def in_spec(settings: HostSettings, source: ModelSource, commit: str, part: Chai
     url = f"{settings.mirrors.hub.rstrip('/')}/{source.repository}/resolve/{commit}/"
     authorised, after = settings.models.hub_token is not None, _hubs_turn(settings, part)
     origin = {"url": url, "authorised": authorised, "after": after} if part.from_hub else None
-    return {"hand_on": {**_terms(settings, part), "origin": origin, "rate_mib": settings.downloads.rate_mib}}
+    return {"hand_on": {**terms(settings, part), "origin": origin, "rate_mib": settings.downloads.rate_mib}}
 
 
 def _hubs_turn(settings: HostSettings, part: ChainPart) -> float:
@@ -108,8 +108,11 @@ def _hubs_turn(settings: HostSettings, part: ChainPart) -> float:
     return min(stall * (1 + turn), max(stall, LONGEST_TURN))
 
 
-def _terms(settings: HostSettings, part: ChainPart) -> dict[str, Any]:
-    """Return the arguments of the program that hands on, apart from files, their folder and where they come from."""
+def terms(settings: HostSettings, part: ChainPart, secrets: str = INSIDE) -> dict[str, Any]:
+    """Return the arguments of the program that hands on, apart from files, their folder and where they come from.
+
+    secrets: the folder of the run's secrets, as the program sees it.
+    """
     allow, listener = [peer.address for peer in part.takers], part.listener
     return {
         "address": listener.address,
@@ -119,7 +122,7 @@ def _terms(settings: HostSettings, part: ChainPart) -> dict[str, Any]:
         "stall": settings.downloads.stall_timeout,
         "start": START,
         "linger": LINGER,
-        "secrets": INSIDE,
+        "secrets": secrets,
         "tls": settings.downloads.hand_on is not None and settings.downloads.hand_on.tls,
     }
 
@@ -157,7 +160,7 @@ def keeper_job(
 ) -> Job:
     """Return the job by which a host that has a model hands it on."""
     files = [pin.model_dump() for _, pin in sorted(source.pins.items())]
-    spec = {**_terms(settings, part), "files": files, "folder": folder, "origin": None, "rate_mib": None}
+    spec = {**terms(settings, part), "files": files, "folder": folder, "origin": None, "rate_mib": None}
     values = {"image": image, "folder": folder, "inside": INSIDE, "program": program()}
     text = helper_script("hand_on", job_container(name), **values, spec=json.dumps(spec, sort_keys=True))
     title = f"hand on {source.repository}"

@@ -18,13 +18,15 @@ from typing import Any
 
 from rackwright.hostside.hand_on.failures import BUSY, MISTAKE, HandOnError, NoPiecesError
 from rackwright.hostside.hand_on.holding import Holding
+from rackwright.hostside.hand_on.origin import HubFiles
 from rackwright.hostside.hand_on.peer import PeerConnection
 from rackwright.hostside.hand_on.pieces import Keys
 from rackwright.hostside.hand_on.pull import Puller
 from rackwright.hostside.hand_on.rate_limit import RateLimit
+from rackwright.hostside.hand_on.registry import RegistryFiles
 from rackwright.hostside.hand_on.report import PullReport, say, size
 from rackwright.hostside.hand_on.server import PieceServer
-from rackwright.hostside.hand_on.spec import CERTIFICATE, HUB_TOKEN, RUN_TOKEN, HandOnSpec, read
+from rackwright.hostside.hand_on.spec import CERTIFICATE, HUB_TOKEN, REGISTRY_LOGIN, RUN_TOKEN, HandOnSpec, read
 from rackwright.hostside.quiet_disk import die_with_parent, quiet_disk
 
 TELL = 64
@@ -80,11 +82,19 @@ def _fill(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding], server: Pie
     if spec.reads_only:
         return _read_only(holdings)
     _room(spec, holdings)
-    puller = Puller(spec, keys, holdings, _text(spec.secrets / HUB_TOKEN), _tls(spec, ssl.PROTOCOL_TLS_CLIENT))
+    puller = Puller(spec, keys, holdings, _origin(spec), _tls(spec, ssl.PROTOCOL_TLS_CLIENT))
     if server:
         server.tried, server.quiet = lambda: puller.stream.tried, puller.quiet
     puller.run()
     return puller.report
+
+
+def _origin(spec: HandOnSpec) -> HubFiles | None:
+    if spec.origin is None:
+        return None
+    if spec.registry:
+        return RegistryFiles(spec.origin, _text(spec.secrets / REGISTRY_LOGIN), spec.stall)
+    return HubFiles(spec.origin, _text(spec.secrets / HUB_TOKEN) if spec.authorised else None, spec.stall)
 
 
 def _read_only(holdings: Sequence[Holding]) -> PullReport:

@@ -22,7 +22,6 @@ from rackwright.hostside.hand_on.redirects import TokenStays
 from rackwright.hostside.hand_on.report import PullReport
 from rackwright.hostside.hand_on.spec import File
 
-NAME = "the hub"
 AT_ONCE, SEGMENT = 4, 16 * PIECE
 """Connections at a time where the hub is fast, and the bytes that each fetches: all of them are kept in memory."""
 FAST = 8 * PIECE
@@ -32,6 +31,9 @@ FATAL = {401: "refuses the token", 403: "refuses the token", 404: "has no such f
 
 class HubFiles:
     """The source of files that no host has. Raises NoPiecesError where another try may help."""
+
+    name = "the hub"
+    fatal = FATAL
 
     def __init__(self, url: str, token: str | None, stall: float) -> None:
         self.url, self.token, self.stall = url, token, stall
@@ -45,7 +47,7 @@ class HubFiles:
             self._skip(response, holding)
             while holding.have < holding.file.size:
                 data = receive(response, pieces.length(holding.file.size, holding.have // PIECE), limit, self.stall)
-                _add(holding, data, report)
+                self._add(holding, data, report)
                 if self.ranges and self._is_far(holding, holding.have - begun, time.monotonic() - start):
                     break
         if holding.have < holding.file.size:
@@ -64,7 +66,7 @@ class HubFiles:
         while coming:
             segment = coming.popleft()
             for data in segment.result():
-                _add(holding, data, report)
+                self._add(holding, data, report)
             coming.extend(_Segment(self, holding.file, start, limit) for start in islice(starts, 1))
 
     def segment(self, file: File, start: int, limit: RateLimit) -> list[bytearray]:
@@ -83,15 +85,29 @@ class HubFiles:
         """Ask for the bytes of a file; end: the byte after the last one."""
         wanted = f"bytes={start}-{'' if end is None else end - 1}"
         headers = {"Range": wanted, "Accept-Encoding": "identity", "User-Agent": "rackwright"}
-        request = urllib.request.Request(self.url + quote(file.path), headers=headers)
-        if self.token:
-            request.add_header("Authorization", f"Bearer {self.token}")
+        request = urllib.request.Request(self.url + quote(file.at, safe="/:"), headers=headers)
         try:
-            return self.opener.open(request, timeout=self.stall)
+            return self._answer(request)
         except urllib.error.HTTPError as error:
-            raise _refused(error, file.path) from None
+            raise self._refused(error, file.path) from None
         except BROKEN as error:
             raise NoPiecesError(words(error)) from None
+
+    def _answer(self, request: urllib.request.Request) -> Any:
+        """Send a request with what it takes to be let in. Raises HTTPError where it is refused."""
+        if self.token:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        return self.opener.open(request, timeout=self.stall)
+
+    def _add(self, holding: Holding, data: bytearray, report: PullReport) -> None:
+        holding.add(data, pieces.sha256(data), self.name)
+        report.add(len(data), self.name)
+
+    def _refused(self, error: urllib.error.HTTPError, path: str) -> Exception:
+        if error.code in self.fatal:
+            return HandOnError(f"{path}: {self.name} {self.fatal[error.code]} ({error.code})")
+        after = error.headers.get("Retry-After", "") if error.headers else ""
+        return NoPiecesError(f"it answers {error.code}", float(after) if after.isdigit() else 0)
 
     def _skip(self, response: Any, holding: Holding) -> None:
         """Skip what is here where the hub knows no ranges. Raises HandOnError where its file has another size."""
@@ -101,7 +117,7 @@ class HubFiles:
             for _ in range(holding.have // PIECE):
                 receive(response, PIECE, RateLimit(None), self.stall)
         elif size != missing:
-            raise HandOnError(f"{holding.file.path}: the hub's file has another size than the lock says")
+            raise HandOnError(f"{holding.file.path}: {self.name}'s file has another size than the lock says")
 
 
 class _Segment(threading.Thread):
@@ -126,15 +142,3 @@ class _Segment(threading.Thread):
         if self.error:
             raise self.error
         return self.pieces
-
-
-def _add(holding: Holding, data: bytearray, report: PullReport) -> None:
-    holding.add(data, pieces.sha256(data), NAME)
-    report.add(len(data), NAME)
-
-
-def _refused(error: urllib.error.HTTPError, path: str) -> Exception:
-    if error.code in FATAL:
-        return HandOnError(f"{path}: the hub {FATAL[error.code]} ({error.code})")
-    after = error.headers.get("Retry-After", "") if error.headers else ""
-    return NoPiecesError(f"it answers {error.code}", float(after) if after.isdigit() else 0)

@@ -10,7 +10,7 @@ from rackwright.hostside.hand_on.choice import PAUSE, SourceChoice
 from rackwright.hostside.hand_on.connections import Connections
 from rackwright.hostside.hand_on.failures import HandOnError, NoPiecesError, WrongPiecesError, of_disk
 from rackwright.hostside.hand_on.holding import Holding
-from rackwright.hostside.hand_on.origin import NAME, HubFiles
+from rackwright.hostside.hand_on.origin import HubFiles
 from rackwright.hostside.hand_on.peer import PeerConnection
 from rackwright.hostside.hand_on.pieces import PIECE, Keys
 from rackwright.hostside.hand_on.rate_limit import RateLimit
@@ -27,11 +27,16 @@ class Puller:
     """Fills a folder. `done`: every file is whole."""
 
     def __init__(
-        self, spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding], token: str | None, tls: ssl.SSLContext | None
+        self,
+        spec: HandOnSpec,
+        keys: Keys,
+        holdings: Sequence[Holding],
+        origin: HubFiles | None,
+        tls: ssl.SSLContext | None,
     ) -> None:
         self.spec, self.holdings, self.done = spec, holdings, False
         self.limit = RateLimit(spec.rate)
-        self.origin = HubFiles(spec.origin, token if spec.authorised else None, spec.stall) if spec.origin else None
+        self.origin = origin
         self.report = PullReport(sum(file.size for file in spec.files))
         self.choice = SourceChoice(spec.sources, time.monotonic)
         self.links = Connections(spec, keys, tls)
@@ -151,12 +156,12 @@ class Puller:
             except NoPiecesError as error:
                 if holding.have > before:
                     return True
-                self.choice.reasons[NAME] = str(error)
+                self.choice.reasons[self.origin.name] = str(error)
                 wait = error.wait or number * number
                 if number == TRIES or wait > LONGEST_WAIT:
                     break
-                say(f"{NAME}: {error}; try {number + 1} of {TRIES} in {wait:.0f} s", "warning")
+                say(f"{self.origin.name}: {error}; try {number + 1} of {TRIES} in {wait:.0f} s", "warning")
                 time.sleep(wait)
         if not self.choice.sources:
-            raise HandOnError(f"{holding.file.path}: {NAME}: {self.choice.reasons[NAME]}")
+            raise HandOnError(f"{holding.file.path}: {self.origin.name}: {self.choice.reasons[self.origin.name]}")
         return False

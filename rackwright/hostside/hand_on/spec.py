@@ -4,10 +4,13 @@
      "folder": "/.../X.partial", "address": "10.0.0.3",
      "listen": {"address": "10.0.0.3", "port": 7461, "allow": ["10.0.0.4", ...]} | null,
      "sources": [{"name": "host-a", "address": "10.0.0.2", "port": 7461}, ...],
-     "origin": {"url": "https://hub/org/repo/resolve/COMMIT/", "authorised": true, "after": 60} | null,
+     "origin": {"url": "https://hub/org/repo/resolve/COMMIT/", "authorised": true, "after": 60,
+                "registry": false} | null,
      "rate_mib": null, "serve_mib": null, "stall": 60, "start": 60, "linger": 60, "secrets": "/run/...", "tls": false}
 
 address: from which it asks others; default: the one at which it listens. blob: git's hash, as the hub has small files.
+at: where the origin has a file, below its URL; default: its path. registry: the origin is a registry, its login the
+secret `registry_login`.
 sources: as they are asked: the host before this one, the one before that, ...; then those after it, the last first.
 allow: the hosts that may ask, the next one first, then those after it, then those before it. Hosts that fetch nothing
 are left out. origin: used when there are no sources, or none gave a byte for `after` seconds (default: stall);
@@ -31,8 +34,11 @@ from urllib.parse import urlparse
 from rackwright.hostside.hand_on.failures import MISTAKE, HandOnError
 
 SHA256, BLOB = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
-HUB_TOKEN, RUN_TOKEN, CERTIFICATE = "hub_token", "run_token", "tls.pem"
-"""Files of the folder of secrets. The certificate is one that was made for the run, with its key: all hosts have it."""
+HUB_TOKEN, RUN_TOKEN, CERTIFICATE, REGISTRY_LOGIN = "hub_token", "run_token", "tls.pem", "registry_login"
+"""Files of the folder of secrets. The certificate is one that was made for the run, with its key: all hosts have it.
+
+The login at a registry is `USER:KEY` in base64.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class File:
     path: str
     size: int
     digest: str
+    at: str = ""
+    """Where the origin has it, below its URL."""
 
     def new_sum(self) -> Any:
         """Return what sums its bytes up to `digest`."""
@@ -82,6 +90,8 @@ class HandOnSpec:
     authorised: bool
     after: float
     """Seconds without a byte from any source after which the origin is asked."""
+    registry: bool
+    """True if the origin is an image's registry."""
     rate: float | None
     serve: float | None
     stall: float
@@ -125,6 +135,7 @@ def _spec(given: Mapping[str, Any]) -> HandOnSpec:
         origin=_url(origin["url"]) if origin else None,
         authorised=bool(origin and origin.get("authorised")),
         after=float((origin or {}).get("after") or given.get("stall", 60)),
+        registry=bool(origin and origin.get("registry")),
         rate=_mib(given.get("rate_mib")),
         serve=_mib(given.get("serve_mib")),
         stall=float(given.get("stall", 60)),
@@ -141,7 +152,7 @@ def _file(given: Mapping[str, Any]) -> File:
         raise ValueError(f"a path that leads elsewhere: {path!r}")
     if not isinstance(size, int) or size < 0 or not (SHA256.fullmatch(digest) or BLOB.fullmatch(digest)):
         raise ValueError(f"{path}: size, sha256 or blob")
-    return File(path, size, digest)
+    return File(path, size, digest, str(given.get("at") or path))
 
 
 def is_plain(path: str) -> bool:

@@ -8,6 +8,7 @@ have dockerd && echo engine=yes
 have curl && echo curl=yes
 have iptables && echo iptables=yes
 have nft && echo nft=yes
+have python3 && echo python3=yes
 have nvidia-container-runtime && echo toolkit=yes
 answer=
 [ ! -r /sys/module/apparmor/parameters/enabled ] || read -r answer </sys/module/apparmor/parameters/enabled

@@ -5,6 +5,21 @@ remove() { apt-get -qq -o DPkg::Lock::Timeout=600 remove --yes --allow-change-he
 would_go() { apt-get --simulate remove --allow-change-held-packages "$@" 2>/dev/null | sed -n 's/^Remv \([^ ]*\).*/\1/p'; }
 # The installation has disabled this service; dpkg would remember that for the next one who installs it.
 case " $packages " in *' haproxy '*) systemctl enable --quiet haproxy.service 2>/dev/null ;; esac
+needed_by() { # a package; prints those that would go with it and are not ours
+  would_go "$1" | while read -r name; do
+    case " $packages " in *" $name "*) ;; *) grep -qxF "$name" "$brought" 2>/dev/null || printf '%s ' "$name" ;; esac
+  done
+}
+# Many need Python, and may have come since.
+case " $packages " in
+  *' python3 '*)
+    others=$(needed_by python3)
+    if [ -n "$others" ]; then
+      printf '%s\n' "python3 stays, which ${others% } needs"
+      packages=$(printf '%s ' "$packages" | sed 's/\(^\| \)python3 / /')
+    fi
+    ;;
+esac
 # shellcheck disable=SC2086 - lists of names
 remove $packages || exit 1
 for name in $(cat "$brought" 2>/dev/null); do

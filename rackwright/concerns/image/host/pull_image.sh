@@ -1,5 +1,7 @@
 # Pull one image, with progress, retries, and an error text of its own for each way in which it can fail.
 set -u
+# Where its files are here already, a registry of the host's own has them.
+[ -z "${led_to:-}${loaded:-}" ] || bundle=${led_to:-}
 export http_proxy https_proxy no_proxy HTTP_PROXY="$http_proxy" HTTPS_PROXY="$https_proxy" NO_PROXY="$no_proxy"
 export DOCKER_CONFIG="$kept"
 [ -e "$SECRETS/config.json" ] && export DOCKER_CONFIG="$SECRETS"
@@ -14,8 +16,31 @@ mistake() { printf 'error: %s\n' "$@"; exit 78; } # what only other settings hel
 said() { grep -Eqi "$1" "$work/out"; }
 lines() { grep -Ec "$1" "$work/out"; }
 docker_root() { timeout 60 docker info --format '{{.DockerRootDir}}' 2>/dev/null; }
-arriving() { # bytes of layers in flight, of Docker's own store and of containerd's
-  du -scb "$root"/tmp/GetImageBlob* /var/lib/containerd/io.containerd.content.v1.content/ingest 2>/dev/null | tail -n 1 | cut -f 1
+here_of() { du -scb "$@" 2>/dev/null | tail -n 1 | cut -f 1; } # bytes
+layer_sizes() { # reads what `docker manifest inspect --verbose` prints; prints the short name and the size of each layer for this machine
+  awk -v machine="$machine" '
+    function value(line) { sub(/^[^:]*: */, "", line); gsub(/[",]/, "", line); return line }
+    /"architecture":/ { arch = value($0) }
+    /"layers": \[/ { layers = 1 }
+    layers && /"size":/ { size = value($0) }
+    layers && /"digest":/ { name = substr(value($0), 8, 12) }
+    layers && /}/ { if (name != "" && arch == machine) print name, size; name = size = "" }
+    /\]/ { layers = 0 }'
+}
+bytes_of() { # an expression; prints the bytes of the layers of which Docker says so
+  grep -E "$1" "$work/out" | cut -d: -f1 | awk 'NR == FNR { size[$1] = $2; next } !seen[$1]++ { sum += size[$1] } END { printf "%.0f\n", sum }' "$work/sizes" -
+}
+how_much() { # what Docker's own store holds until it is unpacked, what containerd's has in flight, seconds since the last; sets `text`: how much of all is here, and the rate
+  text=
+  [ -s "$work/sizes" ] || return 0
+  unpacked=$(bytes_of ': (Pull complete|Already exists)') complete=$(bytes_of ': (Download complete|Pull complete|Already exists)')
+  text=$(awk -v a="$((unpacked + $1))" -v b="$((complete + $2))" -v was="$was" -v seconds="$3" '
+    function size(bytes) { return bytes >= 2 ^ 30 ? sprintf("%.1f GiB", bytes / 2 ^ 30) : sprintf("%.1f MiB", bytes / 2 ^ 20) }
+    { all += $2 }
+    END { now = a > b ? a : b; if (now > all) now = all
+      rate = now > was ? (now - was) / seconds : 0
+      if (all) printf "%.0f %s of %s (%d%%), %.1f MiB/s", now, size(now), size(all), 100 * now / all, rate / 2 ^ 20 }' "$work/sizes")
+  was=${text%% *} text=${text#* }
 }
 
 # From a bundle, the registry's name leads to this host itself while the pull lasts: to a port of a loopback address, behind
@@ -35,6 +60,7 @@ lead_to_bundle() {
 
 check_machine() { # what the registry says of the image's machines, where this Docker can tell
   timeout 30 docker manifest inspect --verbose "$reference" >"$work/manifest" 2>/dev/null || return 0
+  layer_sizes <"$work/manifest" >"$work/sizes"
   offered=$(sed -n 's/.*"architecture": "\([a-z0-9_]*\)".*/\1/p' "$work/manifest" | sort -u | grep -v unknown)
   [ -z "$offered" ] || printf '%s\n' "$offered" | grep -qx "$machine" || wrong_machine "$(printf '%s\n' "$offered" | tr '\n' ' ')"
 }
@@ -45,16 +71,20 @@ wrong_machine() {
 }
 
 show_progress() { # beside the pull; stops it when nothing moves for $stall seconds
-  beat=0 quiet=0 before=
+  beat=0 quiet=0 before= was=0
   while kill -0 "$pull" 2>/dev/null; do
     sleep 2
     [ $beat != 0 ] || root=$(docker_root)
     beat=$((beat + 2)); quiet=$((quiet + 2))
     layers=$(lines ': (Pulling fs layer|Already exists)'); fetched=$(lines ': (Download complete|Already exists)')
-    done=$(lines ': (Pull complete|Already exists)'); bytes=$(arriving)
+    done=$(lines ': (Pull complete|Already exists)'); own=$(here_of "$root"/tmp/GetImageBlob*) other=$(here_of /var/lib/containerd/io.containerd.content.v1.content/ingest)
+    bytes=$((${own:-0} + ${other:-0}))
     [ "$layers $fetched $done $bytes" = "$before" ] || quiet=0
     before="$layers $fetched $done $bytes"
-    [ $((beat % 4)) = 0 ] && event progress "layers: $fetched of $layers fetched, $done unpacked, $((${bytes:-0} / 1048576)) MiB in flight, $beat s"
+    if [ $((beat % 4)) = 0 ]; then
+      how_much "${own:-0}" "${other:-0}" 4
+      event progress "layers: $fetched of $layers fetched, $done unpacked, $((bytes / 1048576)) MiB in flight, $beat s${text:+; $text}"
+    fi
     # Unpacking a large layer says nothing for minutes: only a download can stall.
     if [ "$quiet" -ge "$stall" ] && { [ "$layers" = 0 ] || [ "$fetched" -lt "$layers" ]; }; then
       kill "$pull"; printf '%s\n' "stalled: no byte for $stall s" >>"$work/out"
@@ -77,7 +107,9 @@ denied='unauthorized|authentication required|no basic auth|denied|forbidden|stat
 
 explain() {
   text=$(grep -v ': \(Pulling fs layer\|Waiting\|Verifying Checksum\|Download complete\|Pull complete\|Already exists\)$' "$work/out" | tail -n 3)
-  if [ -n "$bundle" ] && said 'unknown blob|manifest unknown|not found'; then
+  if [ -n "${led_to:-}" ] && said 'unknown blob|manifest unknown|not found'; then
+    fail "$reference cannot be loaded from what other hosts handed on" "$text" "run again: what is wrong is taken again"
+  elif [ -n "$bundle" ] && said 'unknown blob|manifest unknown|not found'; then
     mistake "$reference cannot be taken from the bundle" "$text" \
       "a line above says which of its files is damaged (RW3893); all of them: rackwright bundle INVENTORY --verify DIR"
   elif said 'no space left'; then
@@ -104,10 +136,11 @@ explain() {
 mkdir -p "$work/none"
 # One pull at a time leads a name to the bundle; what a pull that was killed has left is taken away first.
 exec 8>"$run/bundle.lock"
-if [ -n "$bundle" ]; then flock 8 && own_names; lead_to_bundle; elif flock -n 8; then own_names; flock -u 8; fi
-check_machine
+# Others wait for its end: the name must not lead them there.
+if [ -n "$bundle" ]; then flock 8 && own_names; lead_to_bundle; else ! flock -n 8 || own_names; flock -s 8; fi
+[ -n "${led_to:-}${loaded:-}" ] || check_machine
 try=1
-until pull_once; do
+until [ -n "${loaded:-}" ] || pull_once; do
   if said "$denied" && [ "$DOCKER_CONFIG" != "$work/none" ]; then
     # An image that is open to all must not fail by a key that has expired.
     cp "$work/out" "$work/refused"; export DOCKER_CONFIG="$work/none"
