@@ -21,6 +21,7 @@ from rackwright_engines.version import bare
 from scripts.engine_news.release import TRTLLM, Release
 
 SIGNS = {Level.REFUSE: "must change", Level.WARN: "warning", Level.NOTE: "note"}
+Place = tuple[object, ...]
 ADDRESS = "192.0.2.1"
 """Stands for a member of a group of hosts."""
 
@@ -70,9 +71,9 @@ def _news(name: str, settings: HostSettings, endpoint: EndpointSettings, old: Re
     hardware = settings.hardware
     before_schema = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
     now = _findings(endpoint, hardware, new.schema, new.version)
-    since = [one for one in now if _bare(one, new.version) not in _known(endpoint, hardware, old.schema, old.version)]
+    since = [one for one in now if _place(one) not in _known(endpoint, hardware, old.schema, old.version)]
     before = _known(endpoint, hardware, before_schema, bare(endpoint.version))
-    moved = [one for one in now if _bare(one, new.version) not in before and one.level is not Level.NOTE]
+    moved = [one for one in now if _place(one) not in before and one.level is not Level.NOTE]
     defaults = defaults_between(
         _options(endpoint, new), old.schema, new.schema, f"{PRODUCTS[new.engine]} {new.version}"
     )
@@ -85,15 +86,13 @@ def _findings(endpoint: EndpointSettings, hardware: Hardware, schema: VersionLin
     return check_endpoint("llm", moved, hardware, schema)
 
 
-def _known(
-    endpoint: EndpointSettings, hardware: Hardware, schema: VersionLine, version: str
-) -> set[tuple[object, ...]]:
-    return {_bare(one, version) for one in _findings(endpoint, hardware, schema, version)}
+def _known(endpoint: EndpointSettings, hardware: Hardware, schema: VersionLine, version: str) -> set[Place]:
+    return {_place(one) for one in _findings(endpoint, hardware, schema, version)}
 
 
-def _bare(found: Finding, version: str) -> tuple[object, ...]:
-    """Return a finding without the version that its sentence names."""
-    return found.path, found.level, found.text.replace(version, "")
+def _place(found: Finding) -> Place:
+    """Return a finding without its sentence, which names the version and all values that it has."""
+    return found.path, found.level, found.code
 
 
 def _options(endpoint: EndpointSettings, new: Release) -> Mapping[str, Any]:

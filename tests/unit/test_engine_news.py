@@ -303,6 +303,19 @@ def test_each_profile_is_judged_by_the_new_release() -> None:
     assert "stream-interval" not in "\n".join(by_name["h200_vllm_llama33_70b"].lines)
 
 
+def test_what_both_releases_refuse_is_no_news_in_other_words() -> None:
+    newest = line_for("vllm", "0.33.0")[0]
+    keys = newest.sections[newest.root]
+    key = replace(keys["kv-cache-dtype"], more=False)
+    both = [
+        Release("vllm", version, _with(newest, {**keys, key.name: replace(key, values=values)}), None)
+        for version, values in (("9.9.8", ("auto",)), ("9.9.9", ("auto", "fp7")))
+    ]
+    by_name = {one.name: one for one in profile_news(*both)}
+    assert "kv-cache-dtype" not in "".join(by_name["b200_vllm"].lines)
+    assert "kv-cache-dtype" in "".join(by_name["b200_vllm"].to_move)
+
+
 def _with(line_of_version: VersionLine, keys: dict[str, Key]) -> VersionLine:
     sections = {**line_of_version.sections, line_of_version.root: keys}
     return replace(line_of_version, versions=("9.9.9",), sections=sections)
