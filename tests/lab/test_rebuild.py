@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import ROOT, Site
+from tests.lab.products import in_proof
 from tests.lab.test_plan import inventory
 
 pytestmark = pytest.mark.lab
@@ -89,3 +91,31 @@ def test_a_reinstalled_host_comes_back_with_the_release_of_its_group(
     rows = json.loads(site.rackwright("status", "inventory/lab.py", "--json").output)["endpoints"]
     assert [(row["health"], row["wanted"]) for row in rows] == [("serving", True)] * 2
     assert "rebuild" in next(row["last_run"] for row in rows if row["host"] == bare.name)
+
+
+@in_proof("three_hosts/test_hand_on.py has a run of one host, which a rebuild is")
+def test_a_reinstalled_host_takes_its_model_from_a_neighbour_with_the_hub_cut_off(site: Site, lock_file: Path) -> None:
+    bare, lived, web = site.lab.host("bare1"), site.lab.host("lived2"), site.lab.paths.web
+    data = ("--data", 'downloads={"hand_on": {"interface": "host0"}}')
+    assert site.rackwright("pin", INVENTORY).status == 0
+    assert lock_file.exists()
+    assert site.deploy("-y", limit=(lived.name,)).status == 0
+    bare.reset()
+    bare.new_host_key()
+    faults.forget_requests(web)
+    for path in ("/api/models/*", "*/resolve/*"):
+        faults.set_fault(web, "503", path=path)
+    try:
+        words = ("rebuild", INVENTORY, "--limit", bare.name, "-y", "--fingerprint", fingerprint(bare), *data)
+        done = site.rackwright(*words)
+    finally:
+        faults.clear(web)
+    assert done.status == 0, done.output
+    assert f" from {lived.name}" in done.output, done.output
+    assert not [row for row in faults.requests(web) if row["client"] == bare.address and "/resolve/" in row["path"]]
+    assert spec_of(bare) == spec_of(lived)
+    assert "rebuild" not in next(
+        row["last_run"]
+        for row in json.loads(site.rackwright("status", INVENTORY, "--json").output)["endpoints"]
+        if row["host"] == lived.name
+    )
