@@ -5,10 +5,9 @@ old=$(value_of old)
 [ -n "$old" ] || fail "there was no driver before $version"
 event progress "going back to NVIDIA's driver $old"
 printf '%s\n' "version=$version" "text=$why" | durable_file "$home/failed"
-[ -z "$(dpkg --audit 2>&1)" ] || (finish_half_configured)
 refuse_broken_packages
 # shellcheck disable=SC2046,SC2086 - options and lists
 apt "going back to NVIDIA's driver $old" $options install $(way "$home/$version/old" "$(value_of remove)")
 # shellcheck disable=SC2046 - a list
-apt-mark hold $(for file in "$home/$version"/old/*.deb; do dpkg-deb -f "$file" Package; done) >/dev/null
+apt-mark hold $(names_in "$home/$version/old") >/dev/null
 exit 0

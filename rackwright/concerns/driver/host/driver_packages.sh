@@ -18,6 +18,9 @@ way() {
   done
 }
 
+# The driver's packages among the files of the folder $1, and not what they brought along: these are held.
+names_in() { for file in "$1"/*.deb; do dpkg-deb -f "$file" Package; done | grep -E 'nvidia|^cuda-drivers|^libcuda1|^libnv|^nvlsm'; }
+
 value_of() { sed -n "s/^$1=//p" "$home/staged"; }
 
 # Whole as they were staged: a package that is gone or broken is no way back.

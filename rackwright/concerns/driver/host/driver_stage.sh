@@ -42,6 +42,9 @@ case " $install" in
     fail "apt knows no kernel modules of NVIDIA's driver $version; for $(set -- $packages; echo "${1:-$more}") it has: $(versions "$(set -- $packages; echo "${1:-nvidia-open}")" | tr '\n' ' '); next: a driver.version of these, or mirrors.driver" ;;
 esac
 
+# As NVIDIA's version-locking packages do it: what the driver's packages need is of its version as well, and not the newest.
+{ cat /etc/apt/preferences 2>/dev/null; printf '\nPackage: *nvidia* cuda-drivers* libcuda1 libnv*\nPin: version %s-*\nPin-Priority: 1001\n' "$version"; } >"$home/pin"
+from="$from -o Dir::Etc::preferences=$home/pin"
 # shellcheck disable=SC2086 - a list
 simulate install $install || { tail -n 15 "$plan"; fail "apt cannot install $install; its words are above"; }
 if grep -q '^Inst linux-image' "$plan"; then
