@@ -60,10 +60,10 @@ def test_a_deploy_stages_and_a_rollout_switches_one_host_after_the_other(served:
     releases, boots = proven([one, two]), [boot(one), boot(two)]
     staged = served.deploy("-y", *words(NEW))
     assert staged.status == 0, staged.output
-    assert texts.DRIVER_PENDING in staged.output
     assert module(one) == OLD
     again = served.deploy("-y", *words(NEW))
     assert (again.status, again.changed) == (0, []), again.output
+    assert texts.DRIVER_PENDING in again.output
     run = switch(served, NEW)
     assert run.status == 0, run.output
     assert "2 hosts switched and proven" in run.output
@@ -100,6 +100,24 @@ def test_a_switch_that_was_cut_is_resumed_without_a_second_restart(served: Site)
     first = served.rackwright("resume", "-y", "--plain")
     assert first.status == 0, first.output
     assert f"[{one.name}] switch NVIDIA's driver" not in first.output, "not restarted a second time"
+    assert [module(one), module(two)] == [target, target]
+
+
+@in_proof(THE_THIN_ONE)
+def test_a_host_that_does_not_come_back_stops_the_others_and_is_proven_later(served: Site) -> None:
+    one, two = served.lab.hosts
+    now = module(two)
+    target = OLD if now == NEW else NEW
+    one.run("systemctl mask ssh")
+    try:
+        run = switch(served, target, "--timeout", "30")
+        assert run.status == 4, run.output
+        refusal(run.output, "RW0636", one.name)
+        assert module(two) == now
+    finally:
+        one.run("systemctl unmask ssh; systemctl start ssh")
+    resumed = served.rackwright("resume", "-y", "--plain")
+    assert resumed.status == 0, resumed.output
     assert [module(one), module(two)] == [target, target]
 
 

@@ -22,6 +22,7 @@ from rackwright.concerns.endpoint.switch.follow import NothingServesError, Rolle
 from rackwright.concerns.endpoint.switch.restart_and_wait import NotBackError
 from rackwright.concerns.endpoint.switch.steps import HostRestart
 from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.lease.take_lease import LeaseHeldError
 from rackwright.exit_codes import ExitCode
 from rackwright.inspect.read_hosts import Surveyed
 from rackwright.loading.host import InventoryHost
@@ -29,7 +30,7 @@ from rackwright.plan.change import Job, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.record.ending import Result, end_of_drivers
 from rackwright.record.states import RunState
-from rackwright.remote.errors import ConnectionLostError, StepFailedError
+from rackwright.remote.errors import ConnectionLostError, LeaseLostError, StepFailedError
 from rackwright.rollout.maintenance.cut_off import refuse_jump_hosts, refuse_this_machine
 from rackwright.rollout.resumable_runs import candidates
 from rackwright.rollout.resuming import rest_of
@@ -170,7 +171,9 @@ def test_where_there_is_no_way_back_hands_are_needed(
     assert error.value.code == "RW4146"
 
 
-@pytest.mark.parametrize("error", [NotBackError("away"), ConnectionLostError("cut")])
+@pytest.mark.parametrize(
+    "error", [NotBackError("away"), ConnectionLostError("cut"), LeaseLostError("lost"), LeaseHeldError("held")]
+)
 def test_a_host_that_is_away_is_not_taken_back(monkeypatch: pytest.MonkeyPatch, error: StepFailedError) -> None:
     with pytest.raises(type(error)):
         followed(monkeypatch, error)

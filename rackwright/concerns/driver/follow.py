@@ -23,7 +23,7 @@ from rackwright.messages import printable
 from rackwright.plan.change import Shell
 from rackwright.record.cause import Cause, Reason
 from rackwright.remote.commands import command_of, remote
-from rackwright.remote.errors import ConnectionLostError, LeaseLostError, StepFailedError
+from rackwright.remote.errors import ConnectionLostError, StepFailedError
 from rackwright.remote.jobs import run_job
 
 LOADING = 120
@@ -44,9 +44,11 @@ def return_with_driver(host: Host, step: DriverReturn) -> None:
     """Prove a host that restarts with another driver; one that fails goes back. Raises StepFailedError."""
     try:
         return_and_prove(host, step, lambda: _check(host, step))
-    except (NotBackError, UnknownEndError, ConnectionLostError, LeaseLostError):
+    except (NotBackError, UnknownEndError, ConnectionLostError):
         raise
     except StepFailedError as error:
+        if any(reason.cause is Cause.LEASE for reason in error.reasons):
+            raise  # another run has the host: this one must not write to it
         raise _taken_back(host, step, error) from None
     say(host, f"  NVIDIA's driver is {step.version}")
 

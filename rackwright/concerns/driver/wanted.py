@@ -22,7 +22,7 @@ class DriverState(StrEnum):
     SETTLED = "as wanted"
     INSTALLED = "installed, and not loaded: it waits for a restart"
     STAGED = "staged: pending"
-    UNSTAGED = "not staged"
+    UNSTAGED = "pending, and not staged yet"
 
 
 @dataclass(frozen=True)

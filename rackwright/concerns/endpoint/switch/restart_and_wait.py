@@ -16,7 +16,7 @@ from rackwright.adapter.run_context import part_of
 from rackwright.concerns.endpoint.proof.proof_row import Verdict
 from rackwright.concerns.endpoint.switch.follow import NothingServesError, StoppedError, asked_before, switch_and_prove
 from rackwright.concerns.endpoint.switch.steps import HostRestart, HostReturn
-from rackwright.concerns.lease.own_leases import forget
+from rackwright.concerns.lease.own_leases import forget, hold_of
 from rackwright.concerns.lease.take_lease import take_again
 from rackwright.plan.change import Job
 from rackwright.plan.jobstream import Event, Heard, text_of
@@ -69,7 +69,8 @@ def return_and_prove(host: Host, step: HostReturn, check: Callable[[], None] = l
     began = time.monotonic()
     _wait(host, step)
     say(host, f"  it is back after {round(time.monotonic() - began)} s")
-    take_again(host)
+    if hold_of(host) is None:  # one that resumes has taken the lease since the restart
+        take_again(host)
     check()
     answers = part_of(host.state, Restarted).answers.get(host.name, {})
     try:
