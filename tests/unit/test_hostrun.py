@@ -184,7 +184,7 @@ OF_CACHES = {("encodings", Path("concerns/caches") / name) for name in ("entries
 
 def test_no_other_concern_decides_by_those_that_stand_alone() -> None:
     alone = {concern.name for concern in ALL if concern.alone}
-    assert alone == {"firewall", "registry", "encodings", "release", "options", "watch", "gateway"}
+    assert alone == {"firewall", "registry", "encodings", "release", "options", "watch", "gateway", "driver"}
     sources = {path: path.read_text() for path in PACKAGE.rglob("*.py")}
     found = {
         (name.lower(), path.relative_to(PACKAGE))

@@ -13,7 +13,7 @@ TEMPLATES = Path(__file__).parents[2] / "templates"
 SCRIPTS = sorted(path for folder in script_folders() for path in folder.glob("*.sh"))
 PARTS = [*SCRIPTS, TEMPLATES / "before-start.j2", TEMPLATES / "wait-ready.j2"]
 RUN = 'docker run --rm --pull never --name "$container" --label "$label='
-LONG = ("docker pull", f'{RUN}fetch"', f'{RUN}hand-on"')
+LONG = ("docker pull", f'{RUN}$helper"')
 """Commands that take hours by nature: their job notices a stall."""
 CALL = re.compile(r"(?:^|[|&;({!]|\bif|\buntil|\bwhile|=\$\()\s*(docker|nvidia-smi|dockerd)\s+(?!\)|>)", re.M)
 """A command that asks the driver or dockerd, where a command may stand, without `timeout` in front of it."""

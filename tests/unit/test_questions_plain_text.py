@@ -71,6 +71,7 @@ def test_it_is_asked_where_it_is_set_and_the_playbook_s_profiles_set_it() -> Non
     profiles = {path.stem: yaml.safe_load(path.read_text()) or {} for path in (ROOT / "group_vars").glob("*.yml")}
     assert {name for name, values in profiles.items() if (values.get("gate") or {}).get("plain_text")} == {
         "dgx_spark_eagle3",
+        "dgx_spark_eagle3_playbook",
         "dgx_spark_draft_target",
         "dgx_spark_newest",
     }
