@@ -157,7 +157,8 @@ def test_a_lease_is_taken_read_renewed_and_given_back(ground: Ground) -> None:
     ground.release("1.00000000")
     assert ground.reading().live is not None
     ground.release(taken.id)
-    assert ground.reading() == SeenLease(1, ground.reading().uptime, None)
+    after = ground.reading()
+    assert after == SeenLease(1, after.uptime, None)
 
 
 def test_a_live_lease_holds_off_everybody_else(ground: Ground) -> None:
