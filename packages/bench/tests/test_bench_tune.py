@@ -128,6 +128,7 @@ def test_settings_stay_where_everything_else_is_behind() -> None:
     found = trials(slow=[50, 50.5, 49.5])
     assert (found.winner(), found.stays()) == ("", True)
     assert found.decided(3, 0.0) == "no other variant is left"
+    assert conclusion(found).startswith("settings stays, and is proven the best: slow 0.50x (0.4")
     even = trials(even=[100, 110, 90])
     assert (even.winner(), even.stays()) == ("", False)
 
@@ -380,6 +381,14 @@ def test_the_changes_of_a_variant_are_listed_key_by_key() -> None:
     assert changed_keys(one, two) == [
         "engine.speculative-config.num_speculative_tokens 1 -> 3",
         "engine.max-num-seqs 8 -> (not set)",
+    ]
+    whole = HostSettings.model_validate(
+        {**base, "engine": {}, "draft": {"repository": "c/d", "mount": "/config/models/d"}}
+    )
+    assert changed_keys(one, whole.all_endpoints["llm"]) == [
+        "engine.speculative-config eagle3 -> (not set)",
+        "engine.max-num-seqs 8 -> (not set)",
+        "draft (not set) -> c/d",
     ]
 
 

@@ -173,12 +173,18 @@ def conclusion(trials: Trials) -> str:
     if not best:
         return f"no variant can be taken: {'; '.join(_faults(trials))}"
     if best == first:
-        proof = "every other variant is behind it, or out" if trials.stays() else "no other variant is proven better"
-        return f"{first} stays: {proof} ({goal.figure}{bounds})"
+        if not trials.stays():
+            return f"{first} stays: no other variant is proven better ({goal.figure}{bounds})"
+        others = ", ".join(_behind(trials, name) for name in trials.names[1:])
+        return f"{first} stays, and is proven the best: {others} ({goal.figure} beside it{bounds})"
     return (
         f"{first} stays: {best} has {share_in_words(trials.ratio(best, first))} of its {goal.figure}{bounds}, which "
         "proves nothing yet: more rounds would tell"
     )
+
+
+def _behind(trials: Trials, name: str) -> str:
+    return f"{name} {trials.fault(name) or share_in_words(trials.ratio(name, trials.first))}"
 
 
 def _faults(trials: Trials) -> Iterable[str]:
