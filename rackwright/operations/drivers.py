@@ -7,7 +7,7 @@ from rackwright.adapter.operation import operation
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.driver import DRIVER
-from rackwright.concerns.driver.switch import driver_changes
+from rackwright.concerns.driver.switch import driver_changes, gpu_checks
 from rackwright.operations.endpoints import left_drained, queue_up
 from rackwright.operations.hostrun import Commands, decide_and_carry_out, fail, leased_changes, reading_of
 from rackwright.plan.change import Change, Refuse
@@ -50,4 +50,4 @@ def line_up_drivers() -> Commands:
 
 
 def _switch(host: Host, reading: HostReading, seconds: int, before: str | None) -> list[Change]:
-    return [] if reading[DRAINED].drained else driver_changes(settings_of(host), reading, seconds, before)
+    return [] if reading[DRAINED].drained else driver_changes(settings_of(host), reading, seconds, before, gpu_checks)

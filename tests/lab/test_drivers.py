@@ -89,6 +89,27 @@ def test_a_driver_that_does_not_load_stops_at_the_canary_which_goes_back(served:
 
 
 @in_proof(THE_THIN_ONE)
+def test_gpus_are_diagnosed_after_the_restart_and_a_broken_one_takes_the_host_back(served: Site) -> None:
+    one, two = served.lab.hosts
+    releases, now = proven([one, two]), module(two)
+    target = OLD if now == NEW else NEW
+    one.gpu.install_dcgm(faults="3 memory 52")
+    try:
+        run = switch(served, target)
+        assert run.status == 3, run.output
+        refusal(run.output, "RW4126", "dcgmi diag -r 1")
+        assert [module(one), module(two)] == [now, now]
+        assert_all_serve(served, releases)
+        one.gpu.install_dcgm()
+        again = switch(served, target)
+        assert again.status == 0, again.output
+        assert "dcgmi diag -r 1" in again.output
+        assert_all_serve(served, releases)
+    finally:
+        one.gpu.remove_dcgm()
+
+
+@in_proof(THE_THIN_ONE)
 def test_a_switch_that_was_cut_is_resumed_without_a_second_restart(served: Site) -> None:
     one, two = served.lab.hosts
     target = OLD if module(one) == NEW else NEW

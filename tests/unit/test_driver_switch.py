@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -11,12 +12,13 @@ import pytest
 
 from rackwright.cli.drivers import due_hosts, headline, mixed_racks, table
 from rackwright.concerns.deploy_steps import Declared
+from rackwright.concerns.diagnosis.seen import SeenDiagnosis
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.drained import DRAINED, SeenDrained
 from rackwright.concerns.driver import DRIVER, SeenDriver, follow
 from rackwright.concerns.driver.seen import Staged
 from rackwright.concerns.driver.step import DriverReturn
-from rackwright.concerns.driver.switch import driver_changes
+from rackwright.concerns.driver.switch import driver_changes, gpu_checks
 from rackwright.concerns.endpoint.group.members import Stage, stage_of
 from rackwright.concerns.endpoint.switch.follow import NothingServesError, RolledBackError
 from rackwright.concerns.endpoint.switch.restart_and_wait import NotBackError
@@ -122,6 +124,27 @@ def test_a_seam_for_what_looks_at_the_gpus_before_the_endpoints_are_asked() -> N
     diagnosis = Job("diagnose", "diagnose the GPUs", "true")
     [change] = driver_changes(wanting(), host(), 600, None, lambda *_: (diagnosis,))
     assert change.steps[1].checks == (diagnosis,)  # type: ignore[attr-defined]
+
+
+def test_gpus_are_diagnosed_where_dcgm_is_and_the_host_serves_alone() -> None:
+    plain = host()
+    with_dcgm = replace(gpus(), diagnosis=SeenDiagnosis(installed=True))
+    reading = replace(plain, by_concern={**plain.by_concern, GPUS.name: with_dcgm})
+    [job] = gpu_checks(wanting(), reading)
+    assert job.script.index('systemctl stop "$unit"') < job.script.index("dcgmi diag")
+    assert gpu_checks(wanting(), plain) == gpu_checks(together(0), reading) == ()
+
+
+@pytest.mark.parametrize(("verdict", "fails"), [("pass", False), ("fail", True)])
+def test_a_broken_gpu_is_found_before_the_endpoints_are_asked(
+    monkeypatch: pytest.MonkeyPatch, verdict: str, fails: bool
+) -> None:
+    last = SimpleNamespace(verdict=verdict, reason="dcgmi diag -r 1: GPU 3 memory", report=SimpleNamespace(error=""))
+    monkeypatch.setattr(follow, "remote", lambda *_, **__: (True, SimpleNamespace(stdout_lines=[])))
+    monkeypatch.setattr(follow, "parse_kept", lambda _: last)
+    expected: AbstractContextManager[object] = refused("RW2657", "GPU 3") if fails else nullcontext()
+    with expected:
+        follow._refuse_broken_gpus(SimpleNamespace(name="h1"))  # type: ignore[arg-type]
 
 
 UNDO = Job("restart-host", f"go back to NVIDIA's driver {NOW}", "true")

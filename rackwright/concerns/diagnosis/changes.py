@@ -69,10 +69,15 @@ def asked_changes(reading: HostReading, host: str, level: int) -> list[Change]:
 
 
 def _diagnosis(level: int, why: str) -> Change:
-    script = job_script("diagnose", level=level, seconds=LONGEST[level], kept=KEPT, usual=USUAL[level])
+    what = f"diagnose the GPUs at level {level} by dcgmi, {USUAL[level]}"
+    return Change(what, why, (diagnosis_job(level),))
+
+
+def diagnosis_job(level: int, first: str = "") -> Job:
+    """Return the job that lets DCGM test the GPUs. first: a script that makes them free."""
+    script = first + job_script("diagnose", level=level, seconds=LONGEST[level], kept=KEPT, usual=USUAL[level])
     title = f"diagnose the GPUs (dcgmi diag -r {level})"
-    job = Job(JOB, title, script, LONGEST[level] + 120, aim=f"{JOB} {level}", code="RW2617")
-    return Change(f"diagnose the GPUs at level {level} by dcgmi, {USUAL[level]}", why, (job,))
+    return Job(JOB, title, script, LONGEST[level] + 120, aim=f"{JOB} {level}", code="RW2617")
 
 
 def _refusals(reading: HostReading, host: str, level: int) -> Iterator[Refuse]:

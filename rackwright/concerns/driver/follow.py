@@ -7,7 +7,9 @@ import time
 from dataclasses import replace
 
 from rackwright.adapter.concurrency import sleep
+from rackwright.adapter.connection import command
 from rackwright.adapter.host import Host, say
+from rackwright.concerns.diagnosis.seen import KEPT, parse_kept
 from rackwright.concerns.driver.judge import wrong_with
 from rackwright.concerns.driver.step import DriverReturn
 from rackwright.concerns.endpoint.switch.follow import NothingServesError, RolledBackError, UnknownEndError
@@ -57,6 +59,21 @@ def _check(host: Host, step: DriverReturn) -> None:
     _look(host, step.version, step.gpus)
     for job in step.checks:
         run_job(host, job)
+        _refuse_broken_gpus(host)
+
+
+def _refuse_broken_gpus(host: Host) -> None:
+    """Raise StepFailedError when the diagnosis that has just ended found a broken GPU; one that broke off is reported."""
+    ok, output = remote(host, command("cat", script=KEPT), quiet=True)
+    last = parse_kept("\n".join(output.stdout_lines)) if ok else None
+    if last is None or last.report.error:
+        say(
+            host,
+            f"  the GPUs were not tested: {last.report.error if last else 'the host has kept no report'}",
+            "yellow",
+        )
+    elif last.verdict == "fail":
+        raise StepFailedError(last.reason, (Reason(Cause.GPU, last.reason),), code="RW2657")
 
 
 def _look(host: Host, version: str, gpus: int) -> None:

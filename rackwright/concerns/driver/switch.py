@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rackwright.concerns.diagnosis.changes import diagnosis_job, level_for
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.driver.concern import DRIVER, packages_functions
 from rackwright.concerns.driver.rows import refusals
@@ -18,6 +19,7 @@ from rackwright.concerns.endpoint.switch.rest_and_return import (
     asked_on_return,
     follow_changes,
     restart_changes,
+    stop_all_script,
     stop_and_restart_job,
 )
 from rackwright.concerns.endpoint.switch.steps import HostReturn
@@ -37,6 +39,17 @@ Checks = Callable[[HostSettings, HostReading], tuple[Job, ...]]
 def no_checks(_: HostSettings, __: HostReading) -> tuple[Job, ...]:
     """Return no job: the driver's version, its GPUs and the endpoints' answers are the proof."""
     return ()
+
+
+def gpu_checks(settings: HostSettings, reading: HostReading) -> tuple[Job, ...]:
+    """Return the diagnosis by DCGM, where the host has it: its endpoints, started at boot, are stopped for it.
+
+    Not of hosts that serve together: a stopped member would not join its head again.
+    """
+    level = settings.diagnosis.before_serving
+    if not level or not reading[GPUS].diagnosis.installed or settings.group is not None:
+        return ()
+    return (diagnosis_job(level_for(reading[GPUS].gpus, level)[0], stop_all_script(reading)),)
 
 
 def driver_changes(

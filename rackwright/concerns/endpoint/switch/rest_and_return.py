@@ -275,6 +275,11 @@ def _restart(settings: HostSettings, reading: HostReading, work: RestartWork) ->
 
 def stop_and_restart_job(title: str, reading: HostReading, at_rest: str, seconds: int) -> Job:
     """Return the job that stops all endpoints, proven or not, works, and restarts the host."""
-    stops = [_stop(name) for name in reading[ENDPOINT].endpoints]
-    script = in_turn([*stops, at_rest]) + job_script("restart_host")
-    return Job(RESTART_JOB, title, script, len(stops) * STOPPING + STOPPING + seconds, alone=ALONE)
+    number = len(reading[ENDPOINT].endpoints)
+    script = stop_all_script(reading) + in_turn([at_rest]) + job_script("restart_host")
+    return Job(RESTART_JOB, title, script, number * STOPPING + STOPPING + seconds, alone=ALONE)
+
+
+def stop_all_script(reading: HostReading) -> str:
+    """Return the part of a job that stops all endpoints of the host at once, without a drain."""
+    return in_turn(_stop(name) for name in reading[ENDPOINT].endpoints)
