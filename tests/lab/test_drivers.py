@@ -93,7 +93,7 @@ def test_gpus_are_diagnosed_after_the_restart_and_a_broken_one_takes_the_host_ba
     one, two = served.lab.hosts
     releases, now = proven([one, two]), module(two)
     target = OLD if now == NEW else NEW
-    one.gpu.install_dcgm(faults="3 memory 52")
+    one.gpu.install_dcgm(faults="3 software 52")
     try:
         run = switch(served, target)
         assert run.status == 3, run.output

@@ -63,7 +63,7 @@ def _check(host: Host, step: DriverReturn) -> None:
 
 
 def _refuse_broken_gpus(host: Host) -> None:
-    """Raise StepFailedError when the diagnosis that has just ended found a broken GPU; one that broke off is reported."""
+    """Raise StepFailedError when the diagnosis that has just ended found a broken GPU. One without a report says so."""
     ok, output = remote(host, command("cat", script=KEPT), quiet=True)
     last = parse_kept("\n".join(output.stdout_lines)) if ok else None
     if last is None or last.report.error:
