@@ -64,6 +64,23 @@ def test_a_job_that_systemd_refuses_leaves_no_secret(tmp_path: Path, started: Pa
     assert not (tmp_path / "secrets/fetch").exists()
 
 
+ENDING = """\
+#!/bin/sh
+seconds=$(cat {asked} 2>/dev/null || echo 0)
+echo $((seconds + 1)) >{asked}
+case "$2$seconds" in --quiet*) exit 3 ;; *[0-2]) echo deactivating ;; *) echo inactive ;; esac
+exit 3
+"""
+"""A unit that ends in a while: it is not active, and systemd starts no other of its name."""
+
+
+def test_a_job_of_its_name_that_is_ending_is_waited_for(tmp_path: Path, started: Path) -> None:
+    (tmp_path / "bin/systemctl").write_text(ENDING.format(asked=tmp_path / "asked"))
+    (tmp_path / "bin/systemd-run").write_text(f'#!/bin/sh\n[ "$(cat {tmp_path}/asked)" -ge 4 ] && echo >{started}\n')
+    done = start(tmp_path, job_scripts.payload(JOB))
+    assert (done.returncode, started.exists()) == (0, True), done.stderr
+
+
 def test_a_job_is_joined_by_its_aim_or_else_by_its_script() -> None:
     other = Job("fetch", "fetch something", "echo changed\n")
     assert job_scripts.start_script(JOB) != job_scripts.start_script(other)

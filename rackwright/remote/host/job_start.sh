@@ -11,6 +11,9 @@ if [ -d "$folder" ] && systemctl is-active --quiet "$unit"; then
   printf '%s\n' "another run is doing this differently right now: wait until $unit has ended, or stop it: systemctl stop $unit" >&2
   exit "$busy"
 fi
+# One that is ending has still to close what it opened, and systemd starts no other of its name until then.
+waited=0
+while [ "$(systemctl is-active "$unit")" = deactivating ] && [ $waited -lt 30 ]; do sleep 1; waited=$((waited + 1)); done
 rm -rf "$folder" "$secrets"
 mkdir -p "$folder" "$secrets"
 whole=no

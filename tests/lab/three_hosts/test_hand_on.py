@@ -209,7 +209,7 @@ def test_a_teardown_in_the_middle_of_a_transfer_leaves_no_listener_no_port_and_n
         for host in hosts[:2]:
             assert is_closed(host)
             assert "nvidia" not in host.run("ls -A /srv/models", check=False).stdout
-            assert "rackwright" not in host.run("systemctl list-units --all --plain --no-legend").stdout
+            assert "rackwright-job" not in host.run("systemctl list-units --all --plain --no-legend").stdout
     finally:
         assert fleet.deploy().status == 0
 
