@@ -20,7 +20,9 @@ from typing import Any
 import pytest
 
 from rackwright.hostside.hand_on.registry import RegistryFiles
-from tests.programs.hand_on_hosts import content, free_port
+from tests.programs.hand_on_hosts import Fleets, content, fleets, free_port, program
+
+__all__ = ["fleets", "program"]
 
 PROGRAM = Path(__file__).parents[2] / "rackwright/hostside/image_registry.py"
 KIND = "application/vnd.oci.image.manifest.v1+json"
@@ -166,3 +168,19 @@ def test_a_login_never_goes_to_a_token_server_in_clear() -> None:
     with pytest.raises(urllib.error.HTTPError):
         taken(RegistryFiles("https://nvcr.io/v2/a/", "bG9naW4=", 5), registry)
     assert [url for url, _ in registry.requests if url.startswith("http://")] == []
+
+
+def test_a_registrys_files_are_laid_down_as_an_image_layout_and_handed_on(fleets: Fleets) -> None:
+    names = {f"blobs/sha256:{sha256(LAYER)}": LAYER, f"manifests/sha256:{sha256(MANIFEST)}": MANIFEST}
+    fleet = fleets(2, names)
+    files = [
+        {"path": f"blobs/sha256/{sha256(data)}", "at": at, "size": len(data), "sha256": sha256(data)}
+        for at, data in names.items()
+    ]
+    first, second = fleet.hosts
+    first.start(files=files, origin={"url": fleet.hub.url, "registry": True})
+    second.start(files=files)
+    for host in fleet.hosts:
+        assert host.wait() == 0, host.text()
+        assert {path.name for path in (host.folder / "blobs/sha256").iterdir()} == {sha256(LAYER), sha256(MANIFEST)}
+    assert sorted(path for path, _, _ in fleet.hub.asked) == sorted(names)
