@@ -14,8 +14,8 @@ from tests.lab.conftest import BIN, ROOT, Run, Site
 
 pytestmark = pytest.mark.lab
 REPOSITORY = f"{HOST}/nvidia/tensorrt-llm/release"
-IMAGE = f"{REPOSITORY}:1.3.0rc1"
-"""One that no host of these has."""
+IMAGE = f"{REPOSITORY}:1.3.0rc27"
+"""An index of two architectures, that no host of these has."""
 STAGING = "tests/lab/staging"
 BLOB = re.compile(r'(\S+) - - \[[^]]*\] "GET /v2/\S+/blobs/sha256:([0-9a-f]{64}) [^"]*" (\d+) (\d+)')
 
