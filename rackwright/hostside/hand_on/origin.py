@@ -85,7 +85,7 @@ class HubFiles:
         """Ask for the bytes of a file; end: the byte after the last one."""
         wanted = f"bytes={start}-{'' if end is None else end - 1}"
         headers = {"Range": wanted, "Accept-Encoding": "identity", "User-Agent": "rackwright"}
-        request = urllib.request.Request(self.url + quote(file.at, safe="/:"), headers=headers)
+        request = urllib.request.Request(self.url + quote(file.at or file.path, safe="/:"), headers=headers)
         try:
             return self._answer(request)
         except urllib.error.HTTPError as error:

@@ -49,7 +49,7 @@ class File:
     size: int
     digest: str
     at: str = ""
-    """Where the origin has it, below its URL."""
+    """Where the origin has it, below its URL; empty: at its path."""
 
     def new_sum(self) -> Any:
         """Return what sums its bytes up to `digest`."""
@@ -152,7 +152,7 @@ def _file(given: Mapping[str, Any]) -> File:
         raise ValueError(f"a path that leads elsewhere: {path!r}")
     if not isinstance(size, int) or size < 0 or not (SHA256.fullmatch(digest) or BLOB.fullmatch(digest)):
         raise ValueError(f"{path}: size, sha256 or blob")
-    return File(path, size, digest, str(given.get("at") or path))
+    return File(path, size, digest, str(given.get("at") or ""))
 
 
 def is_plain(path: str) -> bool:
