@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,7 @@ from rackwright_lab.machine import network
 from rackwright_lab.machine.shell import LabError
 from tests import texts
 from tests.lab.closed_site import IMAGE, ClosedSite
-from tests.lab.conftest import ROOT, Site, end_labs_of_killed_runs
+from tests.lab.conftest import Site, end_labs_of_killed_runs
 from tests.lab.products import in_proof
 from tests.refused import refusal
 from tests.unit.test_bundle import Signer
@@ -159,69 +157,3 @@ def test_a_missing_part_and_anothers_signature_are_refused_before_a_host_is_writ
     assert code in run.output
     assert {host.run("ls /srv/encodings").stdout for host in closed.hosts} == {""}
     assert closed.deploy("encodings", public_key=signer.public).status == 0
-
-
-@in_proof("tests/unit/test_hostrun.py decides it; here two runs have one host's port")
-def test_a_second_run_is_refused_by_the_lease_and_the_first_one_ends_well(closed: ClosedSite, signer: Signer) -> None:
-    host = closed.hosts[0]
-    host.run("rm -rf /srv/models/openai--*")
-    slow = replace(closed, settings={"downloads": {"rate_mib": 1}})
-    words = slow.deploying(public_key=signer.public)
-    first = subprocess.Popen(
-        words, cwd=ROOT, env=closed.site.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    deadline = time.monotonic() + 120
-    while host.run("systemctl is-active --quiet 'rackwright-job-model-*'", check=False).returncode:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    second = slow.deploy(public_key=signer.public)
-    output, _ = first.communicate(timeout=600)
-    assert first.returncode == 0, output
-    assert second.status != 0
-    assert "RW0705" in second.output, "the message is who is at work there"
-
-
-@in_proof("the pull's own words for a full disk are tested in tests/lab/test_staging.py")
-def test_a_full_disk_is_named_and_leaves_no_name(closed: ClosedSite, signer: Signer) -> None:
-    host = closed.hosts[0]
-    forget_image(host)
-    root = "/var/lib/docker"
-    host.run("systemctl stop docker.socket docker")
-    host.fill_disk(root, 1)
-    host.run("systemctl start docker")
-    try:
-        run = closed.deploy(public_key=signer.public)
-    finally:
-        host.run("systemctl stop docker.socket docker")
-        host.free_disk(root)
-        host.run("systemctl start docker")
-    assert run.status != 0
-    assert "the disk is full" in run.output or "RW3122" in run.output, run.output
-    assert "bundle" not in host.run("cat /etc/hosts").stdout
-    assert closed.deploy(public_key=signer.public).status == 0
-
-
-@in_proof("tests/unit/test_image.py and test_teardown.py have the script and the plan")
-def test_a_pull_that_is_killed_and_torn_down_leaves_the_names_as_they_were(closed: ClosedSite, signer: Signer) -> None:
-    host = closed.hosts[0]
-    names = host.run("cat /etc/hosts").stdout
-    forget_image(host)
-    first = subprocess.Popen(
-        closed.deploying(public_key=signer.public),
-        cwd=ROOT,
-        env=closed.site.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while "rackwright-bundle" not in host.run("cat /etc/hosts").stdout:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    host.run("systemctl kill -s KILL 'rackwright-job-pull-*'")
-    first.kill()
-    first.wait()
-    assert "rackwright-bundle" in host.run("cat /etc/hosts").stdout
-    gone = closed.rackwright("teardown", "--limit", host.name, "-y", "--purge")
-    assert gone.status == 0, gone.output
-    assert texts.TAKES_NAME in gone.output
-    assert host.run("cat /etc/hosts").stdout == names
