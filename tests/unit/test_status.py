@@ -606,6 +606,17 @@ def test_a_run_that_let_a_host_be_is_not_its_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("purpose", "ended"), [("diagnose", "failed"), ("drain", "failed"), ("rollout", "failed before its switch")]
+)
+def test_a_run_that_switches_nothing_has_not_failed_before_a_switch(tmp_path: Path, purpose: str, ended: str) -> None:
+    record = tmp_path / "runs" / f"20261121-100000-{purpose}.jsonl"
+    record.parent.mkdir()
+    append(record, "begin", what="run", purpose=purpose)
+    append(record, "host", host="a", state="failed before its switch")
+    assert last_runs(tmp_path, {"a"}, NOW) == {"a": f"{purpose} 2 h 0 min ago: {ended}"}
+
+
+@pytest.mark.parametrize(
     ("options", "state"), [({}, "failed before its switch"), ({"steps": {"b": ["docker"]}}, "done")]
 )
 def test_a_teardown_that_failed_or_was_only_of_steps_leaves_a_host_that_may_serve(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rackwright.inspect.status.rows import ago
 from rackwright.record.journal import SECOND, read_record, records
-from rackwright.record.record import Record, record_of
+from rackwright.record.record import SILENT, Record, record_of
 from rackwright.record.states import SKIPPED_HOSTS, RunState
 
 MOST = 30
@@ -33,8 +33,13 @@ def last_runs(root: Path, hosts: Collection[str], now: datetime) -> dict[str, st
         purpose = run.begin.get("purpose") or run.begin.get("what", "run")
         for host, state in run.states.items():
             if host in hosts and host not in found and has_worked_on(run, host):
-                found[host] = f"{purpose} {ago(begun(path.stem, now), now)}: {state}"
+                found[host] = f"{purpose} {ago(begun(path.stem, now), now)}: {_ended(purpose, state)}"
     return found
+
+
+def _ended(purpose: str, state: str) -> str:
+    """Return how a run ended on a host: a run that switches nothing has not failed before a switch."""
+    return RunState.FAILED if purpose in SILENT and state == RunState.NOT_STAGED else state
 
 
 def begun(run: str, now: datetime) -> datetime:

@@ -74,7 +74,8 @@ def _trouble(failed: Sequence[str], undone: Sequence[str]) -> str:
     texts = [f"a GPU has failed on {', '.join(failed)}"] * bool(failed)
     texts += [f"not tested: {', '.join(undone)}, see above"] * bool(undone)
     if not failed:
-        return coded("RW0847", f"{'; '.join(texts)}; next: the same command again")
+        first = "next: what the lines above say of each host, then the same command again"
+        return coded("RW0847", f"{'; '.join(texts)}; {first}")
     after = "next: repair it, the same command again, then rackwright quarantine INVENTORY --release --limit HOST"
     return coded("RW0857", printable(f"{'; '.join(texts)}; {after}"))
 
