@@ -24,6 +24,7 @@ from rackwright.plan.concern import HostReading
 from rackwright.plan.hand_on import ChainPart, HandsOn, Sharer
 from rackwright.rollout.run_hosts import serves
 from rackwright.settings.secret import Secret
+from rackwright.settings.sections import HandOn
 
 
 @dataclass
@@ -54,12 +55,12 @@ def among_others(host: Host, reading: HostReading, repairs: bool = False) -> Hos
     return replace(reading, hands_on=HandsOn(chains.parts.get(host.name, {}), _secrets(chains, hand_on.tls)))
 
 
-def images_among_others(host: Host, reading: HostReading) -> HostReading:
+def images_among_others(host: Host, hand_on: HandOn | None, reading: HostReading) -> HostReading:
     """Return the reading of a host with its part in the images that hosts hand on, as `among_others` does for models.
 
     They are planned on their own: an image comes first, and Docker itself may have come only in this run.
+    hand_on: the host's settings.
     """
-    hand_on = settings_of(host).downloads.hand_on
     if hand_on is None or not hand_on.images or not host.state.is_executing:
         return reading
     chains = part_of(host.state, Chains)

@@ -86,7 +86,9 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
         reading = among_others(host, reading) if concern is MODELS else reading
         wanted, missing = concern.wanted(settings, reading), list(reading.names_of(concern).absent.values())
         changes = concern.changes(wanted, reading[concern])
-        return handed_on(changes, settings, images_among_others(host, reading)) if concern is IMAGE else changes
+        if concern is not IMAGE:
+            return changes
+        return handed_on(changes, settings, images_among_others(host, settings.downloads.hand_on, reading))
 
     if lacks(host.state, host.name):
         return
