@@ -33,7 +33,7 @@ class Offer:
     distance: float
     """Of the load that was measured from the one asked for, in doublings."""
     differences: tuple[str, ...]
-    """What is not as it was when it was measured, in sentences."""
+    """The differences from when it was measured, in sentences."""
 
     @property
     def figures(self) -> PresetCell:

@@ -1,4 +1,4 @@
-"""What differs between the options of two releases. Pure."""
+"""The differences between the options of two releases. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 
 class State(Enum):
-    """What became of something."""
+    """The end of something."""
 
     GONE = "gone"
     RENAMED = "renamed"

@@ -55,7 +55,7 @@ WORDS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 
 
 class Kind(Enum):
-    """How a ground is looked up."""
+    """The way in which a ground is looked up."""
 
     OPTION = "option"
     CHECK = "check"

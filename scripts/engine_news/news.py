@@ -1,4 +1,4 @@
-"""What is new with one engine, and how it is shown: on the terminal and as a page."""
+"""The news of one engine, and how they are shown: on the terminal and as a page."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ STANDINGS = (
 
 @dataclass(frozen=True)
 class TunePlan:
-    """What a tune is to do, before it runs."""
+    """The plan of a tune, before it runs."""
 
     plan: BenchPlan
     host: str
@@ -96,7 +96,7 @@ class TunePlan:
 
     @property
     def depends_on(self) -> dict[str, Any]:
-        """What its trials depend on: another run's count where this is the same."""
+        """The things on which its trials depend: another run's count where these are the same."""
         suite = self.plan.suite.model_dump(mode="json", exclude={"variants", "timeout"})
         return {
             "host": self.host,

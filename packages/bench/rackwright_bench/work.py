@@ -1,4 +1,4 @@
-"""What `rackwright bench` does on a connected host: measure what serves, or variants of it side by side."""
+"""The work of `rackwright bench` on a connected host: measure what serves, or variants of it side by side."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from rackwright_bench.variants.trial import TrialEndpoint
 HOST = "\0"
 Cells = Mapping[str, Measured]
 Judged = tuple[bool, str]
-"""Whether the run ended well, and what it came to."""
+"""True if the run ended well, and what it came to."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be measured on a connected host."""
+    """The order to measure on a connected host."""
 
     question: str
     """The question before it is begun; HOST in it stands for host and endpoint."""
     begin: Mapping[str, object]
-    """What the record's first event says of it."""
+    """The words of the record's first event."""
     carry_out: Callable[[Connected, Path, Path], Cells]
     """With aiperf's Python and the record; returns every cell of which something came out."""
     judge: Callable[[Cells], Judged]

@@ -1,4 +1,4 @@
-"""What a comparison proves, cell by cell, and the preset that is made of it: nothing private gets into it."""
+"""The proof of a comparison, cell by cell, and the preset that is made of it: nothing private gets into it."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class HostDiagnosis:
 
 @dataclass(frozen=True)
 class SeenDiagnosis:
-    """Whether a host has dcgmi, and its last diagnosis."""
+    """The dcgmi of a host, if it has one, and its last diagnosis."""
 
     installed: bool = False
     last: HostDiagnosis | None = None

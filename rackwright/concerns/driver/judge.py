@@ -1,4 +1,4 @@
-"""Whether a host runs the driver that it should, from what driver_seen.sh printed. Pure."""
+"""The driver that a host runs beside the one that it should, from what driver_seen.sh printed. Pure."""
 
 from __future__ import annotations
 

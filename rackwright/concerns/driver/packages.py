@@ -1,4 +1,4 @@
-"""Which packages make a driver, by the repository and what the machine has beside its GPUs. Pure.
+"""The packages that make a driver, by the repository and what the machine has beside its GPUs. Pure.
 
 Names from NVIDIA's driver installation guide (releases 590 to 620) and Ubuntu's archive. From 590 on, and beside the
 driver from 580 on, NVIDIA's names have no branch in them.

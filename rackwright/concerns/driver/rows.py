@@ -1,4 +1,4 @@
-"""What refuses another driver on a host: rows of data, each with its fix. Pure."""
+"""The refusals of another driver on a host: rows of data, each with its fix. Pure."""
 
 from __future__ import annotations
 

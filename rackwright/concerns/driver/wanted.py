@@ -16,7 +16,7 @@ from rackwright.settings.host_settings import HostSettings
 
 
 class DriverState(StrEnum):
-    """How far a host is on the way to its driver."""
+    """The way of a host to its driver, and how far it is."""
 
     UNMANAGED = "not set"
     SETTLED = "as wanted"

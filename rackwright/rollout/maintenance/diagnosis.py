@@ -35,7 +35,7 @@ class RecordedDiagnosis:
     rows: tuple[tuple[str, ...], ...]
     """Verdict, GPUs, test and message of each result that is not good."""
     summary: str
-    """How much was tested, by which DCGM, and how long it took."""
+    """The tests, the DCGM that made them, and the time they took."""
     error: str = ""
 
     @property

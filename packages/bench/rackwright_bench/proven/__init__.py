@@ -1,1 +1,1 @@
-"""What a comparison proved, as presets that the site keeps: which variant wins where, its settings, its figures."""
+"""Presets that the site keeps of a comparison: the variant that wins where, its settings, its figures."""

@@ -25,7 +25,7 @@ FIGURES = 4
 
 @dataclass(frozen=True)
 class Proof:
-    """What a run says of one variant."""
+    """A run's words of one variant."""
 
     variant: str
     sentence: str

@@ -1,4 +1,4 @@
-"""Which variant of a comparison is proven to be the one to take, cell by cell. Pure.
+"""The variant of a comparison that is proven to be the one to take, cell by cell. Pure.
 
 Proven is what a whole 95 % interval says: that a variant is faster than the first one, or that all others are slower. A
 cell beside which other clients were answered, or in which a GPU was slowed, proves nothing.

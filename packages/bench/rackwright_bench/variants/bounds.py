@@ -25,7 +25,7 @@ TOKENS = 1024
 
 @dataclass(frozen=True)
 class Bound:
-    """What must be so."""
+    """A condition that must hold."""
 
     text: str
     figure: str

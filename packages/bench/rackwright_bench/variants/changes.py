@@ -1,4 +1,4 @@
-"""What a variant changes in the settings of an endpoint, key by key. Pure."""
+"""The changes of a variant to the settings of an endpoint, key by key. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a tune takes, by the records of the site: its last switches, and the last runs of the same suite."""
+"""The time of a tune, by the records of the site: its last switches, and the last runs of the same suite."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Cells = Mapping[str, Measured]
 
 @dataclass(frozen=True)
 class Goal:
-    """What is sought: the best figure within bounds."""
+    """The goal: the best figure within bounds."""
 
     figure: str = "output_rate"
     bounds: tuple[Bound, ...] = ()
@@ -34,7 +34,7 @@ class Goal:
 
 @dataclass
 class Trials:
-    """What was measured, and what came of it."""
+    """The measurements, and what came of them."""
 
     names: Sequence[str]
     """The first one is what the others are compared with: it never leaves."""

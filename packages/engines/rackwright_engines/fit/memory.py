@@ -14,7 +14,7 @@ from rackwright_engines.serving import GpuHost, Serving
 
 GIB = 1024**3
 FIGURES = {"weights": "whether its weights fit", "kv_bytes": "how many tokens the KV cache holds"}
-"""What is computed of each figure of a model."""
+"""The figures of a model that are computed."""
 
 
 def check_memory(endpoint: Serving, plan: EngineOptions, hardware: GpuHost) -> list[Finding]:
