@@ -80,7 +80,7 @@ def _add_process(gpu: ElementTree.Element, pid: str, kind: str, name: str, memor
 
 def packed(xml: bytes) -> str:
     """XML as it travels."""
-    return base64.b64encode(gzip.compress(xml)).decode()
+    return base64.b64encode(gzip.compress(xml, mtime=0)).decode()
 
 
 def _b64(text: str) -> str:

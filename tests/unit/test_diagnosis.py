@@ -281,7 +281,7 @@ def test_the_standin_refuses_what_dcgmi_refuses(tmp_path: Path) -> None:
 
 def packed_file(document: object, **values: str) -> str:
     text = document if isinstance(document, str) else json.dumps(document)
-    packed = base64.b64encode(gzip.compress(text.encode())).decode()
+    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
     fields = {"format": "1", "level": "2", "boot": "b1", "at": "5", "seconds": "118", "status": "0", "report": packed}
     return "".join(f"{key}={value}\n" for key, value in {**fields, **values}.items())
 

@@ -58,7 +58,7 @@ INSIDE = "vllm/engine/arg_utils.py"
         (TAR, b"<html>no such file</html>", f"{TAR} is not a readable archive: "),
         (TAR, tar_of(f"vllm-0.14.1/{INSIDE}", SOME)[:900], f"{TAR} is not a readable archive: "),
         (TAR, spoilt(tar_of(f"vllm-0.14.1/{INSIDE}", SOME)), f"{TAR} is not a readable archive: "),
-        (TAR, gzip.compress(b"no tar"), f"{TAR} is not a readable archive: "),
+        (TAR, gzip.compress(b"no tar", mtime=0), f"{TAR} is not a readable archive: "),
         (WHEEL, b"", f"{WHEEL} is not a readable archive: "),
         (WHEEL, spoilt(wheel_of(INSIDE, SOME)), f"{WHEEL} is not a readable archive: "),
         (TAR, tar_of("another-1.0/another/main.py", SOME), f"{TAR} has no Python files of vllm"),

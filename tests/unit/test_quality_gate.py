@@ -183,7 +183,7 @@ def test_a_sequence_that_the_settings_do_not_name_is_asked_of_the_server(engine:
 
 
 def test_output_that_is_no_answer_is_refused() -> None:
-    packed = base64.b64encode(gzip.compress(b"x")).decode()
+    packed = base64.b64encode(gzip.compress(b"x", mtime=0)).decode()
     assert parse_batch([f"7 200 0.5 {packed}"]).answers[7].body == "x"
     with pytest.raises(NotListeningError):
         parse_batch(["not asked: its container does not run", "", "0 0"])

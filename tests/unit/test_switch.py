@@ -95,7 +95,7 @@ class Host:
             raise self.word_error
 
     def remote(self, _host: Any, _command: Any, **_more: Any) -> tuple[bool, Any]:
-        text = base64.b64encode(gzip.compress(self.log)).decode() if self.log is not None else ""
+        text = base64.b64encode(gzip.compress(self.log, mtime=0)).decode() if self.log is not None else ""
         return self.log is not None, SimpleNamespace(stdout_lines=[text])
 
     def say(self, _host: Any, text: str, _colour: str = "") -> None:
