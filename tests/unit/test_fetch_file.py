@@ -91,10 +91,10 @@ def server() -> Iterator[str]:
         running.shutdown()
 
 
-def fetch(url: str, folder: Path, stall: int = 5, size: int = len(BODY)) -> tuple[int, str]:
+def fetch(url: str, folder: Path, stall: int = 5, size: int = len(BODY), name: str = "file") -> tuple[int, str]:
     """Run the script; its temporary files are made beside `folder`."""
     (folder.parent / "tmp").mkdir(exist_ok=True)
-    names = {"path": str(folder / "file"), "mark": str(folder.parent / "marks" / "file")}
+    names = {"path": str(folder / name), "mark": str(folder.parent / "marks" / "file")}
     words: dict[str, str | int] = {"url": url, "size": size, "sha256": SUM, "stall": stall, **names}
     script = "sleep() { :; }\n" + host_script("fetch_file", **words, http_proxy="", https_proxy="", no_proxy="")
     env = {"PATH": os.environ["PATH"], "TMPDIR": str(folder.parent / "tmp")}
@@ -166,6 +166,13 @@ def test_links_and_folders_in_its_place_are_never_followed(server: str, tmp_path
     status, output = fetch(f"{server}/good", folder)
     assert (status, "could not be written" in output) == (1, True)
     assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+def test_a_folder_in_which_no_file_can_be_made_is_named(server: str, tmp_path: Path) -> None:
+    """The name is too long with its suffix: root can write in all other folders of a test."""
+    status, output = fetch(f"{server}/good", tmp_path / "encodings", name="f" * 240)
+    assert (status, "no file can be written in" in output) == (1, True), output
+    assert list((tmp_path / "encodings").iterdir()) == []
 
 
 def test_what_a_killed_fetch_has_left_goes_after_an_hour(server: str, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from rackwright.concerns.image import IMAGE, LocalImage, SeenImages, parse
 from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.models.neighbours import Link
 from rackwright.concerns.registry import REGISTRY, SeenLogin
-from rackwright.plan.change import Change, Job, Refuse
+from rackwright.plan.change import Change, Job, Refuse, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.hand_on import HandsOn, handovers
 from rackwright.remote.job_scripts import start_script
@@ -175,6 +177,29 @@ def test_files_stay_only_where_they_are_kept_or_still_to_be_loaded() -> None:
     for given, keeps in ((settings(), False), (keeping, True)):
         job = job_of(planned(given, a=reading(), b=reading(number=2))["a"])
         assert ("\nclean=''\n" in job.script) is keeps
+
+
+def removes(folder: Path) -> bool:
+    """Have a host remove a folder of files that it needs no more, and return whether it is gone."""
+    [removal] = IMAGE.pending(settings(), reading(HAS, folders=(FOLDER,)))
+    [step] = removal.steps
+    assert isinstance(step, Shell)
+    script = step.script.replace(f"/var/lib/rackwright/image-files/{FOLDER}", str(folder))
+    subprocess.run(["sh", "-c", script], check=True)
+    return not folder.exists()
+
+
+def test_files_go_also_where_a_host_died_before_it_took_any(tmp_path: Path) -> None:
+    empty, whole = tmp_path / "files/empty", tmp_path / "files/whole"
+    empty.mkdir(parents=True)
+    (whole / ".parts").mkdir(parents=True)
+    assert removes(empty)
+    with (whole / ".parts/lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not removes(whole), "a job still hands them on"
+    assert removes(whole)
+    assert removes(whole), "what is gone already needs nothing"
+    assert not whole.parent.exists()
 
 
 def test_a_host_says_where_all_files_of_an_image_are() -> None:

@@ -59,7 +59,8 @@ got=$(sha256sum <"$work/file" | cut -d' ' -f1)
 find "$folder" -maxdepth 1 -type f -name "${path##*/}.*" -mmin +60 -delete
 read -r name </proc/sys/kernel/random/uuid
 set -C
-{ exec 9>"$path.$name"; } 2>/dev/null || fail "no file can be written in $folder" "look at the disk: df -h $folder"
+# By `command`, dash does not end at an `exec` that cannot open its file.
+{ command exec 9>"$path.$name"; } 2>/dev/null || fail "no file can be written in $folder" "look at the disk: df -h $folder"
 set +C
 new=$path.$name
 cat "$work/file" >&9 && chown root:root /proc/self/fd/9 && chmod 0644 /proc/self/fd/9 && sync -d /proc/self/fd/9 && mv -fT "$new" "$path" ||
