@@ -6,6 +6,7 @@ import io
 import ipaddress
 import os
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from rackwright_lab.machine import inherited, locks, network, prerequisites
 from rackwright_lab.machine.paths import Paths
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
-from rackwright_lab.servers import toolkit
+from rackwright_lab.servers import aptrepo, toolkit
 
 
 @pytest.mark.parametrize("name", ["demo", "a", "t12345", "two-words"])
@@ -98,6 +99,22 @@ def test_labs_that_begin_together_install_what_is_missing_once(tmp_path: Path, m
         list(labs.map(lambda _: prerequisites.ensure(Progress(io.StringIO())), range(4)))
     assert Path(f"{apt}.log").read_text().split() == ["update", "install"]
     assert not prerequisites.POLICY.exists()
+
+
+def test_labs_that_begin_together_build_a_repository_once(tmp_path: Path) -> None:
+    begun: list[Path] = []
+
+    def build(tree: Path, _: Path) -> None:
+        begun.append(tree)
+        time.sleep(0.05)
+        tree.mkdir()
+        (tree / "package").touch()
+
+    with ThreadPoolExecutor(4) as pool:
+        folders = set(pool.map(lambda _: aptrepo.built_once(tmp_path / "cache/some-apt", build), range(4)))
+    assert (len(begun), folders) == (1, {tmp_path / "cache/some-apt"})
+    assert [path.name for path in (tmp_path / "cache/some-apt").iterdir()] == ["package"]
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["some-apt"]
 
 
 def test_a_failed_command_says_what_it_said() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from rackwright_lab.machine import locks
 from rackwright_lab.machine.shell import run
 
 ARCHITECTURE = "amd64"
@@ -23,6 +24,20 @@ class Control:
     version: str
     fields: Mapping[str, str] = field(default_factory=dict)
     scripts: Mapping[str, str] = field(default_factory=dict)
+
+
+def built_once(folder: Path, build: Callable[[Path, Path], None]) -> Path:
+    """Return a folder of the cache, made by the first of all processes that ask for it.
+
+    build: makes the tree of its first argument, and works in the second.
+    """
+    with locks.only_one(folder.name):
+        if not folder.exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as work:
+                build(Path(work) / "tree", Path(work))
+                (Path(work) / "tree").rename(folder)
+    return folder
 
 
 def package(root: Path, pool: Path, control: Control, maintainer: str) -> None:

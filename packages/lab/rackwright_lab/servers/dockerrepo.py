@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-import tempfile
+from functools import partial
 from pathlib import Path
 
-from rackwright_lab.machine import locks
 from rackwright_lab.machine.shell import LabError, run
 from rackwright_lab.servers import aptrepo
 from rackwright_lab.servers.aptrepo import ARCHITECTURE, Control
@@ -57,13 +56,8 @@ def repository(cache: Path, base: Path) -> Path:
     """
     sources = {name: _source(base, name) for name in SOURCES}
     key = hashlib.sha256(repr([FORMAT, SERVICE_SCRIPTS, sorted(path.name for path in sources.values())]).encode())
-    folder = cache / f"docker-apt-{key.hexdigest()[:12]}"
-    with locks.only_one(folder.name):
-        if not folder.exists():
-            with tempfile.TemporaryDirectory(dir=cache, prefix="docker-apt.") as work:
-                _build(Path(work) / "tree", Path(work), sources)
-                (Path(work) / "tree").rename(folder)
-    return folder
+    built = partial(_build, sources=sources)
+    return aptrepo.built_once(cache / f"docker-apt-{key.hexdigest()[:12]}", built)
 
 
 def _source(base: Path, name: str) -> Path:

@@ -6,7 +6,6 @@ The stand-in's libraries change when they are installed, and its kernel module a
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,15 +67,7 @@ def packages(version: str) -> dict[str, Made]:
 def repository(cache: Path) -> Path:
     """Return the repository's tree, as https://developer.download.nvidia.com has it; made once for its contents."""
     text = repr([list(_all()), FORMAT])
-    folder = cache / f"driver-apt-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    if not folder.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache, prefix="driver-apt.") as work:
-            tree = Path(work) / "tree"
-            _build(tree, Path(work))
-            if not folder.exists():
-                tree.rename(folder)
-    return folder
+    return aptrepo.built_once(cache / f"driver-apt-{hashlib.sha256(text.encode()).hexdigest()[:12]}", _build)
 
 
 def _build(tree: Path, work: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -47,15 +46,7 @@ def packages(version: str) -> dict[str, tuple[str, Mapping[str, tuple[str, int]]
 
 def repository(cache: Path) -> Path:
     """Return the repository's tree, as https://nvidia.github.io has it below its root; made once for its contents."""
-    folder = cache / f"nvidia-apt-{_key()}"
-    if not folder.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache, prefix="nvidia-apt.") as work:
-            tree = Path(work) / "tree"
-            _build(tree, Path(work))
-            if not folder.exists():
-                tree.rename(folder)
-    return folder
+    return aptrepo.built_once(cache / f"nvidia-apt-{_key()}", _build)
 
 
 def _key() -> str:
