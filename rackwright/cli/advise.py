@@ -18,7 +18,7 @@ from rackwright.cli.inventories import add_hosts, add_settings, add_shared
 from rackwright.cli.runs import add_site
 from rackwright.cli.shapes import WantedShape, add_shape, presets_path, wanted_shape
 from rackwright.exit_codes import ExitCode
-from rackwright.messages import SettingsError, paragraph, printable_values
+from rackwright.messages import SettingsError, paragraph, printable, printable_values
 from rackwright.profiles.offers import Offer, offer_heading, offer_reasons, offers
 from rackwright.profiles.presets import PRESETS_FILE, Preset, load_presets
 from rackwright_engines.advice import Advice, Load, advise, longest
@@ -104,7 +104,7 @@ def preset_text(name: str, presets: Mapping[str, Preset]) -> str:
     head = [f"preset {name}, measured {one.date} on {one.gpus} x {one.gpu}", one.proof]
     if one.left_out:
         head.append(f"it was measured with values that are private; set them too: {', '.join(one.left_out)}")
-    comments = "".join(f"# {paragraph(text)}\n" for text in head)
+    comments = "".join(f"# {printable(text)}\n" for text in head)
     return comments + yaml.safe_dump(one.settings, sort_keys=False, width=110, allow_unicode=True)
 
 

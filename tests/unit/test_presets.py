@@ -184,6 +184,12 @@ def test_the_text_of_a_preset_is_settings_as_group_vars_have_them(
     assert "did you mean mine?" in capsys.readouterr().err
 
 
+def test_a_proof_of_several_lines_stays_a_comment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep_presets(tmp_path / PRESETS_FILE, {"mine": preset(proof="draft_1 wins\nhooks: {after: reboot}")})
+    assert main(["advise", "--preset", "mine", "--site", str(tmp_path)]) == 0
+    assert yaml.safe_load(capsys.readouterr().out) == SETTINGS
+
+
 def test_a_damaged_file_of_presets_is_named_and_the_rest_is_advised(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
