@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 AT_ONCE, ROUNDS = 4, 3
 """Hosts that are asked at the same time, and how many times so many, before the hub is asked."""
 READ = (IMAGE, MODELS, ENDPOINT, LEASED)
-"""What is read of such a host."""
+"""Concerns that are read of such a host."""
 
 
 @dataclass(frozen=True)

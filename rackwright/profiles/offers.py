@@ -12,7 +12,7 @@ from rackwright_engines.fit.gpu import gpu_type
 
 @dataclass(frozen=True)
 class Shape:
-    """What is to serve: a model on so many GPUs, and what is installed there. Empty and None: not known, so any."""
+    """A model on so many GPUs, and the engine and driver there. Empty and None: not known, so any."""
 
     gpu: str
     """Its name, in any of its forms."""

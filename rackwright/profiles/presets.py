@@ -65,7 +65,7 @@ class Preset(BaseModel):
     gpu: str
     """Its name, as nvidia-smi has it."""
     gpus: int = Field(ge=1)
-    """How many serve one endpoint."""
+    """GPUs that serve one endpoint."""
     engine: str
     version: Text
     driver: Text
@@ -77,7 +77,7 @@ class Preset(BaseModel):
     variant: str
     proof: str
     bounds: list[str] = []
-    """What each round of each cell kept."""
+    """Bounds that each round of each cell kept."""
     context: int | None = None
     """Tokens that its settings hold; none: not known."""
     cells: dict[str, PresetCell]

@@ -12,7 +12,7 @@ from rackwright_engines.move import as_yaml
 from rackwright_engines.options.schema import NO_DEFAULT, Key, VersionLine
 
 ALIKE = 0.6
-"""How alike two names are, of 1, before one is taken for the other's new name."""
+"""Likeness of two names, of 1, from which on one is taken for the other's new name."""
 SETS_LATER, TO_NULL = "tensorrt-llm", ", now null"
 """TensorRT-LLM's validators set what its classes leave at null."""
 Path = tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What of an engine the product rests on: each option, check, metric, path, name and log line, and whose ground it is.
+"""The parts of an engine that the product rests on: options, checks, metrics, paths, names, log lines, and their users.
 
 Each is read from where the product has it, so that nothing is listed twice; what only code says is WORDS.
 """

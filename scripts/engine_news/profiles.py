@@ -1,4 +1,4 @@
-"""What a new release changes for each shipped profile: its settings are checked by both releases."""
+"""Changes of a new release for each shipped profile, whose settings are checked by both releases."""
 
 from __future__ import annotations
 

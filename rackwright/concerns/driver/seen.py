@@ -58,7 +58,7 @@ class Staged:
 
 @dataclass(frozen=True)
 class SeenDriver:
-    """What was read of a host; all of it is empty where the settings want no driver."""
+    """The reading of a host; all of it is empty where the settings want no driver."""
 
     packages: tuple[DriverPackage, ...] = ()
     staged: Staged | None = None

@@ -49,7 +49,7 @@ class File:
     size: int
     digest: str
     at: str = ""
-    """Where the origin has it, below its URL; empty: at its path."""
+    """Its path at the origin, below the URL; empty: the same path."""
 
     def new_sum(self) -> Any:
         """Return what sums its bytes up to `digest`."""

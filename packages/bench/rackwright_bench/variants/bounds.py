@@ -20,7 +20,7 @@ FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)(k?)\s*\Z")
 PERCENTILE = re.compile(r"(?:ttft|itl|latency)_p[1-9]\d?\Z")
 CONTEXT = "context"
 TOKENS = 1024
-"""That `8k` counts by, as in `advise`."""
+"""Tokens of one `k`, as in `advise`."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class EarlierTune:
 
     @property
     def conditions(self) -> Mapping[str, Any]:
-        """What it was measured on last; empty where nothing was."""
+        """The machine that it was measured on last; empty where nothing was."""
         return next((event for event in reversed(self.events) if event["kind"] == ROUND), {})
 
 

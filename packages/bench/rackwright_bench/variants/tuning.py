@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from rackwright.concerns.endpoint.switch.follow import RolledBackError
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
 from rackwright.record.journal import append
@@ -91,10 +90,7 @@ class Tuning(Comparison):
 
     def _measure(self, name: str, number: int) -> None:
         began = self.clock()
-        try:
-            super()._measure(name, number)
-        except RolledBackError:
-            raise
+        super()._measure(name, number)
         self._took[name] = self.clock() - began
         if not self.trials.has(name, number):
             return

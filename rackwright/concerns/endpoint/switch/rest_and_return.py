@@ -245,7 +245,7 @@ class RestartWork:
     """Must succeed before anything is stopped."""
     at_rest: str = ""
     seconds: int = 0
-    """What both may take."""
+    """Time limit of both together."""
     returned: Callable[[HostReturn], Step] = lambda back: back
     """Makes the step that waits for the host."""
 
