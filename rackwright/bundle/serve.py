@@ -124,10 +124,21 @@ class Shelf:
                     self._report(piece)
         return self.right[piece.path]
 
+    def report_unreadable(self, piece: StoredPiece, error: OSError) -> None:
+        """Say to the operator that a file cannot be read any longer: its disk may be gone."""
+        text = f"{self._name(piece)} cannot be read any longer: {error.strerror}"
+        _say(coded("RW3811", f"{text}; next: look at its disk, and run again"))
+
     def _report(self, piece: StoredPiece) -> None:
-        path, name = self.folder / piece.path, used_by(self.catalog, piece.path)
-        text = f"{path} ({name}) holds other bytes than SHA256SUMS says, and is not given to any host"
-        print(printable(f"rackwright: {coded('RW3893', f'{text}; next: copy it again')}"), file=sys.stderr, flush=True)
+        text = f"{self._name(piece)} holds other bytes than SHA256SUMS says, and is not given to any host"
+        _say(coded("RW3893", f"{text}; next: copy it again"))
+
+    def _name(self, piece: StoredPiece) -> str:
+        return f"{self.folder / piece.path} ({used_by(self.catalog, piece.path)})"
+
+
+def _say(text: str) -> None:
+    print(printable(f"rackwright: {text}"), file=sys.stderr, flush=True)
 
 
 def _row(path: str, file: Any) -> dict[str, Any]:
@@ -140,6 +151,8 @@ class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"
+    """Docker tries TLS first, and continues in clear where the answer begins as one of HTTP does."""
     timeout = SECONDS
     shelf: Shelf
 
@@ -201,8 +214,15 @@ class Handler(BaseHTTPRequestHandler):
             if not self.shelf.is_right(piece):
                 self.close_connection = True
                 return
-            with (self.shelf.folder / piece.path).open("rb") as handle:
-                self.connection.sendfile(handle, start, count)
+            try:
+                with (self.shelf.folder / piece.path).open("rb") as handle:
+                    self.connection.sendfile(handle, start, count)
+            except (ConnectionError, TimeoutError):
+                raise  # the client went away
+            except OSError as error:
+                self.shelf.report_unreadable(piece, error)
+                self.close_connection = True
+                return
 
 
 def _spans(pieces: list[StoredPiece], start: int, end: int) -> list[tuple[StoredPiece, int, int]]:
@@ -216,12 +236,22 @@ def _spans(pieces: list[StoredPiece], start: int, end: int) -> list[tuple[Stored
     return found
 
 
+class BundleServer(ThreadingHTTPServer):
+    """All connections of a run."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing of a client that went away."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
 def main() -> None:
     """Serve until standard input ends."""
     folder = Path(sys.argv[1])
     Handler.shelf = Shelf(folder, read_catalog(folder))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = BundleServer(("127.0.0.1", 0), Handler)
     spawn(server.serve_forever)
     print(server.server_address[1], flush=True)
     sys.stdin.read()

@@ -21,6 +21,8 @@ NOWHERE = {"http": "http://127.0.0.1:9"}
 """A proxy that does not answer: the control machine's way out is gone."""
 SERVERS = r"^10\.79\.[0-9]+\.[2-5]\s"
 INVENTORY = "tests/lab/staging/inventory.py"
+FETCHES = "../staging/deploy"
+"""Steps that fetch, and neither look at the host nor set Docker up."""
 
 
 @contextmanager

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import http.client
 import io
 import json
 import resource
 import shutil
+import socket
+import struct
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -402,18 +406,32 @@ def test_sums_that_were_changed_with_their_list_are_refused_by_the_signature(ser
 # -- served
 
 
-@pytest.fixture
-def served(servers: Servers, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    write(tmp_path, part_size=1 << 20)
-    words = [*module("rackwright.bundle.serve"), str(tmp_path)]
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Yield the address of a bundle that is served, and the process."""
+    words = [*module("rackwright.bundle.serve"), str(folder)]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}", tmp_path
-        assert process.stdin
-        process.stdin.close()
-        assert process.wait(10) == 0
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}", process
+        end(process)
+
+
+def end(process: subprocess.Popen[str]) -> str:
+    """End a server as its run does; returns what the operator reads."""
+    assert process.stdin
+    assert process.stderr
+    process.stdin.close()
+    assert process.wait(10) == 0
+    return "" if process.stderr.closed else process.stderr.read()
+
+
+@pytest.fixture
+def served(servers: Servers, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    write(tmp_path, part_size=1 << 20)
+    with serving(tmp_path) as (base, _):
+        yield base, tmp_path
 
 
 def ask(url: str, **headers: str) -> Any:
@@ -460,6 +478,13 @@ def test_nothing_else_is_served(served: tuple[str, Path]) -> None:
     assert {path: ask(base + path).status for path in OTHERS} == dict.fromkeys(OTHERS, 404)
 
 
+def test_docker_which_tries_tls_first_is_answered_in_clear(served: tuple[str, Path]) -> None:
+    address, _, port = served[0].removeprefix("http://").rpartition(":")
+    with socket.create_connection((address, int(port)), 10) as link:
+        link.sendall(b"\x16\x03\x01\x00\x0a\x01\x00\n")
+        assert link.recv(5) == b"HTTP/"
+
+
 def test_a_changed_byte_is_never_sent(served: tuple[str, Path]) -> None:
     base, folder = served
     piece = read_catalog(folder).stored[sha256(WEIGHTS)].pieces[0]
@@ -480,6 +505,40 @@ def test_a_damaged_file_is_named_to_the_operator_once(
     printed = capsys.readouterr().err
     assert printed.count("RW3893") == 1
     assert "model.safetensors" in printed
+
+
+def begin_and_leave(base: str, path: str) -> None:
+    """Ask for a file, take a little of it, and go away as a killed job does."""
+    address, _, port = base.removeprefix("http://").rpartition(":")
+    with socket.socket() as link:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        link.connect((address, int(port)))
+        link.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert link.recv(5) == b"HTTP/"
+
+
+def test_a_client_that_goes_away_is_nothing_that_the_operator_reads(servers: Servers, tmp_path: Path) -> None:
+    write(tmp_path, part_size=1 << 20)
+    with serving(tmp_path) as (base, process):
+        for _ in range(3):
+            begin_and_leave(base, f"/hub/openai/gpt-oss-120b/resolve/{COMMIT}/model.safetensors")
+        assert ask(f"{base}/encodings/o200k").body == b"vocabulary"
+        assert end(process) == ""
+
+
+def test_a_disk_that_goes_away_is_named(servers: Servers, tmp_path: Path) -> None:
+    write(tmp_path)
+    weights = f"/hub/openai/gpt-oss-120b/resolve/{COMMIT}/model.safetensors"
+    with serving(tmp_path) as (base, process):
+        assert ask(base + weights).body == WEIGHTS
+        (tmp_path / read_catalog(tmp_path).stored[sha256(WEIGHTS)].pieces[0].path).unlink()
+        with pytest.raises(http.client.IncompleteRead):
+            ask(base + weights)
+        printed = end(process)
+    assert "RW3811" in printed
+    assert "model.safetensors" in printed
+    assert "Traceback" not in printed
 
 
 # -- what the hosts get

@@ -5,6 +5,7 @@ the registry, changes nothing until an operator requests it (DECISIONS 12, 18).
 """
 
 from rackwright.concerns.image.concern import (
+    ADDRESS,
     FILES,
     IMAGE,
     NAMES_TAG,
@@ -23,6 +24,7 @@ from rackwright.concerns.image.concern import (
 )
 
 __all__ = [
+    "ADDRESS",
     "FILES",
     "IMAGE",
     "NAMES_TAG",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rackwright.concerns.proxy_values import proxy_values
@@ -28,6 +28,8 @@ from rackwright.settings.secret import Secret
 PINS = f"{STATE}/images"
 NAMES_TAG = "# rackwright-bundle"
 """Marks a row of /etc/hosts that a pull from a bundle has written."""
+ADDRESS = "127.83.87.1"
+"""Loopback address of such a pull, by which an image is known until it gets its own name."""
 NAMES_LOCK = f"{RUN}/bundle.lock"
 """Held while such a pull lasts."""
 FILES = f"{STATE}/image-files"
@@ -56,6 +58,8 @@ class SeenImages:
     """Digest by reference, as recorded at the first pull."""
     names_left: bool = False
     """True when /etc/hosts has names of a pull from a bundle that was killed."""
+    addresses_left: bool = False
+    """True when Docker has an image by the address of such a pull, and none is under way."""
     whole: Mapping[str, str] = field(default_factory=dict)
     """Folder with all files of an image as they came from its registry, by digest, where hosts hand images on."""
     folders: frozenset[str] = frozenset()
@@ -107,9 +111,10 @@ def digest_of(endpoint: EndpointSettings, reading: HostReading) -> str | None:
 def read(settings: HostSettings) -> str:
     """Print the records, what killed pulls have left, and files to hand on; the images come from Docker's answer."""
     return f"""\
-! grep -qsF '{NAMES_TAG}' /etc/hosts ||
-  {{ [ -e {NAMES_LOCK} ] && ! flock --nonblock {NAMES_LOCK} true; }} ||
-  echo names-left
+[ -e {NAMES_LOCK} ] && ! flock --nonblock {NAMES_LOCK} true || {{
+  echo no-pull
+  ! grep -qsF '{NAMES_TAG}' /etc/hosts || echo names-left
+}}
 for pin in {PINS}/*; do
   [ ! -f "$pin" ] || first_lines 1 'pin ' "$pin"
 done
@@ -157,7 +162,8 @@ def parse(output: str) -> SeenImages:
     whole = {row[1]: row[2] for row in words if row[0] == "whole" and len(row) == 3}
     folders = frozenset(row[1] for row in words if row[0] == "folder" and FOLDER.fullmatch(row[-1]))
     pins = {row[1]: row[2] for row in words if row[0] == "pin"}
-    return SeenImages(["known"] in words, images, pins, ["names-left"] in words, whole, folders)
+    by_address = ["no-pull"] in words and any(image.repository.startswith(f"{ADDRESS}:") for image in images)
+    return SeenImages(["known"] in words, images, pins, ["names-left"] in words, by_address, whole, folders)
 
 
 def _given(text: str) -> str | None:
@@ -231,8 +237,7 @@ def pin_path(reference: str) -> str:
 
 def changes(wanted: WantedImages, reading: SeenImages) -> list[Change]:
     """Pull what is missing; record the digest of a tag that exists without a record; remove files of no use."""
-    names = [_names_change()] if reading.names_left else []
-    found = [*names, *(change for image in wanted for change in _changes(image, reading))]
+    found = [*_names_changes(reading), *(change for image in wanted for change in _changes(image, reading))]
     used = {folder_name(one.digest) for one in wanted if one.digest and (one.keeps or not _is_here(one, reading))}
     return [*found, *(_remove(folder) for folder in sorted(reading.folders - used) if reading.answered)]
 
@@ -251,13 +256,16 @@ def _is_here(image: WantedImage, reading: SeenImages) -> bool:
     return image.digest is not None and reading.has(image.reference, image.digest)
 
 
-def _names_change() -> Change:
-    what = "take a registry's name out of /etc/hosts"
-    return Change(what, "a pull from a bundle was killed, and has left it", (Shell(remove_names_script()),))
+def _names_changes(reading: SeenImages) -> Iterator[Change]:
+    why = "a pull from a bundle was killed, and has left it"
+    if reading.names_left:
+        yield Change("take a registry's name out of /etc/hosts", why, (Shell(remove_names_script()),))
+    elif reading.addresses_left:
+        yield Change("take an address out of the names of images", why, (Shell(remove_names_script()),))
 
 
 def remove_names_script() -> str:
-    """Return shell lines that take away what a killed pull from a bundle has left in /etc/hosts, also for teardown."""
+    """Return shell lines that take away the names that a killed pull from a bundle has left, also for teardown."""
     return host_script("remove_names", run=RUN)
 
 
@@ -326,6 +334,7 @@ def not_asked(names: Mapping[str, str]) -> list[str]:
 
 
 __all__: Sequence[str] = (
+    "ADDRESS",
     "FILES",
     "IMAGE",
     "LocalImage",

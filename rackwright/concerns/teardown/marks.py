@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rackwright.concerns.firewall.rule_table import TAG
-from rackwright.concerns.image import NAMES_TAG
+from rackwright.concerns.image import ADDRESS, NAMES_TAG
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import ENDPOINT_LABEL, ETC, HELPER_LABEL, RUN, STATE, UNITS, WRITTEN
@@ -70,6 +70,7 @@ def read_script(record: Iterable[Owned], models_dir: str) -> str:
         written=WRITTEN,
         tag=TAG,
         names_tag=NAMES_TAG,
+        address=ADDRESS,
         endpoint_label=ENDPOINT_LABEL,
         helper_label=HELPER_LABEL,
         places="\n".join(one.name for one in owned if one.kind == "model"),

@@ -9,13 +9,16 @@ case $(uname -m) in x86_64) machine=amd64 ;; aarch64) machine=arm64 ;; *) machin
 work=$(mktemp -d "$run/pull.XXXXXXXX")
 pull=
 way=
-trap 'rm -rf "$work"; [ -z "$pull" ] || kill "$pull" 2>/dev/null; [ -z "$way" ] || { kill "$way" 2>/dev/null; own_names; }' EXIT
+pulled=$reference # as Docker asks for it
+trap 'rm -rf "$work"; [ -z "$pull" ] || kill "$pull" 2>/dev/null; [ -z "$way" ] || { kill "$way" 2>/dev/null; own_names; forget_address; }' EXIT
 trap 'exit 143' TERM INT
 fail() { printf 'error: %s\n' "$@"; exit 1; }
 mistake() { printf 'error: %s\n' "$@"; exit 78; } # what only other settings help against
 said() { grep -Eqi "$1" "$work/out"; }
 lines() { grep -Ec "$1" "$work/out"; }
 docker_root() { timeout 60 docker info --format '{{.DockerRootDir}}' 2>/dev/null; }
+in_containerd() { timeout 60 docker info --format '{{.DriverStatus}}' 2>/dev/null | grep -qF io.containerd.snapshotter; }
+images_root() { if in_containerd && [ -d /var/lib/containerd/io.containerd.content.v1.content ]; then echo /var/lib/containerd; else docker_root; fi; }
 here_of() { du -scb "$@" 2>/dev/null | tail -n 1 | cut -f 1; } # bytes
 layer_sizes() { # reads what `docker manifest inspect --verbose` prints; prints the short name and the size of each layer for this machine
   awk -v machine="$machine" '
@@ -43,23 +46,40 @@ how_much() { # what Docker's own store holds until it is unpacked, what containe
   was=${text%% *} text=${text#* }
 }
 
-# From a bundle, the registry's name leads to this host itself while the pull lasts: to a port of a loopback address, behind
-# which the bundle answers. dockerd takes an address of 127.0.0.0/8 without TLS, and every byte by its digest.
+# From a bundle, an image comes from this host itself while the pull lasts: from a port of a loopback address, behind which
+# the bundle answers. dockerd takes an address of 127.0.0.0/8 without TLS, and every byte by its digest.
+# To a graph driver the registry's own name leads there: only a pull by that name records its digest. containerd's store has one
+# digest for all names of an image, so there it is pulled by the address and named afterwards: dockerd may want a certificate of a name.
 #include bundle_names.sh
 lead_to_bundle() {
+  if in_containerd && [ "$reference" != "${reference#*@}" ]; then
+    listen_at 600
+    pulled=$loopback:600/${repository#"$registry/"}@${reference##*@}
+    return
+  fi
   name=${registry%:*}; case $registry in *:*) port=${registry##*:} ;; *) port=80 ;; esac
-  proxyd=$(ls /lib/systemd/systemd-socket-proxyd /usr/lib/systemd/systemd-socket-proxyd 2>/dev/null | head -n 1)
-  { command -v systemd-socket-activate && [ -n "$proxyd" ]; } >/dev/null || fail "systemd's socket-proxyd is not on this host" "it is part of the package systemd"
-  systemd-socket-activate -l "$loopback:$port" "$proxyd" "$bundle" 2>"$work/way" &
-  way=$!
-  sleep 1
-  kill -0 "$way" 2>/dev/null || { way=; fail "port $port of $loopback cannot be listened at: $(tail -n 1 "$work/way")" "see which program has it: ss -ltnp 'sport = :$port'"; }
+  listen_at "$port"
   { sed "s/^\([^#].*[[:space:]]$name\([[:space:]].*\)\{0,1\}\)\$/$tag: \1/" $hosts; printf '%s %s %s\n' "$loopback" "$name" "$tag"; } >"$hosts.rackwright" &&
     chmod 0644 "$hosts.rackwright" && mv -f "$hosts.rackwright" $hosts || fail "$hosts could not be written" "look at it: ls -l $hosts"
 }
+listen_at() { # a port of the address
+  proxyd=$(ls /lib/systemd/systemd-socket-proxyd /usr/lib/systemd/systemd-socket-proxyd 2>/dev/null | head -n 1)
+  { command -v systemd-socket-activate && [ -n "$proxyd" ]; } >/dev/null || fail "systemd's socket-proxyd is not on this host" "it is part of the package systemd"
+  systemd-socket-activate -l "$loopback:$1" "$proxyd" "$bundle" 2>"$work/way" &
+  way=$!
+  sleep 1
+  kill -0 "$way" 2>/dev/null || { way=; fail "port $1 of $loopback cannot be listened at: $(tail -n 1 "$work/way")" "see which program has it: ss -ltnp 'sport = :$1'"; }
+}
+give_own_name() { # to what was pulled by the address; a tag that is here stays what it is
+  [ "$pulled" != "$reference" ] || return 0
+  name=$tagged
+  ! timeout 60 docker image inspect "$name" >/dev/null 2>&1 || name=$repository:rackwright-$(printf %.12s "${reference##*:}")
+  timeout 60 docker tag "$pulled" "$name" || fail "$reference could not be named" "look at: journalctl -u docker"
+}
+forget_address() { [ "$pulled" = "$reference" ] || timeout 60 docker rmi "$pulled" >/dev/null 2>&1; }
 
 check_machine() { # what the registry says of the image's machines, where this Docker can tell
-  timeout 30 docker manifest inspect --verbose "$reference" >"$work/manifest" 2>/dev/null || return 0
+  timeout 30 docker manifest inspect --verbose "$pulled" >"$work/manifest" 2>/dev/null || return 0
   layer_sizes <"$work/manifest" >"$work/sizes"
   offered=$(sed -n 's/.*"architecture": "\([a-z0-9_]*\)".*/\1/p' "$work/manifest" | sort -u | grep -v unknown)
   [ -z "$offered" ] || printf '%s\n' "$offered" | grep -qx "$machine" || wrong_machine "$(printf '%s\n' "$offered" | tr '\n' ' ')"
@@ -93,7 +113,7 @@ show_progress() { # beside the pull; stops it when nothing moves for $stall seco
 }
 
 pull_once() {
-  docker pull "$reference" >"$work/out" 2>&1 &
+  docker pull "$pulled" >"$work/out" 2>&1 &
   pull=$!
   show_progress &
   beside=$!
@@ -113,7 +133,7 @@ explain() {
     mistake "$reference cannot be taken from the bundle" "$text" \
       "a line above says which of its files is damaged (RW3893); all of them: rackwright bundle INVENTORY --verify DIR"
   elif said 'no space left'; then
-    root=$(docker_root)
+    root=$(images_root)
     fail "the disk is full: $reference does not fit into $root" "$text" "free space there (df -h $root) and run again; what was pulled is kept"
   elif said "$denied"; then
     if [ "$key" = given ]; then
@@ -154,6 +174,7 @@ until [ -n "${loaded:-}" ] || pull_once; do
   sleep $wait_for; try=$((try + 1))
 done
 
+give_own_name
 # One question for all: each of Docker's clients costs more than what it asks. The second line is the tag's, if it is there.
 found=$(timeout 60 docker image inspect --format '{{.Architecture}} {{join .RepoDigests " "}}' "$reference" "$tagged" 2>/dev/null)
 { read -r got digests; read -r is_tagged _; } <<END

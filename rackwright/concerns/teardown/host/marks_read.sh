@@ -1,5 +1,5 @@
 # What on a host carries a mark of Rackwright, whatever its ownership record says; changes nothing.
-# Parameters: units state etc run models (folders), written tag names_tag endpoint_label helper_label (marks), and what the record
+# Parameters: units state etc run models (folders), written tag names_tag address endpoint_label helper_label (marks), and what the record
 # names: places (of models, one a line, maybe ending in *) and images (one a line).
 # Prints "KIND NAME [more]" lines, and "end". Names that Rackwright never gives are left out: they might forge a line.
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -73,6 +73,7 @@ else
   echo "docker up"
   label="{{if or (.Label \"$endpoint_label\") (.Label \"$helper_label\")}}ours{{else}}foreign{{end}}"
   timeout 60 docker ps --all --format "container {{.ID}} {{.Names}} $label" | grep -E '(^[^ ]+ [^ ]+ rackwright[-.]| ours$)'
+  ! timeout 60 docker image ls --format '{{.Repository}}' | grep -q "^$address:" || echo "names Docker"
   printf '%s\n' "$images" | while read -r image; do
     [ -n "$image" ] && timeout 60 docker image inspect "$image" >/dev/null 2>&1 && printf '%s\n' "image $image"
   done
