@@ -246,7 +246,7 @@ def tune_work(
         try:
             work.carry_out(limits)
         finally:
-            _tell(trials, record)
+            _tell(work, record)
         keep_tuned(work, name, root, say)
         return pooled_cells(whole_rounds(trials))
 
@@ -263,14 +263,15 @@ def _whole_trials(earlier: EarlierTune | None) -> int:
     return sum(1 for event in earlier.events if event["kind"] == TRIAL and "lost" not in event) if earlier else 0
 
 
-def _tell(trials: Trials, record: Path) -> None:
+def _tell(work: Tuning, record: Path) -> None:
     """Print how the variants stand, and write down what the tune comes to."""
+    trials = work.trials
     if not trials.done:
         return
     print(paragraph(f"\n{drawn(STANDINGS, list(_standings(trials)), shown_width())}\n"))
-    text = conclusion(trials)
-    append(record, "verdict", text=text, against=trials.first)
-    say(text)
+    for text in (*work.answers_compared(), conclusion(trials)):
+        append(record, "verdict", text=text, against=trials.first)
+        say(text)
 
 
 def _standings(trials: Trials) -> Iterator[Sequence[str]]:

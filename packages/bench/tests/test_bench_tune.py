@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from rackwright.cli.main import main
+from rackwright.concerns.endpoint.quality.question_run import JudgedAnswers
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.follow import RolledBackError
 from rackwright.concerns.lease import LEASED
@@ -186,6 +187,8 @@ class Host:
 
 
 RATES = {"settings": 100.0, "fast": 140.0, "slow": 50.0}
+WRONG = (("settings", 0), ("fast", 40), ("slow", 0))
+"""Wrong answers of each, of a hundred."""
 Made = tuple[Tuning, Host, list[str]]
 
 
@@ -282,6 +285,20 @@ def test_a_variant_that_does_not_start_is_out_and_the_tune_goes_on(
     again, host, _ = tune(monkeypatch, tmp_path / "s.jsonl", host)
     with pytest.raises(RolledBackError):
         again.carry_out(Limits(9, 0.0))
+
+
+def test_a_variant_that_answers_worse_is_out_also_after_a_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    monkeypatch.setenv("RACKWRIGHT_RUNS", str(tmp_path / "runs"))
+    made, host, lines = tune(monkeypatch, tmp_path / "runs" / "1.jsonl")
+    made.answers = {name: JudgedAnswers(right={f"q{at}": at >= wrong for at in range(100)}) for name, wrong in WRONG}
+    made.carry_out(Limits(9, 0.0))
+    assert host.tried.count("fast") == 1
+    assert made.trials.stays()
+    assert any(text.startswith("fast answers worse than settings by 40 points") for text in lines)
+    again = Trials(list(RATES), NAMES, Goal())
+    take_up(again, earlier_tune(tmp_path, "1", WANTED), tmp_path / "runs" / "2.jsonl")
+    assert again.fault("fast") == made.trials.fault("fast")
 
 
 # -- a cut, and the way on

@@ -19,9 +19,15 @@ from rackwright_bench.variants.tuning import Tuning, whole_rounds
 
 
 def keep_compared(work: Comparison, name: str, root: Path, say: Say) -> None:
-    """Keep each variant that wins a cell of a comparison; says where nothing is proven. name: of the endpoint."""
+    """Keep each variant that wins a cell of a comparison; says where nothing is proven. name: of the endpoint.
+
+    A variant that answers worse than the first one by more than `gate.worse_by` wins nothing.
+    """
     concurrency = {cell.name: cell.pattern.concurrency for cell in work.plan.cells}
-    found = {one: work.found.get(one, {}) for one in work.variants}
+    worse = work.worse_answers()
+    found = {one: work.found.get(one, {}) for one in work.variants if one not in worse}
+    for one, why in worse.items():
+        say(f"{one} is not kept as a preset: it {why}")
     won = winners(found, concurrency)
     proofs = [Proof(one, _sentence(one, cells), cells) for one, cells in _by_variant(won).items()]
     if not proofs:

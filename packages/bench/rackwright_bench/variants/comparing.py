@@ -17,7 +17,8 @@ from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.take_lease import take
 from rackwright.messages import counted
 from rackwright.plan.concern import HostReading
-from rackwright.quality.pairs import compare
+from rackwright.quality.pairs import Comparison as PairedAnswers
+from rackwright.quality.pairs import compare, points
 from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.endpoint_on_host import Measuree
 from rackwright_bench.figures.rounds import Limits, round_numbers
@@ -106,15 +107,30 @@ class Comparison:
 
     def answers_compared(self) -> list[str]:
         """Return how each variant answers beside the first one, in sentences; nothing where none was asked."""
-        first, *others = self.variants
+        first = next(iter(self.variants))
         if first not in self.answers:
             return []
-        before, worse_by = self.answers[first].right, self._worse_by
-        compared = {
-            name: compare(before, self.answers[name].right, worse_by) for name in others if name in self.answers
+        right = self.answers[first].right
+        begins = f"{first} answers {sum(right.values())} of {len(right)} questions rightly"
+        compared = self._answers_beside_first().items()
+        return [begins, *(f"{name} beside {first}: {found.sentence}" for name, found in compared)]
+
+    def worse_answers(self) -> dict[str, str]:
+        """Return why variants cannot be taken whose answers are worse than the first one's by more than is allowed."""
+        first, allowed = next(iter(self.variants)), f"gate.worse_by allows {self._worse_by:g}"
+        worse = {name: found for name, found in self._answers_beside_first().items() if found.worse}
+        return {
+            name: f"answers worse than {first} by {points(found.difference)}; {allowed}"
+            for name, found in worse.items()
         }
-        begins = f"{first} answers {sum(before.values())} of {len(before)} questions rightly"
-        return [begins, *(f"{name} beside {first}: {found.sentence}" for name, found in compared.items())]
+
+    def _answers_beside_first(self) -> dict[str, PairedAnswers]:
+        """Return the answers of each other variant that was asked, in pairs with the first one's."""
+        first, *others = self.variants
+        if first not in self.answers:
+            return {}
+        right = {name: self.answers[name].right for name in (first, *others) if name in self.answers}
+        return {name: compare(right[first], right[name], self._worse_by) for name in others if name in right}
 
     @property
     def _worse_by(self) -> float:

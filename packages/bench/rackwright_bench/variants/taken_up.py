@@ -98,6 +98,8 @@ def take_up(trials: Trials, earlier: EarlierTune, record: Path) -> int:
                 trials.lost[event["variant"]] = event["lost"]
             elif event["kind"] == TRIAL:
                 trials.add(event["variant"], event["round"], cells.get((event["variant"], event["round"]), {}))
+                if "worse" in event:
+                    trials.unfit[event["variant"]] = event["worse"]
     except (KeyError, TypeError, ValueError) as error:
         raise RackwrightError(
             f"the record of run {earlier.path.stem} is damaged: {error!r}; next: the same command without --resume",

@@ -94,8 +94,10 @@ class Tuning(Comparison):
         self._took[name] = self.clock() - began
         if not self.trials.has(name, number):
             return
-        seconds = round(self._took[name], 1)
-        append(self.record, TRIAL, host=self.trial.one.entry.name, variant=name, round=number, seconds=seconds)
+        worse = self.worse_answers()
+        self.trials.unfit |= worse
+        event = {"seconds": round(self._took[name], 1), "worse": worse.get(name)}
+        append(self.record, TRIAL, host=self.trial.one.entry.name, variant=name, round=number, **event)
         if fault := self.trials.fault(name):
             self.say(f"{name} {fault}" + ("" if name == self.trials.first else "; it is not tried again"))
 
