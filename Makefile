@@ -40,9 +40,10 @@ pythons: setup
 	@scripts/pythons
 
 ## newest: nightly: every module, all that is replaced, and its tests with the newest pyinfra, paramiko and gevent there are;
-## then what the newest vLLM, SGLang and TensorRT-LLM change for each profile and each rule
+## then what the newest vLLM, SGLang and TensorRT-LLM change for each profile and each rule; TRTLLM=FOLDER: a git repository
+## of TensorRT-LLM, of which the package index has no source
 newest: setup
-	@status=0; scripts/newest || status=$$?; $(BIN)/python scripts/engine-news || status=$$?; exit $$status
+	@status=0; scripts/newest || status=$$?; $(BIN)/python scripts/engine-news $(if $(TRTLLM),--trtllm "$(TRTLLM)") || status=$$?; exit $$status
 
 ## quick: lint, types, unit tests, and one deploy on one lab host
 quick: setup lint types

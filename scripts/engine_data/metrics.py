@@ -13,6 +13,7 @@ from scripts.engine_data.source import sources
 FILES = {
     "vllm": ("vllm/v1/metrics/loggers.py", "vllm/v1/spec_decode/metrics.py"),
     "sglang": ("sglang/srt/metrics/collector.py", "sglang/srt/observability/metrics_collector.py"),
+    "tensorrt-llm": ("tensorrt_llm/metrics/collector.py", "tensorrt_llm/metrics/batch_metrics.py"),
 }
 """The collectors: those of features that a dashboard does not show (offloading, encoders, RL) are not among them."""
 KINDS = ("counter", "gauge", "histogram", "summary")
@@ -21,6 +22,8 @@ HEADS = {
     "sglang": "path: /metrics\nneeds: enable-metrics\n",
 }
 """Their sources: vllm/entrypoints/serve/instrumentator/metrics.py, sglang/srt/entrypoints/http_server.py."""
+PREFIX = "metric_prefix"
+"""The variable of TensorRT-LLM's collector with what all of its names begin with."""
 
 
 def as_file(engine: str, versions: Sequence[str], cache: Path) -> str:
@@ -54,7 +57,31 @@ def names_in(engine: str, folder: Path) -> Iterator[tuple[str, str]]:
     """Yield each metric that the sources in a folder make, with its kind."""
     for name in FILES[engine]:
         if (file := folder / name).is_file():
-            yield from _of_file(ast.parse(file.read_text(encoding="utf-8")), f"{engine}:")
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            yield from _of_collector(tree) if engine == "tensorrt-llm" else _of_file(tree, f"{engine}:")
+
+
+def _of_collector(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield the metrics that calls make whose names are put together of a prefix and a text, as TensorRT-LLM does."""
+    nodes = [*ast.walk(tree)]
+    values = [
+        one.value for one in nodes if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]).endswith(PREFIX)
+    ]
+    prefix = next((str(one.value) for one in values if isinstance(one, ast.Constant)), "")
+    for call in nodes:
+        if isinstance(call, ast.Call) and (kind := _kind(call)):
+            named = [one.value for one in call.keywords if one.arg == "name"] or call.args[:1]
+            yield from ((text, kind) for one in named if (text := _put_together(one, prefix)))
+
+
+def _put_together(node: ast.expr, prefix: str) -> str:
+    """Return the text of an expression in which variables stand for the prefix; empty for another one."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and ast.unparse(node.left).endswith(PREFIX):
+        end = _put_together(node.right, prefix)
+        return f"{prefix}{end}" if end else ""
+    return ""
 
 
 def _of_file(tree: ast.AST, prefix: str, kind: str = "") -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -46,6 +46,11 @@ class NoSourceError(SettingsError):
 def package_of(engine: str) -> str:
     """Return the name of an engine's package, which is that of its folder."""
     return engine.replace("-", "_")
+
+
+def kept_files(engine: str) -> re.Pattern[str]:
+    """Return the form of the paths of an engine's files that are kept."""
+    return re.compile(KEPT.format(package=package_of(engine)))
 
 
 def sources(engine: str, version: str, cache: Path) -> Path:
@@ -174,6 +179,11 @@ def unpack(engine: str, name: str, file: BinaryIO, folder: Path) -> None:
         raise SettingsError(f"{name} is not a readable archive: {error}") from error
     if not files:
         raise NoSourceError(f"{name} has no Python files of {engine}")
+    save(files, folder)
+
+
+def save(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files by their path below a folder, which is there whole or not at all."""
     new = folder.with_name(f"{folder.name}-new")
     for inside, text in files.items():
         (new / inside).parent.mkdir(parents=True, exist_ok=True)
@@ -182,7 +192,7 @@ def unpack(engine: str, name: str, file: BinaryIO, folder: Path) -> None:
 
 
 def _python_files(engine: str, name: str, file: BinaryIO) -> Iterator[tuple[str, bytes]]:
-    inside = re.compile(KEPT.format(package=package_of(engine)))
+    inside = kept_files(engine)
     if name.endswith(".whl"):
         with zipfile.ZipFile(file) as wheel:
             for info in sorted(wheel.infolist(), key=lambda one: one.header_offset):
@@ -193,6 +203,6 @@ def _python_files(engine: str, name: str, file: BinaryIO) -> Iterator[tuple[str,
     # Unpacked as a whole, so that its check sum counts: tarfile ends quietly where spoilt bytes begin.
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(file.read()))) as tar:
         for member in tar:
-            found, content = inside.search(member.name), tar.extractfile(member)
-            if found and content:
+            found = inside.search(member.name) if member.isreg() else None
+            if found and (content := tar.extractfile(member)):
                 yield found[1], content.read()

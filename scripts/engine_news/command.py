@@ -13,7 +13,7 @@ from rackwright.tables import shown_width
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.options.schema import all_versions, line_for
 from rackwright_engines.options.schema import lines as known_lines
-from rackwright_engines.version import not_before
+from rackwright_engines.version import not_before, parse_version
 from scripts.engine_data.source import newest
 from scripts.engine_news.news import DONE, FAILED, NEWS, News, lines, news, page
 from scripts.engine_news.release import TRTLLM, Release, fetched_tree, given_release, known_release, read_release
@@ -22,8 +22,8 @@ from scripts.engine_news.tree import SourceTree
 CACHE = Path.home() / ".cache" / "rackwright" / "engine-data"
 NO_SOURCE = "the package index has no source of it, so nothing of it was read; next: {next}"
 NEXT_TRTLLM = (
-    "PIP_EXTRA_INDEX_URL=https://pypi.nvidia.com make newest, or scripts/engine-news --from FILE with that version's "
-    "trtllm-serve-config.schema.json"
+    "make newest TRTLLM=FOLDER with a git repository of it; or PIP_EXTRA_INDEX_URL=https://pypi.nvidia.com make "
+    "newest; or scripts/engine-news --from FILE with that version's trtllm-serve-config.schema.json"
 )
 EPILOG = """\
 exit status: 0 nothing is new, and all that the product rests on is there; 1 something could not be read; 2 a newer
@@ -37,7 +37,7 @@ def main(words: Sequence[str] | None = None) -> int:
     status, every = DONE, list[News]()
     try:
         since = dict(_since(args.since))
-        for one in _given(args.file, since, args.cache) if args.file else _indexed(args.engines, since, args.cache):
+        for one in _given(args.file, since, args.cache) if args.file else _indexed(args, since):
             every.append(one)
             print("\n".join(lines(one, shown_width(), args.diff)), end="\n\n", flush=True)
             status = FAILED if FAILED in (status, one.status) else max(status, one.status)
@@ -63,9 +63,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("engines", nargs="*", choices=[*PRODUCTS, []], metavar="ENGINE", help="default: all three")
     source = (
-        "an archive of the package index, TensorRT-LLM's schema or its source tree; may be repeated; no index is asked"
+        "an archive of the package index, REPOSITORY@TAG of a git repository here, TensorRT-LLM's source tree or its "
+        "schema; may be repeated: two releases of an engine are compared with each other; no index is asked"
     )
     parser.add_argument("--from", dest="file", action="append", type=Path, metavar="FILE", help=source)
+    tags = "a git repository of TensorRT-LLM here, for releases of which the index has no source: their tags are read"
+    parser.add_argument("--trtllm", type=Path, metavar="FOLDER", help=tags)
     since = "the known release to compare with, such as vllm=0.32.0; default: the newest that the data know"
     parser.add_argument("--since", action="append", default=[], metavar="ENGINE=VERSION", help=since)
     parser.add_argument("--diff", action="store_true", help="show conditions of the engine's code that differ")
@@ -87,19 +90,31 @@ def newest_known(engine: str) -> str:
     return all_versions(engine)[-1]
 
 
-def _indexed(engines: Sequence[str], since: dict[str, str], cache: Path) -> Iterator[News]:
+def _indexed(args: argparse.Namespace, since: dict[str, str]) -> Iterator[News]:
     """Yield the news of the newest releases in the package index."""
-    for engine in engines or PRODUCTS:
+    cache: Path = args.cache
+    for engine in args.engines or PRODUCTS:
         candidates = any("rc" in name for name in known_lines(engine))
         latest = newest(engine, candidates)
         old = since.get(engine, newest_known(engine))
         if not_before(old, latest):
             latest = old
         tree = fetched_tree(engine, latest, cache)
-        if tree is None:
+        if tree is None and args.trtllm:
+            yield _of_repository(args.trtllm, old, latest, cache)
+        elif tree is None:
             yield _unread(engine, old, latest)
         else:
             yield news(_old(engine, old, cache), read_release(engine, latest, tree.folder))
+
+
+def _of_repository(repository: Path, old: str, latest: str, cache: Path) -> News:
+    """Return the news of TensorRT-LLM by the tags of a repository; says why where it lacks one of them."""
+    try:
+        before, new = (given_release(Path(f"{repository}@v{version}"), cache) for version in (old, latest))
+    except SettingsError as error:
+        return News(TRTLLM, old, latest, unread=str(error))
+    return news(before, new)
 
 
 def _unread(engine: str, old: str, latest: str) -> News:
@@ -118,8 +133,7 @@ def _given(files: Sequence[Path], since: dict[str, str], cache: Path) -> Iterato
         one = given_release(file, cache)
         by_engine.setdefault(one.engine, []).append(one)
     for engine, releases in by_engine.items():
-        older = [one for one in releases for other in releases if not not_before(one.version, other.version)]
-        new = next(one for one in releases if one not in older)
+        *older, new = sorted(releases, key=lambda one: parse_version(one.version) or ())
         yield news(older[0] if older else _cached(engine, since.get(engine, newest_known(engine)), cache), new)
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rackwright.messages import SettingsError
-from rackwright_engines.data import table
 from rackwright_engines.metrics import names_of, series
 from rackwright_engines.options.json_schema import version_of
-from rackwright_engines.options.schema import Json, VersionLine, all_versions, is_of, line_for, line_of
+from rackwright_engines.options.schema import Json, VersionLine, all_versions, line_for, line_of
 from scripts.engine_data import metrics, trtllm
+from scripts.engine_data.git_source import VERSION, sources_of_git
 from scripts.engine_data.make import whole_line
-from scripts.engine_data.source import NoSourceError, sources, sources_of_file
+from scripts.engine_data.source import NoSourceError, kept_files, sources, sources_of_file
 from scripts.engine_news.tree import SourceTree
 
 TRTLLM = "tensorrt-llm"
 SCHEMA = "tensorrt_llm/schemas/trtllm-serve-config.schema.json"
-COLLECTOR = "tensorrt_llm/metrics/collector.py"
-VERSION = re.compile(r"""__version__\s*=\s*["']([^"']+)["']""")
+VERSION_FILE = "tensorrt_llm/version.py"
 
 
 @dataclass(frozen=True)
@@ -51,9 +48,9 @@ def known_release(engine: str, version: str, tree: SourceTree | None) -> Release
 
 def read_release(engine: str, version: str, folder: Path) -> Release:
     """Return a release from a folder with its sources. Raises SettingsError for sources of another shape."""
-    tree = SourceTree(folder)
+    tree = SourceTree(folder, kept_files(engine))
     raw = _raw_trtllm(version, folder) if engine == TRTLLM else _dated(whole_line(engine, version, folder), version)
-    kinds = dict(metrics.names_in(engine, folder)) if engine != TRTLLM else _counted(tree, version)
+    kinds = dict(metrics.names_in(engine, folder))
     found = frozenset(one for name, kind in kinds.items() for one in names_of(name, kind)) if kinds else None
     return Release(engine, version, line_of(engine, version, raw), found, tree)
 
@@ -74,31 +71,33 @@ def _raw_trtllm(version: str, folder: Path) -> Json:
     return trtllm.line_of(trtllm.read_source(folder), version)
 
 
-def _counted(tree: SourceTree, version: str) -> dict[str, str]:
-    """Return those of the known metrics that the collector names, with or without the prefix of its own."""
-    text = tree.texts.get(COLLECTOR, "")
-    rows: Mapping[str, Json] = table(f"{TRTLLM}/metrics")["names"]
-    return {
-        name: row["kind"]
-        for name, row in rows.items()
-        if is_of(row, version) and re.search(rf"\b(?:trtllm_)?{name.removeprefix('trtllm_')}(?:_total)?\b", text)
-    }
-
-
 def given_release(path: Path, cache: Path) -> Release:
     """Return the release of a file or folder on this machine.
 
-    path: an archive of the package index, TensorRT-LLM's own schema, or its source tree. Raises SettingsError.
+    path: an archive of the package index, a git repository with @ and a tag or commit, TensorRT-LLM's own schema, or
+    its source tree with its changes. Raises SettingsError.
     """
     if path.suffix == ".json":
         version = version_of(_text(path))
         schema = line_of(TRTLLM, version, trtllm.line_of_schema(path, version or "a version"))
         return Release(TRTLLM, version, schema, None)
     if path.is_dir():
-        found = VERSION.search(_text(path / "tensorrt_llm" / "version.py"))
-        return read_release(TRTLLM, found[1] if found else "", path)
+        return read_release(TRTLLM, _version_of_tree(path), path)
+    repository, at, name = str(path).rpartition("@")
+    if at and not path.exists():
+        return read_release(*sources_of_git(Path(repository), name, cache))
     engine, version, folder = sources_of_file(path, cache)
     return read_release(engine, version, folder)
+
+
+def _version_of_tree(folder: Path) -> str:
+    """Return the version of TensorRT-LLM's source tree. Raises SettingsError for another folder."""
+    if not (folder / VERSION_FILE).is_file():
+        raise SettingsError(
+            f"{folder} has no {VERSION_FILE}; next: {folder}@TAG for a git repository, such as {folder}@v1.4.0rc1"
+        )
+    found = VERSION.search(_text(folder / VERSION_FILE))
+    return found[1] if found else ""
 
 
 def _text(path: Path) -> str:

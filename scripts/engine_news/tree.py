@@ -18,12 +18,15 @@ class SourceTree:
     """A folder with the Python files of one release."""
 
     folder: Path
+    wanted: re.Pattern[str] = re.compile("")
+    """Files that count, by their path below the folder: of a work tree the tests and models say nothing of a server."""
 
     @cached_property
     def texts(self) -> dict[str, str]:
         """All files by their path below the folder."""
-        found = sorted(self.folder.rglob("*.py"))
-        return {str(path.relative_to(self.folder)): path.read_text("utf-8", errors="replace") for path in found}
+        found = {str(path.relative_to(self.folder)): path for path in sorted(self.folder.rglob("*.py"))}
+        files = {name: path for name, path in found.items() if self.wanted.match(name) and path.is_file()}
+        return {name: path.read_text("utf-8", errors="replace") for name, path in files.items()}
 
     @cached_property
     def _all(self) -> str:

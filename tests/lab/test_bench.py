@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -302,6 +302,14 @@ def test_rounds_say_which_variant_wins(desk: Desk) -> None:
     assert {len(found.rounds) for found in desk.measured().cells.values()} == {2}
     assert list((desk.site.lab.paths.root / "runs").glob("*.eagle3-of-baseline-output-rate.png"))
     put_back(desk.host, good)
+    ((name, preset),) = [row for row in presets(desk).items() if row[1].variant == "eagle3"]
+    assert all(cell.proven and cell.against == "baseline" for cell in preset.cells.values())
+    assert f"kept as preset {name}" in run.output
+    offered = advised(desk)
+    assert f"1. {name}" in offered
+    assert "not the same here" not in offered
+    settings = desk.run(BIN / "rackwright", "advise", "-i", INVENTORY, "--preset", name)
+    assert yaml.safe_load(settings.output) == preset.settings
 
 
 @in_proof("two loads more for what tests/unit/test_quality_pairs.py computes")
@@ -430,6 +438,15 @@ def presets(desk: Desk) -> dict[str, Preset]:
     return load_presets(ROOT / f"rackwright.presets.{desk.site.lab.paths.id}.yml")
 
 
+def advised(desk: Desk) -> str:
+    """Return what `advise` says of the host, for the load of the suite."""
+    words = ("--context", "64", "--concurrency", "4", "-i", str(INVENTORY), "--limit", desk.host.name)
+    advice = desk.run(BIN / "rackwright", "advise", *words)
+    assert advice.status == 0, advice.output
+    assert f"proven by this site for {desk.host.name} llm" in advice.output
+    return advice.output
+
+
 TUNE = ("--tune", "baseline,draft_1", "--bound", "ttft_p95 <= 60000", "--bound", "context >= 8k")
 
 
@@ -452,16 +469,12 @@ def test_a_tune_keeps_what_it_proved_and_the_host_serves_what_it_served(desk: De
     assert "speculative-config" not in preset.settings["engine"]
     shown = yaml.safe_dump(preset.model_dump())
     assert [private for private in (desk.host.name, KEY, desk.host.address, "bench-balancer") if private in shown] == []
-    words = ("--context", "64", "--concurrency", "4", "-i", str(INVENTORY), "--limit", desk.host.name)
-    advice = desk.run(BIN / "rackwright", "advise", *words)
-    assert advice.status == 0, advice.output
-    assert f"proven by this site for {desk.host.name} llm" in advice.output
-    assert "not the same here" not in advice.output
+    assert "not the same here" not in advised(desk)
 
 
 @in_proof("a cut and the rest are eight loads more; packages/bench/tests/test_bench_tune.py has the story")
-@pytest.mark.parametrize("cut", [by_interrupt, by_kill])
-def test_a_tune_that_is_cut_is_taken_up_again(desk: Desk, cut: Callable[[Running, Host], None]) -> None:
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_tune_that_is_cut_is_taken_up_again(desk: Desk, cut: str) -> None:
     good = served(desk.host)
     more = ["--suite", str(desk.suite(TINY)), *TUNE, "--rounds", "2"]
     words = ["env", *desk.variables({"XDG_CACHE_HOME": str(cache_with_standin(desk.folder))}), str(BIN / "rackwright")]
@@ -469,7 +482,7 @@ def test_a_tune_that_is_cut_is_taken_up_again(desk: Desk, cut: Callable[[Running
         running = Running(desk.site, *words, "bench", str(INVENTORY), "-y", *more)
         try:
             assert running.until("baseline:short.one") is not None, running.output
-            cut(running, desk.host)
+            CUTS[cut](running, desk.host)
         finally:
             running.stop()
         put_back(desk.host, good)
@@ -478,6 +491,32 @@ def test_a_tune_that_is_cut_is_taken_up_again(desk: Desk, cut: Callable[[Running
     assert "1 trial of" in run.output, "the settings were measured whole, and the baseline was not"
     put_back(desk.host, good)
     assert {len(found.rounds) or 1 for found in desk.measured().cells.values()} == {2}
+
+
+@in_proof("packages/bench/tests/test_bench_tune.py has the plan's text; here it leaves a host alone")
+def test_the_plan_of_a_tune_touches_nothing(desk: Desk) -> None:
+    good, before = served(desk.host), records(desk.site.lab.paths.root)
+    desk.host.run(f"rm -f {CLIENTS}")
+    run = desk.bench("--suite", desk.suite(TINY), *TUNE, "--plan")
+    assert run.status == 0, run.output
+    assert f"tune of {desk.host.name} llm: 3 variants" in run.output
+    assert "engine.speculative-config.num_speculative_tokens 2 -> 1" in run.output
+    assert (served(desk.host), clients(desk.host)) == (good, [])
+    assert records(desk.site.lab.paths.root) == before
+
+
+@in_proof("six trials; packages/bench/tests/test_bench_tune.py has the rule")
+def test_a_tune_proves_its_winner_by_intervals(desk: Desk) -> None:
+    """The host's own settings draft, which is slow here: its baseline is proven, kept and offered, and not deployed."""
+    good = served(desk.host)
+    with desk.faults({**SLOW, "when": {"drafting": True}}):
+        run = desk.bench("--suite", desk.suite(TINY), "--tune", "baseline", "--rounds", "3")
+    assert run.status == 0, run.output
+    put_back(desk.host, good)
+    ((name, preset),) = [row for row in presets(desk).items() if row[1].variant == "baseline"]
+    assert (preset.run, preset.rounds) == (desk.measured().id, 3)
+    assert all(cell.proven and (cell.low or 0) > 1 for cell in preset.cells.values())
+    assert name in advised(desk)
 
 
 @in_proof("its time is a pure rule of packages/bench/tests/test_bench_tune.py")

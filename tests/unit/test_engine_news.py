@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import io
+import re
+import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -358,9 +360,16 @@ def test_two_archives_are_compared_without_an_index_text(
 
 TRTLLM_COLLECTOR = """
 class MetricsCollector:
+    \"\"\"Makes trtllm_num_requests_running, one day.\"\"\"
     def __init__(self, labels):
-        self.tokens = Counter(name="trtllm_generation_tokens_total")
-        self.first = Histogram(name=prefix + "time_to_first_token_seconds")
+        self.metric_prefix = "trtllm_"
+        self.tokens = Counter(name=self.metric_prefix + "generation_tokens_total", documentation="Of answers.")
+        self.first = Histogram(name=self.metric_prefix + "time_to_first_token_seconds")
+        self.plain = Gauge("trtllm_plain", "Named in full.")
+        self.wait = Gauge(name=named(labels), documentation="By a call.")
+
+    def log(self, stats):
+        self._log_counter(self.tokens, stats["num_tokens"])
 """
 
 
@@ -373,24 +382,146 @@ def test_tensorrt_llm_s_own_schema_is_a_release(tmp_path: Path, capsys: pytest.C
     assert "1.9.0rc2" in capsys.readouterr().out
 
 
+TRTLLM_FILES = {
+    "version.py": '__version__ = "9.9.0rc1"',
+    "llmapi/llm_args.py": SOURCE,
+    "metrics/collector.py": TRTLLM_COLLECTOR,
+    "serve/openai_server.py": 'ROUTES = ["/health", "/prometheus/metrics"]',
+}
+
+
+def trtllm_tree(folder: Path, **others: str) -> Path:
+    """Write a made-up TensorRT-LLM. others: files by their names without `.py`, in the place of these."""
+    for name, text in {**TRTLLM_FILES, **{f"{name}.py": text for name, text in others.items()}}.items():
+        (folder / "tensorrt_llm" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "tensorrt_llm" / name).write_text(text)
+    return folder
+
+
 def test_tensorrt_llm_s_tree_is_read_by_its_classes_and_its_collector(tmp_path: Path) -> None:
-    files = {
-        "version.py": '__version__ = "9.9.0rc1"',
-        "llmapi/llm_args.py": SOURCE,
-        "metrics/collector.py": TRTLLM_COLLECTOR,
-        "serve/openai_server.py": 'ROUTES = ["/health", "/prometheus/metrics"]',
-    }
-    for name, text in files.items():
-        (tmp_path / "tensorrt_llm" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "tensorrt_llm" / name).write_text(text)
-    found = given_release(tmp_path, tmp_path)
+    found = given_release(trtllm_tree(tmp_path), tmp_path)
     assert (found.version, found.tree is not None) == ("9.9.0rc1", True)
     assert has_option(found.schema, "cache_config.reuse")
     assert found.counts("trtllm_generation_tokens_total")
     assert found.counts("trtllm_time_to_first_token_seconds_sum")
     assert not found.counts("trtllm_num_requests_running")
+    assert found.counts("trtllm_plain")
+    assert found.series is not None
+    assert not [name for name in found.series if "named" in name or "num_tokens" in name]
     states = judged(Ground("metrics", Kind.WORD, ("/prometheus/metrics",)), found, found)
     assert states == []
+
+
+def test_the_tests_of_a_source_tree_say_nothing_of_its_server(tmp_path: Path) -> None:
+    tree = trtllm_tree(tmp_path)
+    for name in ("tests/unittest/test_server.py", "tensorrt_llm/_torch/models/server.py"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text('PATH = "/only/here"')
+    found = given_release(tree, tmp_path)
+    assert [one.change.state for one in judged(Ground("row", Kind.WORD, ("/only/here",)), found, found)] == [State.GONE]
+
+
+# -- a git repository
+
+
+def git(folder: Path, *words: str) -> str:
+    """Run git in a folder; returns what it prints."""
+    author = ("-c", "user.name=a", "-c", "user.email=a@x.example", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", "-C", str(folder), *author, *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Return a repository with two releases of TensorRT-LLM, and a later commit in its work tree."""
+    folder = tmp_path / "TensorRT-LLM"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for version in ("9.9.0rc1", "9.9.0rc2", "9.9.0rc2 # and more"):
+        more = SOURCE.replace("lt=9", "lt=99") if version != "9.9.0rc1" else SOURCE
+        number, _, comment = version.partition(" ")
+        trtllm_tree(folder, version=f'__version__ = "{number}"\n{comment}\n', **{"llmapi/llm_args": more})
+        git(folder, "add", "--all")
+        git(folder, "commit", "--quiet", "--message", version)
+        if not comment:
+            git(folder, "tag", f"v{number}")
+    return folder
+
+
+def test_two_tags_of_a_repository_are_compared_without_a_checkout_text(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "_links", no_index)
+    bare = tmp_path / "bare"
+    git(tmp_path, "clone", "--quiet", "--bare", str(repository), str(bare))
+    words = [f"--from={bare}@v9.9.0rc2", f"--from={bare}@v9.9.0rc1", f"--cache={tmp_path / 'cache'}"]
+    assert command.main(words) == NEWS
+    shown = capsys.readouterr().out
+    assert "TensorRT-LLM 9.9.0rc2, beside 9.9.0rc1" in shown
+    assert re.search(r"size +values +bounds gt 0, lt 9, now gt 0, lt 99", shown)
+    assert sorted(path.name.partition("+")[0] for path in (tmp_path / "cache" / "tensorrt-llm").iterdir()) == [
+        "9.9.0rc1",
+        "9.9.0rc2",
+    ]
+
+
+def test_a_commit_without_a_tag_is_told_from_a_release(repository: Path, tmp_path: Path) -> None:
+    tag, branch = (given_release(Path(f"{repository}@{name}"), tmp_path) for name in ("v9.9.0rc2", "main"))
+    commit = git(repository, "rev-parse", "--short=8", "main")
+    assert (tag.version, branch.version) == ("9.9.0rc2", f"9.9.0rc2+{commit}")
+    assert tag.tree is not None
+    assert branch.tree is not None
+    assert tag.tree.folder != branch.tree.folder
+
+
+def test_the_work_tree_s_other_files_are_not_read_at_a_tag(repository: Path, tmp_path: Path) -> None:
+    (repository / "tensorrt_llm" / "version.py").write_text("changed")
+    (repository / "tensorrt_llm" / "serve" / "more.py").write_text('PATH = "/only/here"')
+    found = given_release(Path(f"{repository}@v9.9.0rc1"), tmp_path)
+    assert found.tree is not None
+    assert (found.version, found.tree.has_text("/only/here")) == ("9.9.0rc1", False)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("TensorRT-LLM@v1.0.0", "has no v1.0.0; next: git -C"),
+        ("TensorRT-LLM@--upload-pack=x", "has no --upload-pack=x"),
+        ("nowhere@v1.0.0", "is not a folder"),
+        ("empty@v1.0.0", "not a git repository"),
+        ("empty", "has no tensorrt_llm/version.py; next:"),
+        ("other@main", "has no Python files of TensorRT-LLM, vLLM, SGLang"),
+        ("vllm@main", "do not say their version; next: a tag"),
+    ],
+)
+def test_a_repository_that_cannot_be_read_is_one_sentence_text(
+    name: str, part: str, repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    for folder, file in (("other", "README.py"), ("vllm", "vllm/engine/arg_utils.py")):
+        (tmp_path / folder / file).parent.mkdir(parents=True)
+        (tmp_path / folder / file).write_text("")
+        git(tmp_path / folder, "init", "--quiet", "--initial-branch=main")
+        git(tmp_path / folder, "add", "--all")
+        git(tmp_path / folder, "commit", "--quiet", "--message", "x")
+    assert command.main([f"--from={tmp_path / name}", f"--cache={tmp_path / 'cache'}"]) == FAILED
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert part in output.err
+
+
+@pytest.mark.parametrize(("newest", "status"), [("9.9.0rc2", NEWS), ("9.9.0rc3", FAILED)])
+def test_the_tags_of_a_repository_stand_for_an_index_without_sources(
+    newest: str, status: int, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(repository, "tag", f"v{command.newest_known('tensorrt-llm')}", "v9.9.0rc1")
+    monkeypatch.setattr(command, "newest", lambda *_: newest)
+    monkeypatch.setattr(command, "fetched_tree", lambda *_: None)
+    page = tmp_path / "page.md"
+    words = ["tensorrt-llm", f"--trtllm={repository}", f"--page={page}", f"--cache={tmp_path / 'cache'}"]
+    assert command.main(words) == status
+    assert ("now gt 0, lt 99" in page.read_text()) is (status == NEWS)
+    assert ("has no v9.9.0rc3" in page.read_text()) is (status == FAILED)
 
 
 def no_index(engine: str) -> list[str]:
