@@ -55,9 +55,9 @@ def _engine_files(repository: Path, commit: str, name: str) -> tuple[str, list[s
     """Return the engine whose package a commit has, and the package's files that are kept, by their path below it."""
     every = _git(repository, ("ls-tree", "-r", "-z", "--name-only", commit)).decode("utf-8", "replace").split("\0")
     for engine, above in ABOVE.items():
-        kept = kept_files(engine)
+        wanted = kept_files(engine)
         inside = [path.removeprefix(above) for path in every if path.startswith(f"{above}{package_of(engine)}/")]
-        if files := [path for path in inside if kept.fullmatch(path)]:
+        if files := [path for path in inside if wanted.fullmatch(path)]:
             return engine, files
     raise NoSourceError(f"{repository} at {name} has no Python files of {', '.join(PRODUCTS.values())}")
 

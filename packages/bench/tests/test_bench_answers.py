@@ -76,9 +76,9 @@ def test_a_comparison_keeps_no_variant_that_answers_worse(tmp_path: Path) -> Non
     answers = {"baseline": right(100), "eagle3": right(100, 40), "draft_1": right(100)}
     made = comparison(answers, tmp_path / "runs" / "1.jsonl")
     made.found = {"baseline": rounds(100), "eagle3": rounds(300), "draft_1": rounds(140)}
-    kept = list[str]()
+    stored = list[str]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeping, "_keep", lambda _, proofs, *__: kept.extend(one.variant for one in proofs))
+        patch.setattr(keeping, "_keep", lambda _, proofs, *__: stored.extend(one.variant for one in proofs))
         keeping.keep_compared(made, "llm", tmp_path, lines.append)
-    assert kept == ["draft_1"]
+    assert stored == ["draft_1"]
     assert any(text.startswith("eagle3 is not kept as a preset") for text in lines)
