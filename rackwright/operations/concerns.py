@@ -25,7 +25,13 @@ from rackwright.operations.arguments import (
 )
 from rackwright.operations.closing import close_direct_ports
 from rackwright.operations.endpoints import switch_endpoints
-from rackwright.operations.steps import apply_concern, collect, collect_images, hash_models, try_keys
+from rackwright.operations.steps import (
+    apply_concern,
+    collect,
+    collect_images,
+    hash_models,
+    try_keys,
+)
 
 
 def site(**arguments: Unpack[SiteArguments]) -> None:

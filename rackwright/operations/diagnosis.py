@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rackwright.adapter.host import Host, this_host
 from rackwright.adapter.operation import operation
+from rackwright.adapter.run.inventories import settings_of
 from rackwright.concerns.diagnosis.changes import asked_changes
 from rackwright.concerns.diagnosis.seen import HostDiagnosis
 from rackwright.concerns.gpus import GPUS
@@ -19,7 +20,9 @@ from rackwright.record.journal import note
 def diagnose() -> Commands:
     """Let DCGM test the GPUs of a host that serves nothing, at the level of the handover."""
     host, level = this_host(), received().level
-    yield from decide_and_carry_out(host, lambda reading: asked_changes(reading, host.name, level))
+    group = settings_of(host).group
+    hosts = group.hosts if group else (host.name,)
+    yield from decide_and_carry_out(host, lambda reading: asked_changes(reading, hosts, level))
     if not host.state.is_executing:
         return
     reading = reading_of(host, whole=True)

@@ -6,7 +6,7 @@ from rackwright.adapter.host import Host, this_host
 from rackwright.adapter.operation import operation
 from rackwright.adapter.run.inventories import settings_of
 from rackwright.concerns.drained import DRAINED
-from rackwright.concerns.driver import DRIVER
+from rackwright.concerns.driver import DRIVER, stage_changes
 from rackwright.concerns.driver.switch import driver_changes, gpu_checks
 from rackwright.operations.endpoints import left_drained, queue_up
 from rackwright.operations.hostrun import Commands, decide_and_carry_out, fail, leased_changes, reading_of
@@ -26,7 +26,9 @@ def stage_drivers() -> Commands:
 
 
 def _staging(host: Host, reading: HostReading) -> list[Change]:
-    return [] if reading[DRAINED].drained else DRIVER.pending(settings_of(host), reading)
+    if reading[DRAINED].drained:
+        return []
+    return stage_changes(DRIVER.wanted(settings_of(host), reading), reading[DRIVER])
 
 
 @operation()

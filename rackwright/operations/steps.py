@@ -15,6 +15,7 @@ from rackwright.adapter.run.options import is_dry, is_verbose
 from rackwright.adapter.run_context import part_of
 from rackwright.concerns.catalog import by_name, managed
 from rackwright.concerns.deploy_steps import Declared
+from rackwright.concerns.driver import DRIVER
 from rackwright.concerns.gateway.concern import GATEWAY, without_hosts
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.handed_images import handed_on
@@ -23,6 +24,7 @@ from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.own_leases import forget, hold_of
 from rackwright.concerns.lease.take_lease import clear_dead
 from rackwright.concerns.models import MODELS, hash_changes
+from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.registry import try_key
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
@@ -150,6 +152,21 @@ def collect_images(name: str) -> None:
     if counts("models") and settings_of(this_host()).downloads.hand_on is not None:
         with ours():
             collect_downloads(name=name)
+
+
+def judge_first_driver(name: str) -> None:
+    """Declare preflight once more, where a deploy may install a first driver. name: the operation's, a sentence."""
+    if counts(DRIVER.name) and settings_of(this_host()).driver.first_by_deploy:
+        with ours():
+            check_first_driver(name=name)
+
+
+@operation()
+def check_first_driver() -> Commands:
+    """Check a host again once it has its first driver; yields nothing where it had one."""
+    host = this_host()
+    if host.state.is_executing and PREFLIGHT.name in declared_of(host).steps:
+        yield from _apply(host, PREFLIGHT, begins=False)
 
 
 @operation()

@@ -28,6 +28,11 @@ class Driver(Frozen):
     """Where its packages come from: NVIDIA's apt repository (`mirrors.driver`), or Ubuntu's own archive."""
     console: Literal["bmc", "serial", "none"] = "none"
     """How an operator reaches a host that does not come back; with `none` a switch asks for each such host."""
+    first_by_deploy: bool = False
+    """Let a deploy install and load the driver of a host that has none: nothing serves there. It is not restarted.
+
+    Otherwise `rackwright rollout --drivers` brings the first one too. No deploy changes a driver that is there.
+    """
 
     @property
     def wanted_branch(self) -> str:

@@ -370,13 +370,13 @@ def test_gpus_that_are_not_for_data_centres_are_tested_at_level_1_alone() -> Non
         level, why = level_for(gpus(name).gpus, 3)
         assert level == 1
         assert "level 1 only, not 3" in why
-    (change,) = asked_changes(host(with_dcgm(SeenDiagnosis(True), "gb10")), "h1", 3)
+    (change,) = asked_changes(host(with_dcgm(SeenDiagnosis(True), "gb10")), ("h1",), 3)
     assert "-r 1" in str(change.steps[0])
     assert "NVIDIA GB10" in change.why
 
 
 def test_a_host_that_serves_is_refused_until_it_is_drained() -> None:
-    (change,) = asked_changes(host(with_dcgm(SeenDiagnosis(True)), serves=True), "h1", 1)
+    (change,) = asked_changes(host(with_dcgm(SeenDiagnosis(True)), serves=True), ("h1",), 1)
     (step,) = change.steps
     assert isinstance(step, Refuse)
     assert step.code == "RW2627"
@@ -385,18 +385,18 @@ def test_a_host_that_serves_is_refused_until_it_is_drained() -> None:
     stopped = replace(rests, endpoints={name: replace(one, active="inactive") for name, one in rests.endpoints.items()})
     reading = host(with_dcgm(SeenDiagnosis(True)), serves=True)
     drained = HostReading({**reading.by_concern, ENDPOINT.name: stopped})
-    assert isinstance(asked_changes(drained, "h1", 2)[0].steps[0], Job)
+    assert isinstance(asked_changes(drained, ("h1",), 2)[0].steps[0], Job)
 
 
 def test_without_dcgm_or_beside_others_processes_it_is_refused() -> None:
-    (change,) = asked_changes(host(gpus()), "h1", 1)
+    (change,) = asked_changes(host(gpus()), ("h1",), 1)
     assert isinstance(change.steps[0], Refuse)
     assert "apt-get install -y datacenter-gpu-manager" in change.steps[0].text
     busy = replace(gpus("b200", process="42,C,python,2048 MiB"), diagnosis=SeenDiagnosis(True))
-    (two,) = asked_changes(host(busy), "h1", 2)
+    (two,) = asked_changes(host(busy), ("h1",), 2)
     assert isinstance(two.steps[0], Refuse)
     assert "ps -fp 42" in two.steps[0].text
-    assert isinstance(asked_changes(host(busy), "h1", 1)[0].steps[0], Job)
+    assert isinstance(asked_changes(host(busy), ("h1",), 1)[0].steps[0], Job)
 
 
 # -- the job

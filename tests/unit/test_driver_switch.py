@@ -126,13 +126,23 @@ def test_a_seam_for_what_looks_at_the_gpus_before_the_endpoints_are_asked() -> N
     assert change.steps[1].checks == (diagnosis,)  # type: ignore[attr-defined]
 
 
-def test_gpus_are_diagnosed_where_dcgm_is_and_the_host_serves_alone() -> None:
+def test_gpus_are_diagnosed_where_dcgm_is() -> None:
     plain = host()
     with_dcgm = replace(gpus(), diagnosis=SeenDiagnosis(installed=True))
     reading = replace(plain, by_concern={**plain.by_concern, GPUS.name: with_dcgm})
     [job] = gpu_checks(wanting(), reading)
     assert job.script.index('systemctl stop "$unit"') < job.script.index("dcgmi diag")
-    assert gpu_checks(wanting(), plain) == gpu_checks(together(0), reading) == ()
+    assert gpu_checks(wanting(), plain) == ()
+
+
+def test_a_member_that_was_diagnosed_waits_for_its_head_again_whatever_was_found() -> None:
+    plain = host()
+    with_dcgm = replace(gpus(), diagnosis=SeenDiagnosis(installed=True))
+    reading = replace(plain, by_concern={**plain.by_concern, GPUS.name: with_dcgm})
+    [head], [member] = (gpu_checks(together(rank), reading) for rank in (0, 1))
+    assert "--no-block" not in head.script, "its proof starts it"
+    tested, waits = member.script.index("dcgmi diag"), member.script.index("systemctl start --no-block rackwright-llm")
+    assert tested < member.script.index("ended=$?") < waits < member.script.index("exit $ended")
 
 
 @pytest.mark.parametrize(("verdict", "fails"), [("pass", False), ("fail", True)])

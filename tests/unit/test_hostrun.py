@@ -180,13 +180,11 @@ AT_THE_END = {("gateway", Path("operations/steps.py"))}
 """By a whole reading, after the last step."""
 OF_CACHES = {("encodings", Path("concerns/caches") / name) for name in ("entries.py", "spare.py", "damage.py")}
 """In runs of `rackwright cache`, which decide once, by a reading that no step has changed."""
-OF_DRIVERS = {("driver", Path("cli/drivers.py"))}
-"""Before a rollout of drivers begins, by a reading of its own."""
 
 
 def test_no_other_concern_decides_by_those_that_stand_alone() -> None:
     alone = {concern.name for concern in ALL if concern.alone}
-    assert alone == {"firewall", "registry", "encodings", "release", "options", "watch", "gateway", "driver"}
+    assert alone == {"firewall", "registry", "encodings", "release", "options", "watch", "gateway"}
     sources = {path: path.read_text() for path in PACKAGE.rglob("*.py")}
     found = {
         (name.lower(), path.relative_to(PACKAGE))
@@ -196,4 +194,4 @@ def test_no_other_concern_decides_by_those_that_stand_alone() -> None:
     }
     assert found, "readings are looked up by their concern's constant"
     theirs = {(name, path) for name, path in found if name in alone and name not in (path.stem, path.parent.name)}
-    assert theirs == UNCHANGED | AT_THE_END | OF_CACHES | OF_DRIVERS
+    assert theirs == UNCHANGED | AT_THE_END | OF_CACHES

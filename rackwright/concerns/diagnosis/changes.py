@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rackwright.concerns.diagnosis.seen import KEPT
@@ -56,13 +56,18 @@ def due_level(settings: HostSettings, reading: HostReading) -> int:
 def due_changes(settings: HostSettings, reading: HostReading) -> list[Change]:
     """Return the diagnosis that is due before the host serves."""
     level = due_level(settings, reading)
-    return [_diagnosis(level, "nothing serves here, and its GPUs were not diagnosed since the boot")] if level else []
+    _, limited = level_for(reading[GPUS].gpus, settings.diagnosis.before_serving)
+    why = "nothing serves here, and its GPUs were not diagnosed since the boot"
+    return [_diagnosis(level, "; ".join(filter(None, [why, limited])))] if level else []
 
 
-def asked_changes(reading: HostReading, host: str, level: int) -> list[Change]:
-    """Return the diagnosis that an operator asks for, or why it is refused."""
+def asked_changes(reading: HostReading, hosts: Sequence[str], level: int) -> list[Change]:
+    """Return the diagnosis that an operator asks for, or why it is refused.
+
+    hosts: the host, or all those that serve its endpoint together.
+    """
     level, why = level_for(reading[GPUS].gpus, level)
-    refusal = next(_refusals(reading, host, level), None)
+    refusal = next(_refusals(reading, hosts, level), None)
     if refusal is not None:
         return [Change(f"diagnose the GPUs at level {level}", "asked for", (refusal,))]
     return [_diagnosis(level, why or "asked for")]
@@ -73,19 +78,25 @@ def _diagnosis(level: int, why: str) -> Change:
     return Change(what, why, (diagnosis_job(level),))
 
 
-def diagnosis_job(level: int, first: str = "") -> Job:
-    """Return the job that lets DCGM test the GPUs. first: a script that makes them free."""
+def diagnosis_job(level: int, first: str = "", last: str = "") -> Job:
+    """Return the job that lets DCGM test the GPUs.
+
+    first: a script that makes them free. last: one that runs afterwards, whatever became of the test.
+    """
     script = first + job_script("diagnose", level=level, seconds=LONGEST[level], kept=KEPT, usual=USUAL[level])
+    if last:
+        script = f"(\n{script}\n)\nended=$?\n{last}exit $ended\n"
     title = f"diagnose the GPUs (dcgmi diag -r {level})"
     return Job(JOB, title, script, LONGEST[level] + 120, aim=f"{JOB} {level}", code="RW2617")
 
 
-def _refusals(reading: HostReading, host: str, level: int) -> Iterator[Refuse]:
+def _refusals(reading: HostReading, hosts: Sequence[str], level: int) -> Iterator[Refuse]:
     if names := _busy(reading):
+        limits = " --limit ".join(hosts)
         text = (
             f"{', '.join(names)} serves here, and a diagnosis takes its GPUs; nothing was done; next: rackwright drain "
-            f"INVENTORY --limit {host} --reason diagnosis, then the same command, then rackwright undrain INVENTORY "
-            f"--limit {host}"
+            f"INVENTORY --limit {limits} --reason diagnosis, then the same command, then rackwright undrain INVENTORY "
+            f"--limit {limits}"
         )
         yield Refuse(text, code="RW2627")
     if not reading[GPUS].diagnosis.installed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rackwright.concerns.driver.first import first_change, installs_first
 from rackwright.concerns.driver.packages import companions, first_others, first_packages, others, repository
 from rackwright.concerns.driver.rows import refusals
 from rackwright.concerns.driver.seen import DISPLAY_MANAGER, HOME, NAMES, SeenDriver, joined, parse
@@ -29,7 +30,16 @@ def read(settings: HostSettings) -> str:
 
 
 def changes(wanted: WantedDriver, reading: SeenDriver) -> list[Change]:
-    """Return the change that brings the wanted driver's packages; none where a row refuses them: it is reported."""
+    """Return the changes that bring the wanted driver's packages, and install a first one where a deploy may do it.
+
+    None where a row refuses them: it is reported.
+    """
+    first = [first_change(wanted, packages_functions(wanted.settings))] if installs_first(wanted, reading) else []
+    return [*stage_changes(wanted, reading), *first]
+
+
+def stage_changes(wanted: WantedDriver, reading: SeenDriver) -> list[Change]:
+    """Return the change that brings the wanted driver's packages."""
     if wanted.state(reading) is not DriverState.UNSTAGED or refusals(wanted, reading):
         return []
     title = f"stage NVIDIA's driver {wanted.version}"
@@ -89,7 +99,7 @@ def report(wanted: WantedDriver, reading: SeenDriver) -> str:
 def notes(wanted: WantedDriver, reading: SeenDriver) -> list[str]:
     """Return a sentence on the driver that is pending, and one for each row that refuses it."""
     state = wanted.state(reading)
-    if state in (DriverState.UNMANAGED, DriverState.SETTLED):
+    if state in (DriverState.UNMANAGED, DriverState.SETTLED) or installs_first(wanted, reading):
         return []
     refused = [f"NVIDIA's driver {wanted.version} is refused: {row.message}" for row in refusals(wanted, reading)]
     return refused or [*_failed(wanted, reading), _pending(wanted, reading, state)]
@@ -114,7 +124,6 @@ DRIVER: Concern[WantedDriver, SeenDriver] = Concern(
     wanted=wanted,
     changes=changes,
     report=report,
-    alone=True,
     takes=frozenset({ENDPOINTS, "driver", "mirrors", "proxy", "bundle", "hardware"}),
     units=(DISPLAY_MANAGER,),
     joined=joined,

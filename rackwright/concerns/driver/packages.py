@@ -55,7 +55,9 @@ def companions(wanted: WantedDriver) -> tuple[str, ...]:
 def others(wanted: WantedDriver) -> tuple[str, ...]:
     """Return the packages with versions of their own that the machine needs beside its driver.
 
-    The subnet manager of NVLink 5: on a machine with Blackwell's GPUs that runs a fabric manager itself.
+    The subnet manager of NVLink 5: on a machine with Blackwell's GPUs that runs a fabric manager itself. Without a
+    driver no GPU is known, and the profile's compute capability counts.
     """
-    blackwell = any((gpu.compute_capability or "").startswith("10.") for gpu in wanted.gpus.gpus)
+    read = [gpu.compute_capability or "" for gpu in wanted.gpus.gpus]
+    blackwell = any(one.startswith("10.") for one in read or wanted.settings.hardware.compute_capability)
     return ("nvlsm",) if blackwell and wanted.settings.hardware.fabric_manager else ()

@@ -75,7 +75,11 @@ def nouveau(_: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
 
 def secure_boot(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse modules that are built on the host where the firmware loads signed ones alone."""
-    if reading.values.get("secureboot") != "1" or reading.values.get("mok") == "enrolled" or _is_precompiled(reading):
+    if (
+        reading.values.get("secureboot") != "1"
+        or reading.values.get("mok") == "enrolled"
+        or _is_precompiled(wanted, reading)
+    ):
         return
     fix = (
         "driver.source: distribution on Ubuntu, with linux-modules-nvidia-...-open, which are signed; or on its "
@@ -94,9 +98,9 @@ def headers(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, st
         yield text, f"apt-get install linux-headers-{kernel}"
 
 
-def held_kernel(_: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
+def held_kernel(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse precompiled modules beside a held kernel: they come for the archive's newest one."""
-    if reading.held_kernels and _is_precompiled(reading):
+    if reading.held_kernels and _is_precompiled(wanted, reading):
         names = ", ".join(reading.held_kernels)
         fix = f"apt-mark unhold {' '.join(reading.held_kernels)}, and reboot into the newest kernel; or modules by DKMS"
         yield f"{names} is held, and precompiled modules come for the newest kernel", fix
@@ -120,8 +124,9 @@ def boot_room(_: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]
         yield text, "apt-get autoremove --purge, which takes old kernels away"
 
 
-def _is_precompiled(reading: SeenDriver) -> bool:
-    return any(one.is_precompiled for one in reading.packages)
+def _is_precompiled(wanted: WantedDriver, reading: SeenDriver) -> bool:
+    first = wanted.is_first(reading) and wanted.settings.driver.source == "distribution"
+    return first or any(one.is_precompiled for one in reading.packages)
 
 
 ROWS: tuple[tuple[str, Row], ...] = (

@@ -21,6 +21,7 @@ from rackwright.concerns.endpoint.switch.rest_and_return import (
     restart_changes,
     stop_all_script,
     stop_and_restart_job,
+    wait_all_script,
 )
 from rackwright.concerns.endpoint.switch.steps import HostReturn
 from rackwright.concerns.gateway.answer import gateway_answers
@@ -44,12 +45,13 @@ def no_checks(_: HostSettings, __: HostReading) -> tuple[Job, ...]:
 def gpu_checks(settings: HostSettings, reading: HostReading) -> tuple[Job, ...]:
     """Return the diagnosis by DCGM, where the host has it: its endpoints, started at boot, are stopped for it.
 
-    Not of hosts that serve together: a stopped member would not join its head again.
+    The proof starts them again; on a host that follows another one they wait for their head again.
     """
     level = settings.diagnosis.before_serving
-    if not level or not reading[GPUS].diagnosis.installed or settings.group is not None:
+    if not level or not reading[GPUS].diagnosis.installed:
         return ()
-    return (diagnosis_job(level_for(reading[GPUS].gpus, level)[0], stop_all_script(reading)),)
+    again = wait_all_script(reading) if settings.follows else ""
+    return (diagnosis_job(level_for(reading[GPUS].gpus, level)[0], stop_all_script(reading), again),)
 
 
 def driver_changes(

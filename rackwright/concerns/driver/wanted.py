@@ -41,8 +41,9 @@ class WantedDriver:
 
     @property
     def is_spark(self) -> bool:
-        """True for a GB10, whose driver belongs to its system."""
-        return any("GB10" in gpu.name for gpu in self.gpus.gpus)
+        """True for a GB10, whose driver belongs to its system; without a driver the profile says what it is."""
+        names = [gpu.name for gpu in self.gpus.gpus]
+        return any("GB10" in name for name in names or self.settings.hardware.gpu_models)
 
     @property
     def draws(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from rackwright.addresses import bare_address
 from rackwright.concerns.diagnosis.changes import due_changes
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd.concern import DOCKERD
+from rackwright.concerns.driver import DRIVER, installs_first, refusals
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT, foreign_units
 from rackwright.concerns.firewall import FIREWALL
@@ -22,7 +23,7 @@ from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.preflight import table
 from rackwright.concerns.preflight.docker import DOCKER as DOCKERS_OWN
 from rackwright.concerns.preflight.gateway import GATEWAYS
-from rackwright.concerns.preflight.gpu import GPU
+from rackwright.concerns.preflight.gpu import DIAGNOSED, GPU
 from rackwright.concerns.preflight.machine import MACHINE, SYSTEM
 from rackwright.concerns.preflight.members import MEMBERS, common, members_read, parse_members, parse_rdma
 from rackwright.concerns.preflight.network import NETWORK
@@ -206,10 +207,20 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
             tuple(sorted({model.path for model in models.models} & models.opened)),
             {host: common(theirs[PREFLIGHT], theirs[GPUS]) for host, theirs in reading.others.items()},
             reading.by_concern.get(GATEWAY.name, SeenGateway()),
+            *_driver_to_come(settings, reading),
         ),
         _writer(reading),
         tuple(due_changes(settings, reading)),
     )
+
+
+def _driver_to_come(settings: HostSettings, reading: HostReading) -> tuple[str, tuple[str, ...]]:
+    """Return the version of the first driver that this deploy installs, and what is in the way of the wanted one."""
+    if DRIVER.name not in reading.by_concern or not reading.manages(DRIVER):
+        return "", ()
+    wanted, now = DRIVER.wanted(settings, reading), reading[DRIVER]
+    fixes = tuple(f"{row.text}: {row.fix}" for row in refusals(wanted, now))
+    return (wanted.version if installs_first(wanted, now) else ""), fixes
 
 
 def _writer(reading: HostReading) -> str:
@@ -254,11 +265,17 @@ def changes(wanted: WantedHost, _: SeenMachine) -> list[Change]:
     if not stopping:
         return list(wanted.looks)
     names = ", ".join(dict.fromkeys(row.name for row in stopping))
-    text = f"this host cannot run its endpoints; nothing was written to it\n{table.listing(stopping)}"
+    written = "nothing more is written to it" if _may_have_written(wanted, stopping) else "nothing was written to it"
+    text = f"this host cannot run its endpoints; {written}\n{table.listing(stopping)}"
     if wanted.writer:
         # During a switch, ports and GPUs belong to containers that are about to stop.
         text += f"\n{wanted.writer} holds this host's lease: what stops it may pass with that run; wait for its end"
     return [Change("stop here", f"preflight: {names}", (Refuse(text, code="RW3101"),))]
+
+
+def _may_have_written(wanted: WantedHost, stopping: Sequence[CheckRow]) -> bool:
+    """Return True if this run may have written to the host before it is stopped: a report, or its first driver."""
+    return wanted.case.settings.driver.first_by_deploy or any(row.code == DIAGNOSED for row in stopping)
 
 
 def report(wanted: WantedHost, _: SeenMachine) -> str:

@@ -11,6 +11,8 @@ from rackwright.concerns.preflight.software import lost
 from rackwright.settings.host_settings import EndpointSettings
 
 Verdicts = Iterator[tuple[bool, str, str]]
+DIAGNOSED = "RW3107"
+"""Code of the row of a failed diagnosis."""
 
 
 def model(case: Case) -> Verdicts:
@@ -254,7 +256,7 @@ GPU = (
     Check("recovery action", "stop", recovery, "RW3139"),
     Check("fabric", "stop", fabric, "RW3140"),
     Check("throttling", "warn", throttled, "RW3157"),
-    Check("GPU diagnosis", "stop", diagnosis, "RW3107"),
+    Check("GPU diagnosis", "stop", diagnosis, DIAGNOSED),
     Check("remarks of DCGM", "warn", diagnosis_remarks, "RW3167"),
     Check("GPU processes", "stop", foreign_processes, "RW3141"),
     Check("memory for weights", "warn", weights, "RW3142"),

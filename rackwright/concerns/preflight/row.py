@@ -198,6 +198,10 @@ class Case:
     others: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Values that must be the same on all hosts of a group, by host, as far as the others have been read."""
     gateway: SeenGateway = field(default_factory=SeenGateway)
+    first_driver: str = ""
+    """Version of the driver that this deploy installs on the host, which has none; empty otherwise."""
+    driver_fixes: tuple[str, ...] = ()
+    """What is in the way of the wanted driver, each with its fix."""
 
     @cached_property
     def used_gpus(self) -> tuple[Gpu, ...]:

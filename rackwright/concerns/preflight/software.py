@@ -38,6 +38,8 @@ def driver_answers(case: Case) -> Verdicts:
         module, library = gpus.module or "?", gpus.driver or "?"
         text = f"the loaded kernel module is {module}, the libraries are {library}"
         yield False, text, "the driver was upgraded under a running kernel module: reboot"
+    elif case.first_driver:
+        yield True, f"none yet; driver() installs {case.first_driver}", ""
     elif gpus.module is None:
         yield False, gpus.error, _install_driver(case)
     else:
@@ -50,6 +52,8 @@ def lost(gpus: SeenGpus) -> str:
 
 
 def _install_driver(case: Case) -> str:
+    if case.driver_fixes:
+        return "; ".join(case.driver_fixes)
     if case.settings.driver.version:
         return "rackwright rollout INVENTORY --drivers --limit HOST"
     minimum = (case.settings.hardware.driver_minimum or "580").split(".")[0]
@@ -113,7 +117,7 @@ def runtime_mode(text: str) -> str:
 
 def fabric_manager(case: Case) -> Verdicts:
     """Check that the fabric manager has the driver's version, only where the host itself runs it."""
-    if not case.settings.hardware.fabric_manager:
+    if not case.settings.hardware.fabric_manager or case.first_driver:
         return
     values, driver = case.machine.values, case.gpus.driver or ""
     state, version = values.get("fabric.ActiveState", "inactive"), values.get("fabric.version", "")

@@ -189,9 +189,13 @@ class Gpus:
         (self.host.root / "usr/bin/dcgmi").unlink(missing_ok=True)
 
     def remove_driver(self) -> None:
-        """Take the driver away, as on a machine where it was never installed."""
-        gone = "umount /proc/driver; rm -f /usr/bin/nvidia-smi /dev/nvidia*; systemctl mask --now"
-        self.host.run(f"{gone} {' '.join(UNITS)}")
+        """Take the driver away, as on a machine where it was never installed; NVIDIA's packages bring it again."""
+        self.host.run(
+            f"systemctl disable --now {' '.join(UNITS)}; umount /proc/driver; "
+            "rm -rf /usr/bin/nvidia-smi /usr/bin/nv-fabricmanager /etc/systemd/system/nvidia-fabricmanager.service "
+            "/usr/lib/rackwright-lab/module-at-boot /dev/nvidia*; systemctl daemon-reload; "
+            "mount -o remount,rw /sys; rm -rf /sys/module/nvidia; mount -o remount,ro /sys"
+        )
 
     def start_foreign_process(self, index: int = 0, memory_mib: int = 4096, user: str = "nobody") -> int:
         """Let another user's process compute on a GPU. Returns its pid on the host."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rackwright_lab.gpu.models import DRIVER
+from rackwright_lab.gpu.pose import FILES
 from rackwright_lab.servers import aptrepo
 from rackwright_lab.servers.aptrepo import Control
 
@@ -36,8 +37,17 @@ LIBRARIES = """\
 """
 MODULE = """\
 #!/bin/sh
-[ "$1" != configure ] || echo {module} >/usr/lib/rackwright-lab/module-at-boot
+[ "$1" = configure ] || exit 0
+echo {module} >/usr/lib/rackwright-lab/module-at-boot
+[ ! -d /run/systemd/system ] || systemctl enable --quiet rackwright-lab-gpu.service
 """
+MODPROBE = {
+    "etc/modprobe.d/nvidia-lab.conf": (
+        "install nvidia rm -f /run/rackwright-lab/posed; /usr/lib/rackwright-lab/pose; test -e /sys/module/nvidia\n"
+    )
+}
+"""What loads the module: modprobe does nothing while one is loaded."""
+SMI, MANAGER_UNIT = "usr/bin/nvidia-smi", "usr/lib/systemd/system/nvidia-fabricmanager.service"
 
 
 @dataclass(frozen=True)
@@ -52,15 +62,16 @@ class Made:
 def packages(version: str) -> dict[str, Made]:
     """Return the packages of one driver, by name."""
     exact = f"(= {version}-1)"
+    smi, unit = (FILES / "nvidia-smi").read_text(), (FILES / "nvidia-fabricmanager.service").read_text()
     module = "none" if version == BROKEN else version
     found = {
         "libcuda1": Made(postinst=LIBRARIES.format(version=version)),
-        "nvidia-kernel-open-dkms": Made(postinst=MODULE.format(module=module)),
+        "nvidia-kernel-open-dkms": Made(files=MODPROBE, postinst=MODULE.format(module=module)),
         "nvidia-open": Made(f"nvidia-driver-cuda {exact}"),
-        "nvidia-driver-cuda": Made(f"libcuda1 {exact}, nvidia-kernel-open-dkms {exact}"),
+        "nvidia-driver-cuda": Made(f"libcuda1 {exact}, nvidia-kernel-open-dkms {exact}", {SMI: smi}),
         "nvidia-imex": Made(),
     }
-    fabric = Made(files={"usr/bin/nv-fabricmanager": FABRIC.format(version=version)})
+    fabric = Made(files={"usr/bin/nv-fabricmanager": FABRIC.format(version=version), MANAGER_UNIT: unit})
     return found if version == ALONE else {**found, "nvidia-fabricmanager": fabric}
 
 
@@ -79,7 +90,7 @@ def _build(tree: Path, work: Path) -> None:
         for path, text in made.files.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text)
-            (root / path).chmod(0o755)
+            (root / path).chmod(0o755 if "bin/" in path else 0o644)
         scripts = {"postinst": made.postinst} if made.postinst else {}
         aptrepo.package(root, pool, Control(name, f"{version}-1", {"Depends": made.depends}, scripts), KEY_NAME)
     aptrepo.index(pool, ".", ".")

@@ -39,6 +39,7 @@ MIRRORED = {
     "libnvidia-container": "nvidia.github.io/libnvidia-container",
     "docker": "download.docker.com",
     "debian": "deb.debian.org/debian",
+    "ubuntu": "archive.ubuntu.com/ubuntu",
 }
 """Folders of the mirror, and what of the static trees they show."""
 WEB_HOSTS = (

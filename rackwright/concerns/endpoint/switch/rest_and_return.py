@@ -283,3 +283,8 @@ def stop_and_restart_job(title: str, reading: HostReading, at_rest: str, seconds
 def stop_all_script(reading: HostReading) -> str:
     """Return the part of a job that stops all endpoints of the host at once, without a drain."""
     return in_turn(_stop(name) for name in reading[ENDPOINT].endpoints)
+
+
+def wait_all_script(reading: HostReading) -> str:
+    """Return the part of a job that lets all endpoints of a host that follows another one wait for their head."""
+    return "".join(_waits(name) for name, now in reading[ENDPOINT].endpoints.items() if now.current)
