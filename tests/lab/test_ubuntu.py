@@ -79,6 +79,7 @@ def test_a_fresh_ubuntu_is_waited_for_deployed_rebooted_and_left_as_it_was(lab: 
     gone = site.rackwright("teardown", "inventory/lab.py", "--all", "-y", "--purge")
     assert gone.status == 0, gone.output
     assert " installed" not in host.run(PACKAGES, check=False).stdout
+    assert host.run("systemctl is-active docker.socket", check=False).stdout.strip() != "active", "its package is gone"
     assert "rackwright" not in host.run("iptables-save 2>/dev/null || true").stdout
 
 

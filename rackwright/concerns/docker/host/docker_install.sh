@@ -1,5 +1,6 @@
 # Install what is missing, prerequisites first. Parameters (empty: not wanted): basics, toolkit, toolkit_key,
 # toolkit_source, toolkit_fingerprints, toolkit_pin, engine, engine_key, engine_source, engine_fingerprints, hold, trust, finish, bundle, http_proxy, https_proxy, no_proxy.
+#include stale_socket.sh
 begin
 [ -n "$finish" ] && finish_half_configured
 refuse_half_configured
@@ -14,6 +15,7 @@ if [ -n "$toolkit" ]; then
   install $toolkit
 fi
 if [ -n "$engine" ]; then
+  end_stale_socket
   [ -n "$engine_key" ] && add_repository docker "$engine_key" "$engine_source" "$engine_fingerprints"
   install $engine
 fi

@@ -20,6 +20,7 @@ case " $packages " in
     fi
     ;;
 esac
+#include stale_socket.sh
 # shellcheck disable=SC2086 - lists of names
 remove $packages || exit 1
 for name in $(cat "$brought" 2>/dev/null); do
@@ -29,4 +30,5 @@ for name in $(cat "$brought" 2>/dev/null); do
   # shellcheck disable=SC2086 - a list of names
   [ -n "$foreign" ] || remove $goes || exit 1
 done
+end_stale_socket
 rm -f "$brought"
