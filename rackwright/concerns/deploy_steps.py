@@ -84,7 +84,7 @@ MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
     "image": (("image", "*"),),
     "encodings": (("file", "*.tiktoken"),),
     "models": (("model", "*"),),
-    "driver": (("apt_source", "*/rackwright-driver.*"),),
+    "driver": (("apt_source", "*/rackwright-driver.*"), ("file", "*/rackwright-driver.cfg")),
     "docker": tuple((kind, "*") for kind in ("package", "hold", "group_member", "daemon_key", "apt_source", "file")),
     "endpoint": (("unit", "*"), ("directory", f"{STATE}/endpoints/*")),
 }

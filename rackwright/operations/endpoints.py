@@ -54,6 +54,7 @@ from rackwright.concerns.lease.run_slice import keep_slice
 from rackwright.concerns.marks import QUARANTINE, release_script
 from rackwright.inspect.plan import plan_host
 from rackwright.messages import coded
+from rackwright.operations.group_driver import one_driver
 from rackwright.operations.group_turn import (
     MemberTurn,
     begin_others,
@@ -293,12 +294,13 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         _begin_turn(host, turn)
         refuse_unable(turn.others, turn.changes)
         restart, remaining = _restart_first(turn)
-        carry_out_all(host, restart)
-        perform_others(turn.others, Stage.BEFORE)
-        perform_others(turn.others, Stage.BACK)
-        with _rules_of_what_serves(host, turn):
-            carry_out_all(host, _after_dockerd(host, remaining.changes))
-        perform_others(turn.others, Stage.AFTER)
+        with one_driver(host, turn.changes, turn.others):
+            carry_out_all(host, restart)
+            perform_others(turn.others, Stage.BEFORE)
+            perform_others(turn.others, Stage.BACK)
+            with _rules_of_what_serves(host, turn):
+                carry_out_all(host, _after_dockerd(host, remaining.changes))
+            perform_others(turn.others, Stage.AFTER)
         _probe_as_non_member(host)
     except StepFailedError as error:
         return _failed_turn(host, turn, error)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from rackwright.concerns.driver.seen import LOCK
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.driver import ALONE, BROKEN, FOLDER, HOST, NEW, OLD, install_line
@@ -47,6 +48,18 @@ def boot(host: Host) -> str:
     return host.run("cat /proc/sys/kernel/random/boot_id").stdout.strip()
 
 
+def held(host: Host) -> list[str]:
+    """Return the driver's packages that are held, without those of the container toolkit."""
+    names = host.run("apt-mark showhold").stdout.split()
+    return sorted(name for name in names if "cuda" in name or ("nvidia" in name and "container" not in name))
+
+
+def locks(host: Host) -> list[str]:
+    """Return the drivers that apt is kept at, by the files that it reads."""
+    names = host.run("ls /etc/apt/preferences.d").stdout.split()
+    return [name.removeprefix(LOCK) for name in names if name.startswith(LOCK)]
+
+
 def words(version: str) -> list[str]:
     return ["--data", f"driver.version={version}", "--data", "driver.console=serial"]
 
@@ -61,6 +74,7 @@ def test_a_deploy_stages_and_a_rollout_switches_one_host_after_the_other(served:
     staged = served.deploy("-y", *words(NEW))
     assert staged.status == 0, staged.output
     assert module(one) == OLD
+    assert held(one) == []
     again = served.deploy("-y", *words(NEW))
     assert (again.status, again.changed) == (0, []), again.output
     assert texts.DRIVER_PENDING in again.output
@@ -72,18 +86,21 @@ def test_a_deploy_stages_and_a_rollout_switches_one_host_after_the_other(served:
     assert boots[1] != boot(two)
     assert_all_serve(served, releases)
     assert "nvidia-kernel-open-dkms" in one.run("apt-mark showhold").stdout
+    assert locks(one) == [NEW]
     assert "RW4196" in switch(served, NEW).output
 
 
 @in_proof(THE_THIN_ONE)
 def test_a_driver_that_does_not_load_stops_at_the_canary_which_goes_back(served: Site) -> None:
     one, two = served.lab.hosts
+    holds, drivers = held(one), locks(one)
     releases, before, untouched = proven([one, two]), module(one), boot(two)
     run = switch(served, BROKEN)
     assert run.status == 3, run.output
     assert "RW4126" in run.output
     assert [module(one), module(two)] == [before, before]
     assert boot(two) == untouched
+    assert (held(one), locks(one)) == (holds, drivers)
     assert_all_serve(served, releases)
     refusal(served.rackwright("plan", INVENTORY, *words(BROKEN)).output, "RW4106", BROKEN)
 
@@ -166,3 +183,15 @@ def test_a_driver_without_its_fabric_manager_is_not_staged(served: Site) -> None
     run = served.deploy("-y", *words(ALONE), limit=[one.name])
     assert run.status == 1
     assert texts.NO_COMPANION in run.output
+
+
+@in_proof(THE_THIN_ONE)
+def test_a_teardown_releases_the_driver_and_leaves_it(served: Site) -> None:
+    one, _ = served.lab.hosts
+    now = module(one)
+    assert held(one)
+    run = served.rackwright("teardown", INVENTORY, "-y", "--limit", one.name)
+    assert run.status == 0, run.output
+    assert held(one) == []
+    assert one.run("ls /var/lib/rackwright/driver", check=False).returncode != 0
+    assert module(one) == now

@@ -79,6 +79,20 @@ def test_a_deploy_stages_and_installs_nothing() -> None:
     assert not any(owned.kind == "package" for owned in change.owns), "a teardown leaves the driver"
 
 
+LOCKED = DriverPackage(f"nvidia-driver-pinning-{NOW}", f"{NOW}-1", held=False)
+
+
+def test_the_lock_of_the_driver_of_now_goes_and_that_of_the_new_one_comes() -> None:
+    host = replace(driver_now(), packages=(*packages(), LOCKED))
+    [change] = DRIVER.changes(wanted(), host)
+    [job] = change.steps
+    assert isinstance(job, Job)
+    assert f"lock=nvidia-driver-pinning-{NEW}\n" in job.script
+    assert f"locks={LOCKED.name}\n" in job.script
+    assert f"packages='{' '.join(NAMES)}'" in job.script, "it has no name of another driver"
+    assert SeenDriver((LOCKED,)).version == "", "a lock has no driver"
+
+
 @pytest.mark.parametrize("host", [driver_now(staged=STAGED), driver_now(NEW)])
 def test_what_is_staged_or_installed_is_not_staged_again(host: SeenDriver) -> None:
     assert DRIVER.changes(wanted(), host) == []
@@ -192,7 +206,9 @@ def test_what_a_machine_needs_beside_its_driver() -> None:
 
 
 def test_the_reading_is_parsed() -> None:
-    staged = base64.b64encode(f"version={NEW}\nold={NOW}\ninstall=a=1 b=2\nremove=\n".encode()).decode()
+    staged = base64.b64encode(
+        f"version={NEW}\nold={NOW}\ninstall=a=1 b=2\nremove=\nhold=libcuda1 x;y\n".encode()
+    ).decode()
     found = parse(
         f"running=6.1\npackage libcuda1 hold {NOW}-1\npackage nvidia-fabricmanager install 555.42.02-1\n"
         "package nvidia-modprobe install 555.42.02-1\n"
@@ -201,7 +217,7 @@ def test_the_reading_is_parsed() -> None:
     )
     assert (found.version, found.packages[0].held) == (NOW, True)
     assert [one.name for one in found.odd] == ["nvidia-fabricmanager"]
-    assert found.staged == STAGED
+    assert found.staged == replace(STAGED, holds=("libcuda1",))
     assert found.held_kernels == ("linux-image-amd64",)
     assert found.values["product"] == "NVIDIA DGX B200"
     assert parse("") == SeenDriver(values={})
@@ -219,6 +235,7 @@ WELL = [f"module={NEW}", "status=0", f"library={NEW} ", "gpus=8", f"fabric={NEW}
         (["module=", "status=9", "error=NVIDIA-SMI has failed"], "nvidia-smi: NVIDIA-SMI has failed"),
         ([*WELL[:3], "gpus=7"], "7 of 8 GPUs are there"),
         ([*WELL[:4], "fabric=580.150.01"], f"the fabric manager is 580.150.01, and not {NEW}"),
+        ([*WELL, f"imex={NOW}"], f"IMEX is {NOW}, and not {NEW}"),
         ([*WELL[:2], f"library={NEW} {NOW} ", "gpus=8"], f"its libraries are {NEW} {NOW}, and not {NEW}"),
     ],
 )

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from rackwright.cli.drivers import due_hosts, headline, mixed_racks, table
+from rackwright.cli import drivers
+from rackwright.cli.drivers import due_hosts, headline, mixed_racks, refuse_cut_off, table
+from rackwright.cli.gateway_hosts import Gateways
 from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.diagnosis.seen import SeenDiagnosis
 from rackwright.concerns.docker import DOCKER
@@ -18,7 +20,7 @@ from rackwright.concerns.drained import DRAINED, SeenDrained
 from rackwright.concerns.driver import DRIVER, SeenDriver, follow
 from rackwright.concerns.driver.seen import Staged
 from rackwright.concerns.driver.step import DriverReturn
-from rackwright.concerns.driver.switch import driver_changes, gpu_checks
+from rackwright.concerns.driver.switch import CHOICE, driver_changes, gpu_checks
 from rackwright.concerns.endpoint.group.members import Stage, stage_of
 from rackwright.concerns.endpoint.switch.follow import NothingServesError, RolledBackError
 from rackwright.concerns.endpoint.switch.restart_and_wait import NotBackError
@@ -28,7 +30,7 @@ from rackwright.concerns.lease.take_lease import LeaseHeldError
 from rackwright.exit_codes import ExitCode
 from rackwright.inspect.read_hosts import Surveyed
 from rackwright.loading.host import InventoryHost
-from rackwright.plan.change import Job, Refuse
+from rackwright.plan.change import Job, Owned, Refuse, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.record.ending import Result, end_of_drivers
 from rackwright.record.states import RunState
@@ -80,6 +82,16 @@ def test_the_way_back_stops_the_endpoints_and_restarts_once_more() -> None:
     assert isinstance(undo, Job)
     stopped, put_back = undo.script.index('systemctl stop "$unit"'), undo.script.index("there was no driver before")
     assert stopped < put_back < undo.script.index("systemctl reboot")
+
+
+def test_a_switch_records_the_holds_that_it_adds() -> None:
+    staged = replace(STAGED, holds=("libcuda1", "nvidia-driver-cuda"))
+    now = driver_now(staged=staged)
+    held = replace(now, packages=tuple(replace(one, held=one.name == "libcuda1") for one in now.packages))
+    [change] = driver_changes(wanting(), host(held), 600, None)
+    assert change.owns == (Owned("hold", "nvidia-driver-cuda"),), "the operator's hold stays at a teardown"
+    first, *_ = driver_changes(together(0).model_copy(update={"driver": wanting().driver}), host(held), 600, None)
+    assert first.owns == change.owns
 
 
 @pytest.mark.parametrize("version", [NOW, None])
@@ -300,3 +312,39 @@ def test_the_jump_host_to_others_is_refused(tmp_path: Any) -> None:
     refuse_jump_hosts([jump, behind], [behind])
     with refused("RW4166", "gpu01", "gpu02"):
         refuse_jump_hosts([jump, behind], [jump])
+
+
+def gateway(name: str) -> InventoryHost:
+    return InventoryHost(name, ("gateway",), {}, settings().with_gateways((), ()), {})
+
+
+@pytest.mark.parametrize(
+    ("names", "answer", "code"),
+    [(["g1"], {"g1"}, "RW3606"), (["g1", "g2"], {"g1"}, "RW3664"), (["g1", "g2"], {"g1", "g2"}, "")],
+)
+def test_the_gateway_that_clients_need_is_refused(
+    monkeypatch: pytest.MonkeyPatch, names: list[str], answer: set[str], code: str
+) -> None:
+    found = [gateway(name) for name in names]
+    monkeypatch.setattr(drivers, "gateways_of", lambda _: Gateways("i.py", tuple(found)))
+    monkeypatch.setattr(drivers, "answering", lambda _: answer)
+    expected: AbstractContextManager[object] = refused(code, "g1") if code else nullcontext()
+    with expected:
+        refuse_cut_off("i.py", found, found[:1], [])
+
+
+def test_a_kernel_that_comes_with_the_driver_is_booted_once_and_is_the_default_when_it_is_proven() -> None:
+    staged = replace(STAGED, kernel="6.8.0-87-generic")
+    [change] = driver_changes(wanting(), host(driver_now(staged=staged)), 600, None)
+    restart, back, default = change.steps
+    assert isinstance(restart, HostRestart)
+    script = restart.job.script
+    assert script.index('keep_kernel "$kernel" &&') < script.index('boot_once "$kernel"; then')
+    assert isinstance(back, DriverReturn)
+    assert isinstance(default, Shell)
+    assert "kernel=6.8.0-87-generic\n" in default.script
+    assert CHOICE in change.owns
+    assert change.disowns == (CHOICE,)
+    again = driver_changes(wanting(), host(driver_now(NEW, staged), boot="two"), 600, "one")
+    assert [type(step) for step in again[-1].steps] == [DriverReturn, Shell]
+    assert len(driver_changes(wanting(), host(), 600, None)[0].steps) == 2

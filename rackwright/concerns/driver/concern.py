@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rackwright.concerns.driver.first import first_change, installs_first
 from rackwright.concerns.driver.packages import companions, first_others, first_packages, others, repository
 from rackwright.concerns.driver.rows import refusals
-from rackwright.concerns.driver.seen import DISPLAY_MANAGER, HOME, NAMES, SeenDriver, joined, parse
+from rackwright.concerns.driver.seen import DISPLAY_MANAGER, HOME, LOCK, NAMES, SeenDriver, joined, parse
 from rackwright.concerns.driver.wanted import DriverState, WantedDriver, wanted
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.hostside import durable_script, host_script
@@ -63,22 +63,20 @@ def stage_script(wanted: WantedDriver, reading: SeenDriver) -> str:
     adds = _adds_repository(wanted, reading)
     first = wanted.is_first(reading)
     of_own = [one.name for one in reading.packages if one.is_precompiled and one.driver == ""]
-    return (
-        host_script("apt")
-        + host_script("driver_packages", **_common(wanted.settings))
-        + durable_script(
-            "driver_stage",
-            version=wanted.version,
-            branch=wanted.settings.driver.wanted_branch,
-            old=reading.version,
-            old_branch=reading.version.partition(".")[0],
-            packages=" ".join(one.name for one in (*reading.of_driver, *reading.odd)),
-            more=" ".join([*(first_packages(wanted) if first else ()), *companions(wanted)]),
-            others=" ".join([*others(wanted), *of_own, *(first_others(wanted) if first else ())]),
-            key=source.key if adds else "",
-            source=source.source if adds else "",
-            fingerprints=" ".join(source.fingerprints) if adds else "",
-        )
+    return packages_functions(wanted.settings) + durable_script(
+        "driver_stage",
+        version=wanted.version,
+        branch=wanted.settings.driver.wanted_branch,
+        old=reading.version,
+        old_branch=reading.version.partition(".")[0],
+        packages=" ".join(one.name for one in (*reading.of_driver, *reading.odd)),
+        more=" ".join([*(first_packages(wanted) if first else ()), *companions(wanted)]),
+        others=" ".join([*others(wanted), *of_own, *(first_others(wanted) if first else ())]),
+        lock=f"{LOCK}{wanted.version}",
+        locks=" ".join(reading.locks),
+        key=source.key if adds else "",
+        source=source.source if adds else "",
+        fingerprints=" ".join(source.fingerprints) if adds else "",
     )
 
 
@@ -88,7 +86,7 @@ def _common(settings: HostSettings) -> dict[str, str]:
 
 def packages_functions(settings: HostSettings) -> str:
     """Return the functions of a job that handles the driver's packages."""
-    return host_script("apt") + host_script("driver_packages", **_common(settings))
+    return host_script("apt") + host_script("driver_packages", **_common(settings)) + host_script("driver_kernel")
 
 
 def report(wanted: WantedDriver, reading: SeenDriver) -> str:
@@ -107,7 +105,8 @@ def notes(wanted: WantedDriver, reading: SeenDriver) -> list[str]:
 
 def _pending(wanted: WantedDriver, reading: SeenDriver, state: DriverState) -> str:
     now = wanted.now(reading) or "none"
-    return f"NVIDIA's driver is {now}, and {wanted.version} is {state}; next: {SWITCH}"
+    kernel = f" with the kernel {reading.staged.kernel}" if reading.staged and reading.staged.kernel else ""
+    return f"NVIDIA's driver is {now}, and {wanted.version}{kernel} is {state}; next: {SWITCH}"
 
 
 def _failed(wanted: WantedDriver, reading: SeenDriver) -> list[str]:

@@ -28,3 +28,5 @@ def _wrong(found: dict[str, str], version: str, gpus: int) -> Iterator[str]:
         yield f"{printable(found.get('gpus', '0'))} of {gpus} GPUs are there"
     if (fabric := found.get("fabric", version)) != version:
         yield f"the fabric manager is {printable(fabric) or 'of an unknown version'}, and not {version}"
+    if (imex := found.get("imex", version)) != version:
+        yield f"IMEX is {printable(imex)}, and not {version}"

@@ -19,10 +19,15 @@ NAMES = (
     "libnvcuvid|libnvsdm|nvlsm|firmware-nvidia"
 )
 """Start of the names of the driver's packages and of those beside it, as a regular expression for awk and Python."""
-_CORE = re.compile(r"nvidia-(kernel|dkms|driver|open|headless)|libnvidia-(compute|cfg1|ml1)|libcuda1|cuda-drivers")
+_CORE = re.compile(
+    r"nvidia-(kernel|dkms|driver(?!-pinning)|open|headless)|libnvidia-(compute|cfg1|ml1)|libcuda1|cuda-drivers"
+)
 """Packages that every driver has: their version is the driver's."""
 _PAIRED = re.compile(r"nvidia-(fabricmanager|imex)")
 """Packages that run with a driver of exactly their version."""
+LOCK = "nvidia-driver-pinning-"
+"""Start of the names of NVIDIA's version-locking packages: each keeps apt at one driver, or at one branch."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _UPSTREAM = re.compile(r"(?:\d+:)?([1-9]\d{2}\.\d+(?:\.\d+)?)(?:-|$)")
 DISPLAY_MANAGER = "display-manager.service"
 
@@ -42,6 +47,11 @@ class DriverPackage:
         return found[1] if found else ""
 
     @property
+    def is_lock(self) -> bool:
+        """True for a package that keeps apt at a driver: it belongs to that one alone."""
+        return self.name.startswith(LOCK)
+
+    @property
     def is_precompiled(self) -> bool:
         """True for Ubuntu's kernel modules, which are signed; their versions are the kernel's."""
         return self.name.startswith("linux-modules-nvidia")
@@ -54,6 +64,10 @@ class Staged:
     version: str
     old: str
     """The driver that the way back leads to; empty when there was none."""
+    holds: tuple[str, ...] = ()
+    """The packages that a switch holds."""
+    kernel: str = ""
+    """The kernel that comes with it, and is booted once before it is the default; empty for that of now."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +97,18 @@ class SeenDriver:
     @property
     def of_driver(self) -> tuple[DriverPackage, ...]:
         """The packages that have the driver's version."""
-        return tuple(one for one in self.packages if self.version and one.driver == self.version)
+        of_it = (package for package in self.packages if self.version and package.driver == self.version)
+        return tuple(package for package in of_it if not package.is_lock)
+
+    @property
+    def locks(self) -> tuple[str, ...]:
+        """The names of the packages that keep apt at a driver."""
+        return tuple(one.name for one in self.packages if one.is_lock)
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The names of the packages that are held."""
+        return frozenset(one.name for one in self.packages if one.held)
 
     @property
     def odd(self) -> tuple[DriverPackage, ...]:
@@ -106,12 +131,19 @@ def parse(output: str) -> SeenDriver:
     rows = [row.split(" ") for row in lines_of(output)]
     values, texts = pairs(output), files(output)
     packages = (DriverPackage(row[1], row[3], row[2] == "hold") for row in rows if row[0] == "package" and row[3:])
-    staged = pairs(texts.get(f"{HOME}/staged") or "")
     return SeenDriver(
         tuple(sorted(packages, key=lambda one: one.name)),
-        Staged(staged["version"], staged.get("old", "")) if staged.get("version") else None,
+        _staged(pairs(texts.get(f"{HOME}/staged") or "")),
         {key: printable(text) for key, text in pairs(texts.get(f"{HOME}/failed") or "").items()},
         values,
         tuple(row[1] for row in rows if row[0] == "heldkernel" and row[1:]),
         values.get("draws") == "yes",
     )
+
+
+def _staged(values: Mapping[str, str]) -> Staged | None:
+    if not values.get("version"):
+        return None
+    holds = tuple(filter(_NAME.fullmatch, values.get("hold", "").split()))
+    kernel = values.get("kernel", "")
+    return Staged(values["version"], values.get("old", ""), holds, kernel if _NAME.fullmatch(kernel) else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rackwright.concerns.endpoint.switch.steps import HostReturn
-from rackwright.plan.change import Job
+from rackwright.plan.change import Job, Shell
 
 
 @dataclass(frozen=True)
@@ -21,3 +21,7 @@ class DriverReturn(HostReturn):
     """Puts the driver of before back and restarts once more; None where there is no way back."""
     checks: tuple[Job, ...] = ()
     """Jobs that must end well before the endpoints are asked, such as a diagnosis of the GPUs."""
+    together: bool = False
+    """True for a host that serves with others: none of them goes back alone."""
+    domain: Shell | None = None
+    """Starts the IMEX of a host whose GPUs are reached from others, and on the head waits until all have joined."""

@@ -6,6 +6,7 @@ A host that is cut off from here on comes back with the new driver and starts it
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from rackwright.concerns.diagnosis.changes import diagnosis_job, level_for
 from rackwright.concerns.drained import DRAINED
@@ -27,12 +28,16 @@ from rackwright.concerns.endpoint.switch.steps import HostReturn
 from rackwright.concerns.gateway.answer import gateway_answers
 from rackwright.concerns.gpus import GPUS
 from rackwright.hostside import host_script, job_script
-from rackwright.plan.change import Change, Job, Refuse, Step
+from rackwright.plan.change import Change, Job, Owned, Refuse, Shell, Step
 from rackwright.plan.concern import HostReading
 from rackwright.settings.host_settings import HostSettings
 
 INSTALLING = 3600
 """Seconds for packages whose modules are built on the host, once forward and once back."""
+CHOICE = Owned("file", "/etc/default/grub.d/rackwright-driver.cfg")
+"""Keeps GRUB's default at the kernel of before, until the one that comes with a driver is proven."""
+JOINING = 180
+"""Seconds within which the hosts of an IMEX domain have found each other."""
 Checks = Callable[[HostSettings, HostReading], tuple[Job, ...]]
 """Makes the jobs that must end well on a host with its new driver, before its endpoints are asked."""
 
@@ -67,7 +72,8 @@ def driver_changes(
         back = returned(HostReturn(tuple(asked_on_return(settings, reading)), before, seconds))
         steps: tuple[Step, ...] = (back, *gateway_answers(settings))
         last = follow_changes(settings, reading) if settings.follows else []
-        return [Change(f"prove NVIDIA's driver {wanted.version}", "the host was restarted for it", steps), *last]
+        prove = Change(f"prove NVIDIA's driver {wanted.version}", "the host was restarted for it", steps)
+        return _with_default(wanted, driver, [prove, *last])
     if rows := refusals(wanted, driver):
         return [Change(row.text, "", (Refuse(f"{row.text}; next: {row.fix}", code=row.code),)) for row in rows]
     match wanted.state(driver):
@@ -76,7 +82,19 @@ def driver_changes(
         case DriverState.UNSTAGED:
             return [_not_staged(wanted)]
     work = _work(settings, wanted, driver, returned)
-    return restart_changes(settings, reading, seconds, work)
+    return _with_default(wanted, driver, restart_changes(settings, reading, seconds, work))
+
+
+def _with_default(wanted: WantedDriver, driver: SeenDriver, changes: list[Change]) -> list[Change]:
+    """Add to the last change that GRUB boots the new kernel from then on, where the driver has come with one."""
+    staged = driver.staged
+    if staged is None or staged.version != wanted.version or not staged.kernel:
+        return changes
+    script = host_script("driver_kernel") + host_script("driver_default", kernel=staged.kernel)
+    title = f"the kernel {staged.kernel} runs, and could not be made GRUB's default"
+    step = Shell(script, title=title, code="RW4114")
+    last = changes[-1]
+    return [*changes[:-1], replace(last, steps=(*last.steps, step), disowns=(*last.disowns, CHOICE))]
 
 
 def _not_staged(wanted: WantedDriver) -> Change:
@@ -94,7 +112,14 @@ def _work(
     functions, version = packages_functions(settings), wanted.version
     first = functions + host_script("driver_can_switch", version=version)
     install = functions + job_script("driver_install", version=version)
-    return RestartWork(what, f"it is {now}", first, install, INSTALLING, returned)
+    return RestartWork(what, f"it is {now}", first, install, INSTALLING, returned, _adds(wanted, driver))
+
+
+def _adds(wanted: WantedDriver, driver: SeenDriver) -> tuple[Owned, ...]:
+    """Return what the switch adds; holds of an operator, or of an earlier switch, are not among it."""
+    holds = driver.staged.holds if driver.staged and driver.staged.version == wanted.version else ()
+    choice = (CHOICE,) if driver.staged and driver.staged.kernel else ()
+    return (*choice, *(Owned("hold", name) for name in holds if name not in driver.held))
 
 
 def _returned(settings: HostSettings, reading: HostReading, checks: tuple[Job, ...]) -> Callable[[HostReturn], Step]:
@@ -102,8 +127,20 @@ def _returned(settings: HostSettings, reading: HostReading, checks: tuple[Job, .
     staged = driver.staged
     old = staged.old if staged and staged.version == wanted.version else ""
     undo = back_job(settings, reading, wanted.version, old) if old else None
-    gpus = len(reading[GPUS].gpus)
-    return lambda back: DriverReturn(back.proofs, back.boot, back.seconds, wanted.version, old, gpus, undo, checks)
+    gpus, together, domain = len(reading[GPUS].gpus), settings.group is not None, _domain(settings)
+    return lambda back: DriverReturn(
+        back.proofs, back.boot, back.seconds, wanted.version, old, gpus, undo, checks, together, domain
+    )
+
+
+def _domain(settings: HostSettings) -> Shell | None:
+    """Return the start of IMEX on a host of several whose GPUs reach each other; the head waits for all of them."""
+    group = settings.group
+    if group is None or settings.all_endpoints[group.endpoint].group_transport != "nvlink":
+        return None
+    seconds = 0 if settings.follows else JOINING
+    title = "the IMEX domain of its endpoint is not up"
+    return Shell(host_script("imex_domain", seconds=seconds), timeout=JOINING + 120, title=title, code="RW4104")
 
 
 def back_job(settings: HostSettings, reading: HostReading, version: str, old: str) -> Job:

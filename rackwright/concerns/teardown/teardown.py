@@ -11,6 +11,7 @@ from rackwright.concerns.diagnosis.seen import KEPT as DIAGNOSIS
 from rackwright.concerns.docker.apt import ENGINES
 from rackwright.concerns.dockerd.restart_job import HOME as DOCKERD_HOME
 from rackwright.concerns.drained import MARK
+from rackwright.concerns.driver.seen import HOME as DRIVER_HOME
 from rackwright.concerns.gateway.files import HOME as GATEWAY_HOME
 from rackwright.concerns.gateway.renewal import METRICS_FILE
 from rackwright.concerns.lease import LAST_NUMBER, LEASED, SeenLease
@@ -114,7 +115,8 @@ def _last(here: bool, remaining: bool, lease: SeenLease) -> list[Change]:
     if not here and not lease.last_number:
         return []
     spare = "" if remaining else f"rm -rf {STATE} || exit 1\n"
-    state = (f"{STATE}/endpoints", f"{STATE}/guards", ENCODING_MARKS, DOCKERD_HOME, LAST_NUMBER, SLICE, MARK, DIAGNOSIS)
+    state = (f"{STATE}/endpoints", f"{STATE}/guards", ENCODING_MARKS, DOCKERD_HOME, DRIVER_HOME)
+    state = (*state, LAST_NUMBER, SLICE, MARK, DIAGNOSIS)
     metrics = "".join(host_script("metrics_remove", place=path) for path in (WRITTEN_FILE, METRICS_FILE))
     script = f"{metrics}rm -rf {' '.join((*state, *STATE_FOLDERS, GATEWAY_HOME))} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]

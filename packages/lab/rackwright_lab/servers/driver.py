@@ -21,11 +21,14 @@ KEY = f"{FOLDER}/3bf863cc.pub"
 KEY_NAME = "Rackwright lab stand-in for cudatools <lab@localhost>"
 OLD, NEW, BROKEN, ALONE = DRIVER, "580.178.04", "580.199.99", "595.71.05"
 """The driver that hosts pose with, a newer one, one whose module does not load, and one without its fabric manager."""
-VERSIONS = (OLD, NEW, BROKEN, ALONE)
+WITH_KERNEL, KERNEL = "590.48.01", "99.1.0-1-amd64"
+"""A driver that comes with another kernel, and that kernel."""
+VERSIONS = (OLD, NEW, BROKEN, ALONE, WITH_KERNEL)
 SUBNET_MANAGER = "nvlsm", "2025.10.12"
 """NVLink 5's, with versions of its own."""
-FORMAT = 1
+FORMAT = 2
 """Raise it when the making of the packages changes in a way that they do not show."""
+FILES = Path(__file__).parents[1] / "gpu" / "files"
 FABRIC = """\
 #!/bin/sh
 [ "$1" != --version ] || {{ echo "Fabric Manager version is : {version}"; exit 0; }}
@@ -34,6 +37,17 @@ exec sleep infinity
 LIBRARIES = """\
 #!/bin/sh
 [ "$1" != configure ] || sed -i 's/^DRIVER=.*/DRIVER="{version}"/' /etc/rackwright-lab/gpu.conf
+"""
+IMEX = """\
+#!/bin/sh
+[ "$1" = configure ] || exit 0
+systemctl daemon-reload
+systemctl -q is-enabled nvidia-imex 2>/dev/null || systemctl -q enable --now nvidia-imex
+"""
+LOCK = """\
+Package: *nvidia* libcuda1
+Pin: version {version}-*
+Pin-Priority: 1001
 """
 MODULE = """\
 #!/bin/sh
@@ -57,6 +71,8 @@ class Made:
     depends: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     postinst: str = ""
+    alone: str = ""
+    """A name that it provides, beside which no other package may provide it."""
 
 
 def packages(version: str) -> dict[str, Made]:
@@ -69,10 +85,24 @@ def packages(version: str) -> dict[str, Made]:
         "nvidia-kernel-open-dkms": Made(files=MODPROBE, postinst=MODULE.format(module=module)),
         "nvidia-open": Made(f"nvidia-driver-cuda {exact}"),
         "nvidia-driver-cuda": Made(f"libcuda1 {exact}, nvidia-kernel-open-dkms {exact}", {SMI: smi}),
-        "nvidia-imex": Made(),
+        "nvidia-imex": Made(files=_imex(version), postinst=IMEX),
     }
+    if version == WITH_KERNEL:
+        image = f"linux-image-{KERNEL}"
+        found["nvidia-kernel-open-dkms"] = Made(image, MODPROBE, MODULE.format(module=module))
+        found[image] = Made(files={f"boot/vmlinuz-{KERNEL}": ""}, postinst="#!/bin/sh\nupdate-grub\n")
+    name = "nvidia-driver-pinning"
+    lock = Made(alone=name, files={f"etc/apt/preferences.d/{name}-{version}": LOCK.format(version=version)})
+    found |= {f"{name}-{version}": lock}
     fabric = Made(files={"usr/bin/nv-fabricmanager": FABRIC.format(version=version), MANAGER_UNIT: unit})
     return found if version == ALONE else {**found, "nvidia-fabricmanager": fabric}
+
+
+def _imex(version: str) -> dict[str, str]:
+    """Return the files of IMEX: its daemon says the version that it was started with."""
+    programs = {f"usr/bin/{name}": (FILES / name).read_text() for name in ("nvidia-imex", "nvidia-imex-ctl")}
+    texts = {**programs, "usr/lib/systemd/system/nvidia-imex.service": (FILES / "nvidia-imex.service").read_text()}
+    return {path: text.replace("VERSION", version) for path, text in texts.items()}
 
 
 def repository(cache: Path) -> Path:
@@ -92,7 +122,8 @@ def _build(tree: Path, work: Path) -> None:
             (root / path).write_text(text)
             (root / path).chmod(0o755 if "bin/" in path else 0o644)
         scripts = {"postinst": made.postinst} if made.postinst else {}
-        aptrepo.package(root, pool, Control(name, f"{version}-1", {"Depends": made.depends}, scripts), KEY_NAME)
+        fields = {"Depends": made.depends, "Conflicts": made.alone, "Provides": made.alone}
+        aptrepo.package(root, pool, Control(name, f"{version}-1", fields, scripts), KEY_NAME)
     aptrepo.index(pool, ".", ".")
     aptrepo.sign(pool, KEY_NAME, ("Origin: NVIDIA", "Label: lab"), tree / KEY, work / "gnupg")
 
@@ -105,10 +136,11 @@ def _all() -> Iterator[tuple[str, str, Made]]:
     yield version, name, Made()
 
 
-def install_line(version: str, fabric_manager: bool = True) -> str:
+def install_line(version: str, *others: str, fabric_manager: bool = True) -> str:
     """Return the shell line by which an operator would have installed a driver; its repository does not stay."""
     list_file = "/etc/apt/sources.list.d/by-hand.list"
-    names = ["nvidia-driver-cuda", "libcuda1", "nvidia-kernel-open-dkms", *(["nvidia-fabricmanager"] * fabric_manager)]
+    names = ["nvidia-driver-cuda", "libcuda1", "nvidia-kernel-open-dkms", *others]
+    names += ["nvidia-fabricmanager"] * fabric_manager
     wanted = " ".join(f"{name}={version}-1" for name in names)
     return (
         f"echo 'deb [trusted=yes] https://{HOST}/{FOLDER}/ /' >{list_file} && apt-get -q update && "

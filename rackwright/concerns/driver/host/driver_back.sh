@@ -5,9 +5,10 @@ old=$(value_of old)
 [ -n "$old" ] || fail "there was no driver before $version"
 event progress "going back to NVIDIA's driver $old"
 printf '%s\n' "version=$version" "text=$why" | durable_file "$home/failed"
+forget_kernel
 refuse_broken_packages
 # shellcheck disable=SC2046,SC2086 - options and lists
 apt "going back to NVIDIA's driver $old" $options install $(way "$home/$version/old" "$(value_of remove)")
-# shellcheck disable=SC2046 - a list
-apt-mark hold $(names_in "$home/$version/old") >/dev/null
+forget_locks "$(value_of remove)"
+hold_as_before
 exit 0

@@ -6,4 +6,4 @@ plan=$home/plan
 refuse_half_configured
 refuse_broken_packages
 # shellcheck disable=SC2046 - a list
-simulate install $(way "$home/$version/new" "") || { tail -n 15 "$plan"; fail "apt would not install the staged packages; its words are above"; }
+simulate install $(way "$home/$version/new" "$(value_of drop)") || { tail -n 15 "$plan"; fail "apt would not install the staged packages; its words are above"; }

@@ -2,14 +2,21 @@
 # Parameters: version, home, http_proxy, https_proxy, no_proxy, bundle. It stands behind event.sh, durable.sh, apt.sh and driver_packages.sh.
 begin_driver
 event progress "installing NVIDIA's driver $version"
+note_holds
+kernel=$(value_of kernel)
 # shellcheck disable=SC2046,SC2086 - options and lists
-if (apt "installing NVIDIA's driver $version" $options install $(way "$home/$version/new" "")); then
-  # shellcheck disable=SC2046 - a list
-  apt-mark hold $(names_in "$home/$version/new") >/dev/null
+if keep_kernel "$kernel" && (apt "installing NVIDIA's driver $version" $options install $(way "$home/$version/new" "$(value_of drop)")) && boot_once "$kernel"; then
+  forget_locks "$(value_of drop)"
+  hold "$home/$version/new"
   exit 0
 fi
+forget_kernel
 printf '%s\n' "version=$version" "text=its packages could not be installed" | durable_file "$home/failed"
 echo "going back to the driver $(value_of old)"
-# shellcheck disable=SC2046,SC2086 - options and lists
-[ -z "$(value_of old)" ] || (apt "going back to NVIDIA's driver $(value_of old)" $options install $(way "$home/$version/old" "$(value_of remove)"))
+if [ -n "$(value_of old)" ]; then
+  # shellcheck disable=SC2046,SC2086 - options and lists
+  (apt "going back to NVIDIA's driver $(value_of old)" $options install $(way "$home/$version/old" "$(value_of remove)"))
+  forget_locks "$(value_of remove)"
+  hold_as_before
+fi
 exit 0

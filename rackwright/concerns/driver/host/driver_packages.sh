@@ -21,6 +21,30 @@ way() {
 # The driver's packages among the files of the folder $1, and not what they brought along: these are held.
 names_in() { for file in "$1"/*.deb; do dpkg-deb -f "$file" Package; done | grep -E 'nvidia|^cuda-drivers|^libcuda1|^libnv|^nvlsm'; }
 
+# Hold the driver's packages in the folder $1.
+hold() {
+  # shellcheck disable=SC2046 - a list
+  apt-mark hold $(names_in "$1") >/dev/null
+}
+
+# A removed package leaves its configuration, and apt keeps to a version-locking one's: the names of those that are to be gone.
+forget_locks() {
+  for name in $1; do
+    case $name in nvidia-driver-pinning-*) dpkg --purge "$name" >/dev/null ;; esac
+  done
+}
+
+# What is held before the switch, for the way back.
+note_holds() { [ -e "$home/$version/held" ] || apt-mark showhold >"$home/$version/held"; }
+
+# After the way back: held is what was held before.
+hold_as_before() {
+  for name in $(names_in "$home/$version/new"; names_in "$home/$version/old"); do
+    if grep -qxF "$name" "$home/$version/held" 2>/dev/null; then apt-mark hold "$name"; else apt-mark unhold "$name"; fi >/dev/null 2>&1
+  done
+  rm -f "$home/$version/held"
+}
+
 value_of() { sed -n "s/^$1=//p" "$home/staged"; }
 
 # Whole as they were staged: a package that is gone or broken is no way back.

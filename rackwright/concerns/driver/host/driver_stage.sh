@@ -1,7 +1,8 @@
 # Bring the packages of another driver onto the host, and those of the way back; nothing is installed.
 # Parameters: version, branch, old (version of now; empty: none), old_branch, packages (of now, their names), more (further ones, names to
-# choose from with | between them), others (of versions of their own), home, key, source, fingerprints (empty: no repository is
-# to be added), bundle, http_proxy, https_proxy, no_proxy. It stands behind apt.sh and driver_packages.sh.
+# choose from with | between them), others (of versions of their own), lock (name of the driver's version-locking package), locks (those
+# of now), home, key, source, fingerprints (empty: no repository is to be added), bundle, http_proxy, https_proxy, no_proxy. It stands
+# behind apt.sh, driver_packages.sh and driver_kernel.sh.
 begin_driver
 refuse_half_configured
 refresh
@@ -42,16 +43,28 @@ case " $install" in
     fail "apt knows no kernel modules of NVIDIA's driver $version; for $(set -- $packages; echo "${1:-$more}") it has: $(versions "$(set -- $packages; echo "${1:-nvidia-open}")" | tr '\n' ' '); next: a driver.version of these, or mirrors.driver" ;;
 esac
 
+# NVIDIA's own lock for exactly this driver, where its repository has one; that of another driver goes, and the
+# way back brings it again; without one, that of the branch may stay.
+found=$(versions "$lock" | sort -V | tail -n 1)
+[ -z "$found" ] || install="$install$lock=$found "
+drop= away=
+for name in $locks; do
+  case $name:$found in "$lock:"* | "${lock%-*}-$branch:") ;; *) drop="$drop$name " away="$away$name- " ;; esac
+done
+
 # As NVIDIA's version-locking packages do it: what the driver's packages need is of its version as well, and not the newest.
 { cat /etc/apt/preferences 2>/dev/null; printf '\nPackage: *nvidia* cuda-drivers* libcuda1 libnv*\nPin: version %s-*\nPin-Priority: 1001\n' "$version"; } >"$home/pin"
-from="$from -o Dir::Etc::preferences=$home/pin"
+rm -rf "$home/preferences"; mkdir "$home/preferences"
+for file in /etc/apt/preferences.d/*; do
+  case $file:$(dpkg -S "$file" 2>/dev/null) in *nvidia*pinning* | *'/*:') ;; *) cp "$file" "$home/preferences/" ;; esac
+done
+from="$from -o Dir::Etc::preferences=$home/pin -o Dir::Etc::preferencesparts=$home/preferences"
 # shellcheck disable=SC2086 - a list
-simulate install $install || { tail -n 15 "$plan"; fail "apt cannot install $install; its words are above"; }
-if grep -q '^Inst linux-image' "$plan"; then
-  fail "NVIDIA's driver $version would bring another kernel ($(sed -n 's/^Inst \(linux-image[^ ]*\).*/\1/p' "$plan" | tr '\n' ' ')); next: install that kernel first, by hand, and reboot into it"
-fi
+simulate install $install $away || { tail -n 15 "$plan"; fail "apt cannot install $install; its words are above"; }
+kernel=$(kernel_of "$plan")
+refuse_kernel "$kernel" "$plan"
 for name in $(sed -n 's/^Remv \([^ ]*\).*/\1/p' "$plan"); do
-  case " $(printf '%s ' $packages)" in *" $name "*) ;; *) fail "NVIDIA's driver $version would take the package $name away, which is not the driver's; next: apt-get remove $name, or another driver.version" ;; esac
+  case " $(printf '%s ' $packages $locks)" in *" $name "*) ;; *) fail "NVIDIA's driver $version would take the package $name away, which is not the driver's; next: apt-get remove $name, or another driver.version" ;; esac
 done
 
 # By name, and not by an installation that only fetches: that copies nothing from a repository on the host's own disk.
@@ -75,7 +88,8 @@ fetch_old() {
 }
 
 sed -n 's/^\(Inst\|Remv\) \([^ ]*\) \[\([^]]*\)\].*/\2=\3/p' "$plan" | sort -u >"$part/before"
-remove=$(sed -n 's/^Inst \([^ ]*\) (.*/\1/p' "$plan" | sort -u | tr '\n' ' ')
+# The kernel stays: nothing can remove the one that runs.
+remove=$(sed -n 's/^Inst \([^ ]*\) (.*/\1/p' "$plan" | sort -u | grep -Ev '^linux-(image|headers|kbuild|tools|modules-[0-9]|modules-extra)' | tr '\n' ' ')
 while read -r package; do fetch_old "$package" || exit 1; done <"$part/before"
 
 # The way back, as apt would go it once the new driver is installed: it is asked with the packages' list of then.
@@ -96,7 +110,8 @@ rm -f "$part/status" "$part/before"
 (cd "$part" && find . -name '*.deb' -exec sha256sum {} + >sums) || fail "the packages could not be read again"
 rm -rf "$folder"; mv "$part" "$folder"
 find "$folder" -exec sync {} +
-printf '%s\n' "version=$version" "old=$old" "install=$install" "remove=$remove" | durable_file "$home/staged" || fail "$home/staged could not be written"
+printf '%s\n' "version=$version" "old=$old" "install=$install" "remove=$remove" "drop=$drop" "kernel=$kernel" "hold=$(names_in "$folder/new" | tr '\n' ' ')" |
+  durable_file "$home/staged" || fail "$home/staged could not be written"
 for other in "$home"/*/; do [ "$other" = "$folder/" ] || rm -rf "$other"; done
 rm -f "$home/failed"
 echo "staged"

@@ -26,7 +26,7 @@ from rackwright.concerns.gateway.answer import gateway_answers
 from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.messages import coded
 from rackwright.paths import STATE, WORD_NOTES, endpoint_dir, endpoint_job, job_unit, unit_name
-from rackwright.plan.change import Change, Job, Shell, Step, WriteFile
+from rackwright.plan.change import Change, Job, Owned, Shell, Step, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reach import client_port_of
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
@@ -248,6 +248,8 @@ class RestartWork:
     """Time limit of both together."""
     returned: Callable[[HostReturn], Step] = lambda back: back
     """Makes the step that waits for the host."""
+    owns: tuple[Owned, ...] = ()
+    """What it adds to the host."""
 
 
 def restart_changes(settings: HostSettings, reading: HostReading, seconds: int, work: RestartWork) -> list[Change]:
@@ -257,8 +259,8 @@ def restart_changes(settings: HostSettings, reading: HostReading, seconds: int, 
     restart = HostRestart(_restart(settings, reading, work), found, serving, boot)
     back = work.returned(HostReturn(found, boot, seconds))
     if settings.group is None:
-        return [Change(work.what, work.why, (restart, back, *gateway_answers(settings)))]
-    first = Change(work.what, work.why, (restart,))
+        return [Change(work.what, work.why, (restart, back, *gateway_answers(settings)), work.owns)]
+    first = Change(work.what, work.why, (restart,), work.owns)
     last = follow_changes(settings, reading) if settings.follows else []
     return [first, Change("wait until the host is back", "it restarts", (back,)), *last]
 

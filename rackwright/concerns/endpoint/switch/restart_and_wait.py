@@ -42,9 +42,12 @@ class NotBackError(NothingServesError):
 
 @dataclass
 class Restarted:
-    """Earlier answers of this run's restarted hosts, by host and endpoint."""
+    """What this run knows of the hosts that it restarts."""
 
     answers: dict[str, dict[str, dict[str, Verdict]]] = field(default_factory=dict)
+    """Earlier answers, by host and endpoint."""
+    ordered: set[str] = field(default_factory=set)
+    """Hosts that go down, or have done so."""
 
 
 def restart_host(host: Host, step: HostRestart) -> None:
@@ -58,6 +61,7 @@ def restart_host(host: Host, step: HostRestart) -> None:
         if not _is_in_another(host, step.boot):
             raise
         say(host, "  an earlier run has restarted it")
+    part_of(host.state, Restarted).ordered.add(host.name)
     forget(host)
 
 
