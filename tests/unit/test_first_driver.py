@@ -36,7 +36,7 @@ def test_a_host_without_a_driver_gets_it_by_a_deploy_that_may() -> None:
     assert isinstance(job, Job)
     assert "modprobe nvidia" in job.script
     assert "fabric=yes" in job.script
-    assert "reboot" not in job.script, "a deploy restarts no host"
+    assert "systemctl reboot" not in job.script, "a deploy restarts no host"
     assert stage_changes(wanting(), BARE)[0].what == stage.what
     assert notes(wanting(), BARE) == []
 

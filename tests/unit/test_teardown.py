@@ -373,3 +373,9 @@ def test_an_authority_leaves_no_link_in_the_trust_store(tmp_path: Path) -> None:
 
 def test_a_change_says_why() -> None:
     assert all(isinstance(change, Change) and change.why for change in planned(UNIT, MODEL).changes)
+
+
+def test_holds_of_a_first_driver_are_released_without_a_record_of_them() -> None:
+    marks = parse(["docker absent", "record yes", "hold libcuda1", "end"])
+    assert marks.marked == {Owned("hold", "libcuda1")}
+    assert "libcuda1" in "".join(reasons(planned(marks=marks)))

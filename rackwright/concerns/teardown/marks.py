@@ -118,7 +118,7 @@ def _firsts(rows: Iterable[list[str]]) -> tuple[str, ...]:
 
 
 def _marked(by_kind: Mapping[str, list[list[str]]]) -> Iterable[Owned]:
-    for kind in ("job", "names", "link", "scratch", "aside"):
+    for kind in ("job", "names", "link", "scratch", "aside", "hold"):
         yield from (Owned(kind, words[0]) for words in by_kind[kind])
     for [path] in by_kind["file"]:
         yield Owned("apt_source" if path.startswith(APT_SOURCES) else "file", path)

@@ -20,12 +20,13 @@ take_away() {
 
 event progress "installing NVIDIA's driver $version"
 # shellcheck disable=SC2046,SC2086 - options and lists
-if ! (apt "installing NVIDIA's driver $version" $options install $(way "$home/$version/new" "")); then
+if ! (apt "installing NVIDIA's driver $version" $options install $(way "$home/$version/new" "$(value_of drop)")); then
   take_away
   fail "NVIDIA's driver $version could not be installed, and was taken away again; apt's words are above; next: another driver.version, or on this host: /var/log/apt/term.log"
 fi
 # shellcheck disable=SC2086 - a list
-apt-mark hold $names >/dev/null
+printf '%s\n' $names | durable_file "$home/holds" || fail "$home/holds could not be written"
+hold "$home/$version/new"
 event progress "loading NVIDIA's driver $version"
 loaded=$(modprobe nvidia 2>&1) ||
   fail "NVIDIA's driver $version is installed, and its module was not loaded: $loaded; next: rackwright rollout INVENTORY --drivers --limit HOST, which restarts the host; or on it: journalctl -k --grep NVRM"

@@ -53,6 +53,11 @@ for path in /root/.docker/.rackwright.*; do there "$path" && plain "$path" && pr
 [ -z "$(ls -A "$state" 2>/dev/null | grep -vx -e 'fence.*' -e 'run')" ] || printf '%s\n' "folder $state"
 [ -z "$(ls -A "$run" 2>/dev/null | grep -vx 'lease.*')" ] || printf '%s\n' "folder $run"
 [ ! -d "$etc" ] || printf '%s\n' "folder $etc"
+# A first driver's packages are known to the host alone before they are held.
+[ ! -f "$state/driver/holds" ] || while read -r name; do
+  # shellcheck disable=SC2016 - dpkg-query's own variables
+  plain "$name" && [ "$(dpkg-query -W -f '${db:Status-Want}' "$name" 2>/dev/null)" = hold ] && printf '%s\n' "hold $name"
+done <"$state/driver/holds"
 for path in "$state"/aside/*; do
   case $path in *.state | *.d | *.container) continue ;; esac
   there "$path" && plain "$path" && printf '%s\n' "aside ${path##*/}"
