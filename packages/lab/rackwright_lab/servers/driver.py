@@ -28,7 +28,6 @@ SUBNET_MANAGER = "nvlsm", "2025.10.12"
 """NVLink 5's, with versions of its own."""
 FORMAT = 2
 """Raise it when the making of the packages changes in a way that they do not show."""
-FILES = Path(__file__).parents[1] / "gpu" / "files"
 FABRIC = """\
 #!/bin/sh
 [ "$1" != --version ] || {{ echo "Fabric Manager version is : {version}"; exit 0; }}
