@@ -115,8 +115,8 @@ def _last(here: bool, remaining: bool, lease: SeenLease) -> list[Change]:
     if not here and not lease.last_number:
         return []
     spare = "" if remaining else f"rm -rf {STATE} || exit 1\n"
-    state = (f"{STATE}/endpoints", f"{STATE}/guards", ENCODING_MARKS, DOCKERD_HOME, DRIVER_HOME)
-    state = (*state, LAST_NUMBER, SLICE, MARK, DIAGNOSIS)
+    files = (ENCODING_MARKS, LAST_NUMBER, SLICE, MARK, DIAGNOSIS)
+    state = (f"{STATE}/endpoints", f"{STATE}/guards", DOCKERD_HOME, DRIVER_HOME, *files)
     metrics = "".join(host_script("metrics_remove", place=path) for path in (WRITTEN_FILE, METRICS_FILE))
     script = f"{metrics}rm -rf {' '.join((*state, *STATE_FOLDERS, GATEWAY_HOME))} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
