@@ -104,10 +104,11 @@ def grounds(engine: str, version: str) -> list[Ground]:
 
 def _rules(engine: str, version: str) -> Iterator[Ground]:
     """Yield the options and checks of the rules between options, and of the numbers that are checked at the start."""
-    rows = rules_of(engine) if engine != "tensorrt-llm" else {}
+    trtllm = engine == "tensorrt-llm"
+    rows = table(f"{engine}/checks") if trtllm else rules_of(engine)
     for name, row in rows.items():
         if is_of(row, version):
-            yield from _checked(f"rule {name}", _options_of(row), row["source"])
+            yield from _checked(f"rule {name}", row["options"] if trtllm else _options_of(row), row["source"])
     for option, row in start_bounds(engine).items():
         if is_of(row, version):
             yield from _checked(f"bounds of {option}", {option}, row["source"])

@@ -327,6 +327,37 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         {"speculative_config": {**EAGLE, "draft_len_schedule": {4: 3}, "max_concurrency": 4}},
         ["speculative_config.draft_len_schedule: and max_concurrency exclude each other: keep one"],
     ),
+    (
+        "1.4.0rc1",
+        {"speculative_config": {**EAGLE, "decoding_type": "Eagle3", "draft_len_schedule": {0: 3, 4: 2}}},
+        ["speculative_config.draft_len_schedule: must have batch sizes from 1 on and lengths from 0 on; it has 0: 3"],
+    ),
+    (
+        "1.4.0rc1",
+        {"disable_overlap_scheduler": True, "speculative_config": {"decoding_type": "NGram"}},
+        ["speculative_config.max_draft_len: must be above 0: how many tokens NGram proposes"],
+    ),
+    (
+        "1.4.0rc1",
+        {"speculative_config": {**EAGLE, "decoding_type": "Eagle3", "use_dynamic_tree": True}},
+        [
+            "speculative_config.use_dynamic_tree: needs dynamic_tree_max_topK above 0: how many tokens it follows at"
+            " each step"
+        ],
+    ),
+    (
+        "1.3.0rc27",
+        {
+            "speculative_config": {
+                **EAGLE,
+                "decoding_type": "Eagle3",
+                "use_dynamic_tree": True,
+                "dynamic_tree_max_topK": 4,
+                "eagle_choices": [[0], [1]],
+            }
+        },
+        ["speculative_config.use_dynamic_tree: and eagle_choices exclude each other: keep one"],
+    ),
 ]
 
 
