@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from rackwright.paths import OWNED
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.driver import BROKEN, NEW, OLD, install_line
@@ -104,6 +105,13 @@ def boot(host: Host) -> str:
     return host.run(f"cat {BOOT}").stdout.strip()
 
 
+def take_driver(host: Host) -> None:
+    """Leave a host without a driver, by packages or otherwise, and with what one is built with."""
+    packages = "dpkg-query -W -f '${Package}\\n' 'nvidia-*' libcuda1 nvlsm 2>/dev/null | grep -v container"
+    host.run(f"{HEADERS}; {packages} | xargs -r dpkg --purge --force-all; rm -rf /var/lib/rackwright/driver")
+    host.gpu.remove_driver()
+
+
 @in_proof(ROWS)
 @pytest.mark.parametrize("row", REFUSED)
 def test_a_driver_is_refused_with_its_fix(site: Site, lived: Host, row: str) -> None:
@@ -152,18 +160,16 @@ def test_a_host_without_a_console_is_asked_for_by_its_name(site: Site, lived: Ho
 
 @in_proof(ROWS)
 def test_a_first_driver_that_does_not_load_says_how_it_goes_on(site: Site, bare: Host) -> None:
-    bare.run(HEADERS)
-    bare.gpu.remove_driver()
+    take_driver(bare)
     run = site.deploy("-y", *words(BROKEN, first_by_deploy="true"), limit=[bare.name])
     assert run.status == 1, run.output
-    refusal(run.output, "RW4005", BROKEN, "rackwright rollout INVENTORY --drivers --limit HOST")
+    refusal(run.output, "RW4005", BROKEN)
+    assert f"rackwright rollout {INVENTORY} --drivers --limit HOST, which restarts the host" in run.output
     assert module(bare) == ""
-    bare.run("apt-get -q -y --allow-change-held-packages purge libcuda1 'nvidia-*'; rm -rf /var/lib/rackwright/driver")
 
 
 def test_a_first_deploy_brings_the_driver_and_serves(site: Site, bare: Host) -> None:
-    bare.run(HEADERS)
-    bare.gpu.remove_driver()
+    take_driver(bare)
     before = boot(bare)
     options = words(NEW, first_by_deploy="true")
     plan = site.rackwright("plan", INVENTORY, "--limit", bare.name, *options)
@@ -174,6 +180,7 @@ def test_a_first_deploy_brings_the_driver_and_serves(site: Site, bare: Host) -> 
     assert boot(bare) == before, "a deploy restarts no host"
     assert "is answered with '42'" in run.output
     assert "nvidia-kernel-open-dkms" in bare.run("apt-mark showhold").stdout
+    assert "nvidia-kernel-open-dkms" in bare.run(f"cat {OWNED}").stdout
     again = site.deploy("-y", *options, limit=[bare.name])
     assert (again.status, again.changed) == (0, []), again.output
     bare.reboot()
@@ -185,8 +192,8 @@ def test_a_first_deploy_brings_the_driver_and_serves(site: Site, bare: Host) -> 
 @in_proof("when a diagnosis is due has unit tests, and test_host.py has one on a bare host")
 def test_a_drained_host_is_diagnosed_by_a_plain_deploy_and_its_firmware_is_shown(site: Site, bare: Host) -> None:
     options = words(NEW, first_by_deploy="true")
-    if not module(bare):
-        bare.gpu.remove_driver()
+    if module(bare) != NEW:
+        take_driver(bare)
     assert site.deploy("-y", *options, limit=[bare.name]).status == 0
     firmware = site.rackwright("firmware", INVENTORY, "--limit", bare.name)
     assert (firmware.status, "8 NVIDIA B200" in firmware.output) == (0, True), firmware.output
