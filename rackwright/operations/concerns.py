@@ -30,6 +30,7 @@ from rackwright.operations.steps import (
     collect,
     collect_images,
     hash_models,
+    judge_first_driver,
     try_keys,
 )
 
@@ -59,9 +60,11 @@ def docker(**arguments: Unpack[DockerArguments]) -> None:
 def driver() -> None:
     """Bring the packages of the driver that `driver.version` names, and those of the way back; nothing is installed.
 
-    A host with another driver serves on with it: "pending" until `rackwright rollout INVENTORY --drivers`.
+    A host with another driver serves on with it: "pending" until `rackwright rollout INVENTORY --drivers`. One that has
+    none gets it here with `driver.first_by_deploy`, and is checked again as by `preflight()`.
     """
     apply_concern("driver", name="The packages of the wanted NVIDIA driver are on the host")
+    judge_first_driver(name="A host with its first driver is able to run its endpoints")
 
 
 def firewall(**arguments: Unpack[FirewallArguments]) -> None:

@@ -15,6 +15,7 @@ from rackwright.concerns.driver.seen import Staged
 from rackwright.concerns.gpus import GPUS, SeenGpus
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.hostside import host_script, job_script
+from rackwright.operations import concerns
 from rackwright.plan.change import Job, Refuse
 from rackwright.plan.concern import HostReading
 from tests.unit.machines import BOOKWORM, DGX_B200, case, gpus, machine, settings
@@ -212,3 +213,11 @@ def test_a_module_that_does_not_load_names_the_restart(tmp_path: Path) -> None:
     assert "rackwright rollout INVENTORY --drivers --limit HOST" in output
     assert "no such module" in output
     assert "purge" not in calls
+
+
+def test_the_step_stages_first_and_checks_the_host_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = list[str]()
+    monkeypatch.setattr(concerns, "apply_concern", lambda concern, name: called.append(f"{concern}: {name}"))
+    monkeypatch.setattr(concerns, "judge_first_driver", lambda name: called.append(name))
+    concerns.driver()
+    assert [text.partition(":")[0] for text in called] == ["driver", called[1]]
