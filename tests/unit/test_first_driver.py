@@ -218,6 +218,6 @@ def test_a_module_that_does_not_load_names_the_restart(tmp_path: Path) -> None:
 def test_the_step_stages_first_and_checks_the_host_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     called = list[str]()
     monkeypatch.setattr(concerns, "apply_concern", lambda concern, name: called.append(f"{concern}: {name}"))
-    monkeypatch.setattr(concerns, "judge_first_driver", lambda name: called.append(name))
+    monkeypatch.setattr(concerns, "judge_first_driver", lambda *, name: called.append(name))
     concerns.driver()
     assert [text.partition(":")[0] for text in called] == ["driver", called[1]]
