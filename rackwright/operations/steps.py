@@ -163,12 +163,9 @@ def judge_first_driver(name: str) -> None:
 
 @operation()
 def check_first_driver() -> Commands:
-    """Record the holds of a host's first driver, and check the host again; yields nothing where it had one."""
+    """Check a host again once it has its first driver; yields nothing where it had one."""
     host = this_host()
-    if not host.state.is_executing:
-        return
-    yield from _apply(host, DRIVER, begins=False)
-    if PREFLIGHT.name in declared_of(host).steps:
+    if host.state.is_executing and PREFLIGHT.name in declared_of(host).steps:
         yield from _apply(host, PREFLIGHT, begins=False)
 
 

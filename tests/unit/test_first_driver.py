@@ -11,7 +11,6 @@ import pytest
 
 from rackwright.concerns.driver import DRIVER, SeenDriver, WantedDriver, installs_first, notes, refusals, stage_changes
 from rackwright.concerns.driver.packages import others
-from rackwright.concerns.driver.seen import Staged
 from rackwright.concerns.gpus import GPUS, SeenGpus
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.hostside import host_script, job_script
@@ -58,18 +57,6 @@ def test_a_host_without_a_driver_gets_it_by_a_deploy_that_may() -> None:
 def test_no_other_host_gets_a_driver_by_a_deploy(want: WantedDriver, host: SeenDriver) -> None:
     assert not installs_first(want, host)
     assert not any("install" in change.what for change in DRIVER.changes(want, host))
-
-
-def test_the_holds_of_a_first_driver_are_recorded_once() -> None:
-    held = tuple(replace(one, held=True) for one in driver_now(NEW).packages)
-    installed = replace(driver_now(NEW, staged=Staged(NEW, "")), packages=held)
-    loaded = wanting(found=replace(gpus(), module=NEW, driver=NEW))
-    [change] = DRIVER.changes(loaded, installed)
-    assert (change.steps, len(change.owns)) == ((), len(held))
-    assert DRIVER.changes(replace(loaded, owned=frozenset(change.owns)), installed) == []
-    assert DRIVER.changes(loaded, replace(installed, staged=STAGED)) == [], (
-        "the switch of one that was there records them"
-    )
 
 
 def test_without_a_driver_the_profile_says_what_the_machine_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rackwright.concerns.driver.first import first_change, hold_changes, installs_first
+from rackwright.concerns.driver.first import first_change, installs_first
 from rackwright.concerns.driver.packages import companions, first_others, first_packages, others, repository
 from rackwright.concerns.driver.rows import refusals
 from rackwright.concerns.driver.seen import DISPLAY_MANAGER, HOME, LOCK, NAMES, SeenDriver, joined, parse
@@ -35,7 +35,7 @@ def changes(wanted: WantedDriver, reading: SeenDriver) -> list[Change]:
     None where a row refuses them: it is reported.
     """
     first = [first_change(wanted, packages_functions(wanted.settings))] if installs_first(wanted, reading) else []
-    return [*stage_changes(wanted, reading), *first, *hold_changes(wanted, reading)]
+    return [*stage_changes(wanted, reading), *first]
 
 
 def stage_changes(wanted: WantedDriver, reading: SeenDriver) -> list[Change]:
