@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+from argparse import Namespace
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from rackwright.cli import undrain
 from rackwright.cli.drain import new_mark
 from rackwright.cli.main import main
 from rackwright.cli.rebuild import refuse_drained
+from rackwright.cli.undrain import refuse_quarantined
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, SeenDrained, parse_mark
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.group.members import Stage, stage_of
@@ -31,6 +35,7 @@ from rackwright.messages import RackwrightError
 from rackwright.plan.change import Job, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.record.ending import Result, end_of_drain, end_of_reboot, end_of_undrain
+from rackwright.record.quarantine import Quarantined
 from rackwright.record.states import RunState
 from rackwright.rollout.maintenance.capacity import HostCapacity, too_many_down
 from rackwright.rollout.maintenance.host_marks import marks_in
@@ -198,6 +203,23 @@ def test_a_drained_host_is_not_rebuilt() -> None:
     refuse_drained("h1", {"h2": MARKED})
     with refused("RW1032", "h1 ", "rackwright undrain INVENTORY --limit h1"):
         refuse_drained("h1", {"h1": MARKED})
+
+
+def test_a_host_in_quarantine_gets_no_clients_before_an_operator_releases_it() -> None:
+    broken = {"h2": Quarantined("2026-11-28 03:14:49 UTC", "GPU 3: memory"), "h9": Quarantined("then", "RMA")}
+    refuse_quarantined(["h1"], broken)
+    with refused("RW0836", "h2 is quarantined since", "GPU 3: memory", "--release --limit h2, then") as caught:
+        refuse_quarantined(["h1", "h2"], broken)
+    assert "h9" not in str(caught.value)
+
+
+def test_undrain_looks_at_the_quarantine_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = {"h2": Quarantined("then", "RMA")}
+    found = {"chosen": lambda _: ([], [SimpleNamespace(name="h2")]), "refuse_halves": lambda *_: None}
+    for name, stands_in in {**found, "marks_of": lambda _: {}, "quarantined_by": lambda *_: listed}.items():
+        monkeypatch.setattr(undrain, name, stands_in)
+    with refused("RW0836", "h2"):
+        undrain.run(Namespace(inventory="i.py", yes=True))
 
 
 # -- what is left of it
