@@ -14,6 +14,7 @@ from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.read_host import read_concerns
 from rackwright.exit_codes import done_if
+from rackwright.hostside.fetch_model.run import gib
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, counted, printable
@@ -106,8 +107,8 @@ def _write(root: Path, file: str, found: Lock, profiles: Sequence[NamedProfile])
     for name, digest in sorted(found.images.items()):
         print(printable(f"{name}  {digest}{_previous(before.images.get(name), digest)}"))
     for digest, files in sorted(found.image_files.items()):
-        size = sum(one.size for one in files.values()) / (1 << 30)
-        print(f"{digest[:19]}  {counted(len(files), 'file')}, {size:.1f} GiB, which hosts hand on")
+        size = gib(sum(one.size for one in files.values()))
+        print(f"{digest[:19]}  {counted(len(files), 'file')}, {size}, which hosts hand on")
     for name, model in sorted(found.models.items()):
         was = before.models[name].commit if name in before.models else None
         print(printable(f"{name}  {model.commit}  {counted(len(model.files), 'file')}{_previous(was, model.commit)}"))

@@ -16,7 +16,7 @@ from rackwright.rollout.launch import Run, phase
 
 DONE = {
     CACHE_VERIFY: "every file is as it was verified",
-    CACHE_REPAIR: "every file that was not as verified was fetched again",
+    CACHE_REPAIR: "every file is as it was verified, or was fetched again",
     CACHE_PRUNE: "what nothing needs is gone",
 }
 SHOWN = 5
