@@ -10,6 +10,7 @@ from contextlib import suppress
 
 DIE_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of linux/prctl.h."""
+NICE = 5
 
 
 def quiet_disk() -> None:
@@ -17,7 +18,7 @@ def quiet_disk() -> None:
     number = {"x86_64": 251, "aarch64": 30}.get(platform.machine())
     if number is not None:
         ctypes.CDLL(None).syscall(number, 1, 0, 3 << 13)
-    os.nice(5)
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def forget(handle: int, start: int, size: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rackwright.hostside.fetch_model.failures import MISTAKE, MISTAKES, DownloadError, classify, explain
 from rackwright.hostside.fetch_model.run import Model
+from rackwright.hostside.quiet_disk import quiet_disk
 
 TOKEN_FILE = "hub_token"
 
@@ -18,6 +19,7 @@ def main() -> int:
     """Fetch the model of argv[1]. Return the exit status."""
     # As process 1 of a container, Python would ignore SIGTERM.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    quiet_disk()
     spec = json.loads(sys.argv[1])
     # The image may be set to be offline, and so may its library's transfer helpers, which resume nothing.
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_ENABLE_HF_TRANSFER"):

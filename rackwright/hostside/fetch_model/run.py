@@ -27,7 +27,6 @@ from rackwright.hostside.fetch_model.files import (
 from rackwright.hostside.fetch_model.hub import File, Hub, load_library
 from rackwright.hostside.fetch_model.partial import AT_ONCE, Partial
 from rackwright.hostside.fetch_model.records import Records
-from rackwright.hostside.quiet_disk import quiet_disk
 
 LONGEST_WAIT = 900
 """Longest wait in seconds that the hub may ask for before it counts as an error."""
@@ -233,7 +232,6 @@ class Model:
 
     def _fetch_all(self, commit: str, files: list[File], partial: Partial) -> None:
         """Fetch all remaining files, some at a time; runs in the child."""
-        quiet_disk()
         hub, done = self._hub(slow=self.rate is not None), partial.done()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             todo = [pool.submit(partial.fetch, hub, commit, file) for file in files if file["path"] not in done]
