@@ -19,7 +19,9 @@ from typing import Any
 
 import pytest
 
+from rackwright.hostside.hand_on.failures import NoPiecesError
 from rackwright.hostside.hand_on.registry import RegistryFiles
+from rackwright.hostside.hand_on.spec import File
 from tests.programs.hand_on_hosts import Fleets, content, fleets, free_port, program
 
 __all__ = ["fleets", "program"]
@@ -106,10 +108,13 @@ def test_a_client_that_begins_with_tls_is_answered_in_http(port: int) -> None:
 
 
 class Registry:
-    """An opener that answers as a registry with token authentication does. private: anonymous tokens are refused."""
+    """An opener that answers as a registry with token authentication does. private: anonymous tokens are refused.
 
-    def __init__(self, challenge: str, private: bool = True) -> None:
-        self.challenge, self.private = challenge, private
+    polite: they are given and allow nothing, as the specification has it. status: that of the token server.
+    """
+
+    def __init__(self, challenge: str, private: bool = True, polite: bool = False) -> None:
+        self.challenge, self.private, self.polite, self.status = challenge, private, polite, 200
         self.requests: list[tuple[str, str]] = []
         self.good = "t1"
 
@@ -117,9 +122,10 @@ class Registry:
         login = request.get_header("Authorization", "")
         self.requests.append((request.full_url, login))
         if "/token" in request.full_url:
-            if self.private and not login:
-                raise self._refusal(request, 401, "")
-            return io.BytesIO(json.dumps({"token": self.good}).encode())
+            if self.status != 200 or (self.private and not login and not self.polite):
+                raise self._refusal(request, 401 if self.status == 200 else self.status, "")
+            token = self.good if login or not self.private else "nothing"
+            return io.BytesIO(json.dumps({"token": token}).encode())
         if login not in (f"Bearer {self.good}", "Basic bG9naW4="):
             raise self._refusal(request, 401, self.challenge)
         return io.BytesIO(b"bytes")
@@ -149,6 +155,24 @@ def test_a_token_is_asked_for_with_the_login_and_again_when_it_ends() -> None:
     assert taken(files, registry) == b"bytes"
     assert [url for url, _ in registry.requests if "/token" in url] == [], "it is kept while it is taken"
     registry.good = "t2"
+    assert taken(files, registry) == b"bytes"
+
+
+def test_a_token_for_nobody_that_allows_nothing_is_followed_by_one_for_the_login() -> None:
+    registry, files = Registry(BEARER, polite=True), RegistryFiles("https://nvcr.io/v2/a/", "bG9naW4=", 5)
+    assert taken(files, registry) == b"bytes"
+    registry.requests.clear()
+    assert taken(files, registry) == b"bytes"
+    assert len(registry.requests) == 1, "what let in is used first"
+
+
+def test_a_token_server_that_is_busy_is_asked_later() -> None:
+    registry, files = Registry(BEARER), RegistryFiles("https://nvcr.io/v2/a/", "bG9naW4=", 5)
+    registry.status = 503
+    files.opener = registry  # type: ignore[assignment]
+    with pytest.raises(NoPiecesError, match="503"):
+        files._open(File("blobs/sha256/1", 5, "1" * 64, "blobs/sha256:1"), 0)
+    registry.status = 200
     assert taken(files, registry) == b"bytes"
 
 
