@@ -12,12 +12,10 @@ from rackwright.concerns.encodings import ENCODING_FILES, Encoding
 from rackwright.concerns.models import name_of, sources_of
 from rackwright.messages import RackwrightError
 from rackwright.settings.host_settings import HostSettings
+from rackwright.settings.image_file import MACHINES
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, FilePin, ModelSource
 from rackwright.sources.http import Client
-
-MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Architectures of settings, as images name them."""
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from rackwright.bundle.contents import MACHINES
 from rackwright.bundle.images import ImageSource
 from rackwright.messages import RackwrightError, waiting
 from rackwright.settings.host_settings import HostSettings
+from rackwright.settings.image_file import MACHINES
 from rackwright.settings.image_reference import registry_of
 from rackwright.sources.http import Client
 from rackwright.sources.lockfile import Lock, LockedImageFile

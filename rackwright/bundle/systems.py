@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rackwright.bundle.contents import MACHINES
 from rackwright.settings.host_settings import HostSettings
+from rackwright.settings.image_file import MACHINES
 
 
 @dataclass(frozen=True)

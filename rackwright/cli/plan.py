@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rackwright.cli.inventories import add_limit, add_shared
 from rackwright.inspect.grouping import exit_code
-from rackwright.inspect.handed_on import ModelWay, settings_of_fleet, with_ways
+from rackwright.inspect.handed_on import HandedWay, settings_of_fleet, with_ways
 from rackwright.inspect.headline import NO_WAVES, Waves, headline, with_restart_notes
 from rackwright.inspect.left_hosts import left_hosts
 from rackwright.inspect.plan import HostPlan, plan_host
@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _with_ways(
     arguments: argparse.Namespace, hosts: Sequence[Surveyed]
-) -> tuple[Sequence[Surveyed], Sequence[ModelWay]]:
-    """Return the hosts with what they take from each other, and the way of each model, where models are handed on."""
+) -> tuple[Sequence[Surveyed], Sequence[HandedWay]]:
+    """Return the hosts with what they take from each other, and the way of each model and image that is handed on."""
     if not any(one.settings.downloads.hand_on for one in hosts):
         return hosts, ()
 

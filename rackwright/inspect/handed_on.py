@@ -1,4 +1,4 @@
-"""The way of each model in a plan: which host asks the hub, and who takes it from whom. Hosts are only looked at."""
+"""The way of each model and image in a plan: who asks hub or registry, who takes it from whom. Hosts are only read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 
 from rackwright.adapter.run.session import loaded_for
 from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.handed_images import image_sharers, images_asked_for, is_image, label_of
+from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS, sharers
-from rackwright.concerns.models.fleet import Fleet, asked_for, chains_of, label_of, nearest, without_source
+from rackwright.concerns.models.fleet import Fleet, asked_for, chains_of, nearest, without_source
 from rackwright.concerns.models.neighbours import RUN_TOKEN
 from rackwright.inspect.read_hosts import Surveyed
 from rackwright.loading.files import site_root
@@ -29,10 +31,11 @@ SHOWN = 8
 
 
 @dataclass(frozen=True)
-class ModelWay:
-    """The way of one model."""
+class HandedWay:
+    """The way of one model or image."""
 
-    model: str
+    name: str
+    """Its name among hosts."""
     having: tuple[str, ...]
     """Hosts that have it already and hand it on."""
     order: tuple[str, ...]
@@ -41,14 +44,19 @@ class ModelWay:
     @property
     def text(self) -> str:
         """The way as a line for people."""
-        begin = " or ".join(self.having) if self.having else "the hub"
+        begin = " or ".join(self.having) if self.having else f"the {self._origin}"
         few = [*self.order[: SHOWN - 1], "...", self.order[-1]] if len(self.order) > SHOWN else self.order
-        return f"handed on: {label_of(self.model)}: {' > '.join([begin, *few])}"
+        return f"handed on: {label_of(self.name)}: {' > '.join([begin, *few])}"
 
     @property
     def values(self) -> dict[str, Any]:
         """The same for `--json`."""
-        return {"model": label_of(self.model), "from": list(self.having) or ["hub"], "hosts": list(self.order)}
+        kind = "image" if is_image(self.name) else "model"
+        return {kind: label_of(self.name), "from": list(self.having) or [self._origin], "hosts": list(self.order)}
+
+    @property
+    def _origin(self) -> str:
+        return "registry" if is_image(self.name) else "hub"
 
 
 ReadHosts = Callable[[Sequence[str]], Sequence[Surveyed]]
@@ -67,8 +75,8 @@ def settings_of_fleet(inventory: str, limit: Sequence[str], only: Sequence[str])
 
 def with_ways(
     hosts: Sequence[Surveyed], fleet: Mapping[str, HostSettings], read: ReadHosts
-) -> tuple[list[Surveyed], list[ModelWay]]:
-    """Return the hosts of a plan with their parts, and the way of each model that one of them lacks.
+) -> tuple[list[Surveyed], list[HandedWay]]:
+    """Return the hosts of a plan with their parts, and the way of each model and image that one of them lacks.
 
     fleet: the settings of all hosts of the inventory, in its order. read: reads those that the plan is not for.
     """
@@ -80,24 +88,30 @@ def with_ways(
 
 
 def _sharers(one: Surveyed) -> dict[str, Sharer]:
-    if one.reading is None or MODELS.name not in one.declared:
+    if one.reading is None:
         return {}
     serves = any(endpoint.serving for endpoint in one.reading[ENDPOINT].endpoints.values())
-    return sharers(one.name, one.settings, one.reading, serves)
+    kinds = {IMAGE.name: image_sharers, MODELS.name: sharers}
+    declared = [of for concern, of in kinds.items() if concern in one.declared]
+    return {name: part for of in declared for name, part in of(one.name, one.settings, one.reading, serves).items()}
 
 
 def _having(one: Surveyed) -> dict[str, Sharer]:
-    return {model: replace(sharer, outside=True) for model, sharer in _sharers(one).items() if sharer.has}
+    return {name: replace(sharer, outside=True) for name, sharer in _sharers(one).items() if sharer.has}
 
 
 def _candidates(of_plan: Fleet, fleet: Mapping[str, HostSettings]) -> list[str]:
     """Return hosts outside the plan that may have what none of it has, the nearest first."""
     found = without_source(of_plan)
-    lacking = {model: first for model, first in found.items() if model in asked_for(fleet[first])}
+    lacking = {name: first for name, first in found.items() if name in _asked_for(fleet[first])}
     if not lacking:
         return []
     near = nearest(list(fleet), next(iter(lacking.values())))
-    return [name for name in near if name not in of_plan and asked_for(fleet[name]) & lacking.keys()][:AT_MOST]
+    return [name for name in near if name not in of_plan and _asked_for(fleet[name]) & lacking.keys()][:AT_MOST]
+
+
+def _asked_for(settings: HostSettings) -> frozenset[str]:
+    return asked_for(settings) | images_asked_for(settings)
 
 
 def _seed(settings: HostSettings) -> str | None:
@@ -106,22 +120,22 @@ def _seed(settings: HostSettings) -> str | None:
 
 def _with_parts(one: Surveyed, parts: Mapping[str, ChainPart]) -> Surveyed:
     """Return a host with its parts; one that has the model stays without changes."""
-    taking = {model: part for model, part in parts.items() if not part.keeps}
+    taking = {name: part for name, part in parts.items() if not part.keeps}
     if one.reading is None or not taking:
         return one
     token = {RUN_TOKEN: Secret(secrets.token_hex(32))}  # a plan starts nothing: no other host ever gets it
     return replace(one, reading=replace(one.reading, hands_on=HandsOn(taking, token)))
 
 
-def _ways(parts: Mapping[str, Mapping[str, ChainPart]]) -> list[ModelWay]:
-    models = dict.fromkeys(model for those in parts.values() for model in those)
-    return [_way(model, {name: those[model] for name, those in parts.items() if model in those}) for model in models]
+def _ways(parts: Mapping[str, Mapping[str, ChainPart]]) -> list[HandedWay]:
+    names = dict.fromkeys(name for those in parts.values() for name in those)
+    return [_way(name, {host: those[name] for host, those in parts.items() if name in those}) for name in names]
 
 
-def _way(model: str, parts: Mapping[str, ChainPart]) -> ModelWay:
-    having = tuple(name for name, part in parts.items() if part.keeps)
-    taking = {name: part for name, part in parts.items() if not part.keeps}
-    return ModelWay(model, having, _in_order(taking))
+def _way(name: str, parts: Mapping[str, ChainPart]) -> HandedWay:
+    having = tuple(host for host, part in parts.items() if part.keeps)
+    taking = {host: part for host, part in parts.items() if not part.keeps}
+    return HandedWay(name, having, _in_order(taking))
 
 
 def _in_order(taking: Mapping[str, ChainPart]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.deploy_steps import Declared, left_behind
@@ -21,15 +21,16 @@ from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.steps import DaemonRestart, Proved
 from rackwright.concerns.firewall import CLOSE_DIRECT, closing_changes
+from rackwright.concerns.handed_images import handed_on
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
-from rackwright.concerns.models.concern import handed_on_by
+from rackwright.concerns.models.neighbours import handed_on_by
 from rackwright.concerns.options import OPTIONS, report
 from rackwright.concerns.preflight.concern import fetch_of
 from rackwright.messages import RackwrightError
 from rackwright.paths import endpoint_of, unit_name
 from rackwright.plan.change import Change, Owned, Refuse
-from rackwright.plan.concern import HostReading
+from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.record.masked_changes import mask, secrets_of
 from rackwright.settings.host_settings import HostSettings
@@ -89,7 +90,7 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
         pending = [
             (concern.name, change)
             for concern in managed(declared.steps)
-            for change in concern.pending(settings, reading)
+            for change in _pending(concern, settings, reading)
         ]
         if CLOSE_DIRECT in declared:
             pending += [(CLOSE_DIRECT, change) for change in closing_changes(settings, reading)]
@@ -120,6 +121,12 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
     masked = tuple(mask(text, described.secrets) for text in refusals)
     together = settings.group.hosts if settings.group else ()
     return HostPlan(name, state, changes, masked, notes=tuple(notes), others=declared.others, together=together)
+
+
+def _pending(concern: Concern[Any, Any], settings: HostSettings, reading: HostReading) -> list[Change]:
+    """Return a concern's changes, with the hosts from which images are taken."""
+    changes = concern.pending(settings, reading)
+    return handed_on(changes, settings, reading) if concern is IMAGE else changes
 
 
 def _questions_asked(settings: HostSettings, pending: Iterable[tuple[str, Change]]) -> list[str]:
@@ -246,7 +253,7 @@ GIVER = handed_on_by("…")
 
 
 def _givers(reading: HostReading) -> list[str]:
-    """Return what a plan says of the hosts that a host takes models from: each host has another one."""
+    """Return what a plan says of the hosts that a host takes models and images from: each host has another one."""
     parts = reading.hands_on.parts.values() if reading.hands_on else ()
     return [handed_on_by(part.sources[0].host) for part in parts if part.sources]
 

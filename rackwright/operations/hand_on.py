@@ -18,6 +18,7 @@ from rackwright.concerns.models import MODELS, sharers
 from rackwright.concerns.models.fleet import Fleet, chains_of
 from rackwright.concerns.models.repair import broken_models
 from rackwright.operations import outside_hosts
+from rackwright.operations.handed_kinds import HANDED_IMAGES, HANDED_MODELS, HandedKind
 from rackwright.operations.hostrun import RunHosts
 from rackwright.operations.run_certificate import run_certificate
 from rackwright.plan.concern import HostReading
@@ -51,7 +52,7 @@ def among_others(host: Host, reading: HostReading, repairs: bool = False) -> Hos
     chains = part_of(host.state, Chains)
     with chains.lock:
         if chains.parts is None:
-            chains.parts = _planned(host, chains, repairs)
+            chains.parts = _planned(host, chains, HANDED_MODELS, dict(_sharers(host, repairs)))
     return replace(reading, hands_on=HandsOn(chains.parts.get(host.name, {}), _secrets(chains, hand_on.tls)))
 
 
@@ -66,7 +67,7 @@ def images_among_others(host: Host, hand_on: HandOn | None, reading: HostReading
     chains = part_of(host.state, Chains)
     with chains.lock:
         if chains.images is None:
-            chains.images = chains_of(_image_fleet(host), lambda name: _seed(host, name))
+            chains.images = _planned(host, chains, HANDED_IMAGES, _image_fleet(host))
     return replace(reading, hands_on=HandsOn(chains.images.get(host.name, {}), _secrets(chains, hand_on.tls)))
 
 
@@ -77,10 +78,9 @@ def _secrets(chains: Chains, encrypts: bool) -> dict[str, Secret]:
     return {"run_token": chains.token, "tls.pem": chains.certificate}
 
 
-def _planned(host: Host, chains: Chains, repairs: bool) -> dict[str, dict[str, ChainPart]]:
-    """Plan the chains, and have those hosts outside the run begin that have what its own lack."""
-    of_run = dict(_sharers(host, repairs))
-    others = outside_hosts.found_outside(host, of_run)
+def _planned(host: Host, chains: Chains, kind: HandedKind, of_run: Fleet) -> dict[str, dict[str, ChainPart]]:
+    """Plan the chains of a kind, and have those hosts outside the run begin that have what its own lack."""
+    others = outside_hosts.found_outside(host, of_run, kind)
     has = {one.host.name: one.has for one in others}
     fleet: Fleet = {name: {**of_run.get(name, {}), **has.get(name, {})} for name in _names(host)}
     parts = chains_of(fleet, lambda name: _seed(host, name))

@@ -39,6 +39,8 @@ class Sharer:
     """Speed of its interface in Mbit/s; None where that is unknown."""
     outside: bool = False
     """True if the run was not begun for it: it only hands on what the run's hosts lack."""
+    busy: bool = False
+    """True if it hands the same on to another run now: it begins with this one afterwards."""
 
     @property
     def lacks(self) -> bool:
@@ -81,6 +83,8 @@ class ChainPart:
     """MiB/s that it may hand on; None: all that its link takes."""
     index: int = 0
     """Hosts before it in the chain that lack the model, too."""
+    waits: bool = False
+    """True if all that have it hand it on to another run first."""
 
     @property
     def keeps(self) -> bool:
@@ -110,6 +114,7 @@ def handovers(sharers: Sequence[Sharer], seed: str | None = None) -> Mapping[str
     chain = [*reversed(_nearest(sharers, lacking[0])), *lacking]
     keepers = len(chain) - len(lacking)
     at_hub = keepers if all(one.outside for one in chain[:keepers]) else 0
+    waits = keepers > 0 and all(one.busy for one in chain[:keepers])
     sources = [_sources(chain, index, keepers) for index in range(len(chain))]
     return {
         one.host: ChainPart(
@@ -119,6 +124,7 @@ def handovers(sharers: Sequence[Sharer], seed: str | None = None) -> Mapping[str
             one.lacks and (one.asks_hub or index == at_hub),
             one.serve_mib,
             max(0, index - keepers),
+            one.lacks and waits,
         )
         for index, one in enumerate(chain)
     }
@@ -148,7 +154,10 @@ def _seed_first(lacking: Sequence[Sharer], seed: str | None) -> list[Sharer]:
 
 
 def _nearest(sharers: Sequence[Sharer], first: Sharer) -> list[Sharer]:
-    """Return the hosts that have the model and hand it on: idle ones first, then the nearest in the inventory."""
+    """Return the hosts that have the model and hand it on: idle ones first, then the nearest in the inventory.
+
+    One that hands it on to another run comes last: it serves one run at a time.
+    """
     index = {one.host: number for number, one in enumerate(sharers)}
     having = [one for one in sharers if one.has]
-    return sorted(having, key=lambda one: (one.serves, abs(index[one.host] - index[first.host])))[:KEEPERS]
+    return sorted(having, key=lambda one: (one.busy, one.serves, abs(index[one.host] - index[first.host])))[:KEEPERS]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Architectures of settings, as images name them."""
 BLOBS = "blobs/sha256"
 """Folder of an OCI image layout in which they lie by their SHA-256."""
 

@@ -488,7 +488,7 @@ class HandOn(Frozen):
     hub: bool = False
     """True lets the others ask the hub, too, where no host hands a file on to them."""
     neighbours: bool = True
-    """False: a run of some hosts (`--limit`, `rebuild`) takes models from those hosts alone, and not from others."""
+    """False: a run of some hosts (`--limit`, `rebuild`) takes models and images from those hosts alone."""
     tls: bool = False
     """True encrypts what is handed on, under a key of the run; otherwise weights travel in clear between hosts."""
     images: bool = False

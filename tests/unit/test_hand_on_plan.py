@@ -67,6 +67,15 @@ def test_an_idle_host_hands_on_rather_than_one_that_serves() -> None:
     assert names(found["h1"])[0] == ["h0", "h3"]
 
 
+def test_hosts_wait_longer_where_all_that_have_it_hand_it_on_to_another_run_first() -> None:
+    found = handovers([sharer(0, True, busy=True), sharer(1), sharer(2, True, busy=True), sharer(3)])
+    assert {host: part.waits for host, part in found.items()} == {"h0": False, "h1": True, "h2": False, "h3": True}
+    found = handovers([sharer(0, True, busy=True), sharer(1), sharer(2), sharer(3, True)])
+    assert names(found["h1"])[0][:2] == ["h3", "h0"], "one that is free comes first"
+    assert not any(part.waits for part in found.values())
+    assert not any(part.waits for part in handovers([sharer(1), sharer(2)]).values())
+
+
 def test_a_host_that_serves_hands_on_a_quarter_of_its_link() -> None:
     assert sharer(1, serves=True, link=10_000).serve_mib == 298.0
     assert sharer(1, serves=True).serve_mib == 29.8

@@ -101,7 +101,7 @@ def spec_of(job: Job) -> dict[str, Any]:
 def test_the_first_host_asks_the_registry_and_the_next_one_the_first_host() -> None:
     changes = planned(settings(), a=reading(), b=reading(number=2))
     first, second = (spec_of(job_of(changes[name])) for name in "ab")
-    assert first["origin"] == {"url": "https://nvcr.io/v2/nvidia/tensorrt-llm/release/", "registry": True}
+    assert first["origin"] == {"url": "https://nvcr.io/v2/nvidia/tensorrt-llm/release/", "registry": True, "after": 120}
     assert first["listen"] == {"address": "10.0.0.1", "port": 7462, "allow": ["10.0.0.2"]}
     assert second["origin"] is None
     assert [source["name"] for source in second["sources"]] == ["a"]

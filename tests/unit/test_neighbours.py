@@ -11,12 +11,12 @@ import pytest
 
 from rackwright.concerns.image import SeenImages
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, sharers
-from rackwright.concerns.models.neighbours import Link, parse
+from rackwright.concerns.models.neighbours import Link, hubs_turn, parse, parse_ports, terms
 from rackwright.concerns.models.repair import broken_models, repair_changes
 from rackwright.operations.run_certificate import run_certificate
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import HostReading
-from rackwright.plan.hand_on import HandsOn, handovers
+from rackwright.plan.hand_on import ChainPart, HandsOn, Neighbour, handovers
 from rackwright.remote.job_scripts import start_script
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
@@ -30,6 +30,7 @@ MODEL = {"repository": "openai/gpt-oss-20b", "revision": COMMIT, "mount": "/conf
 LINKS = (Link("eth0", "192.0.2.1", 1000), Link("bond1", "10.0.0.1", 10_000))
 FOLDER = f"/srv/models/openai--gpt-oss-20b--{COMMIT[:12]}"
 TOKEN = "t" * 64
+NAME = json.dumps(["openai/gpt-oss-20b", COMMIT, [], []])
 
 
 def settings(**keys: Any) -> HostSettings:
@@ -250,3 +251,18 @@ def test_a_runs_certificate_is_its_own_authority() -> None:
 def test_what_closes_the_port_is_on_the_disk_before_it_is_open() -> None:
     script = job_of(planned({"a": reading(), "b": reading()}, settings())["a"]).script
     assert script.index('>"$JOB/undo"') < script.index("open_port || exit 1") < script.index("docker run")
+
+
+def test_the_ports_at_which_a_host_hands_on_are_read() -> None:
+    assert parse_ports("link eth0 192.0.2.7/24 1000\nhands-on 7461\nhands-on 7462\nhands-on x\n") == {7461, 7462}
+    assert sharers("a", settings(), reading(complete()), serves=False)[NAME].busy is False
+    read = reading(complete())
+    read = replace(read, by_concern={**read.by_concern, "models": replace(read[MODELS], handing_on=frozenset({7461}))})
+    assert sharers("a", settings(), read, serves=False)[NAME].busy is True
+
+
+def test_hosts_whose_sources_hand_on_to_another_run_first_wait_for_them() -> None:
+    part = ChainPart(Neighbour("b", "10.0.0.2", 7461), (Neighbour("a", "10.0.0.1", 7461),), (), from_hub=True)
+    soon, late = (terms(settings(), replace(part, waits=waits))["start"] for waits in (False, True))
+    assert (soon, late) == (300, 900)
+    assert [hubs_turn(settings(), replace(part, waits=waits)) for waits in (False, True)] == [120, 600]

@@ -13,27 +13,38 @@ import pytest
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.seen import SeenEndpoints
 from rackwright.concerns.lease import LEASED, parse_seen
-from rackwright.concerns.models import sharers
+from rackwright.concerns.models import MODELS
 from rackwright.concerns.models.fleet import Fleet, chains_of
 from rackwright.concerns.models.neighbours import Link
 from rackwright.messages import RackwrightError
 from rackwright.operations import outside_hosts
-from rackwright.operations.outside_hosts import OutsideHost, found_outside, hand_on
+from rackwright.operations.handed_kinds import HANDED_IMAGES, HANDED_MODELS, HandedKind
+from rackwright.operations.outside_hosts import AGAIN, PAUSE, OutsideHost, found_outside, hand_on
 from rackwright.plan.change import Job
 from rackwright.plan.concern import HostReading
-from rackwright.plan.hand_on import HandsOn
+from rackwright.plan.hand_on import HandsOn, Sharer
 from rackwright.remote.job_scripts import Ended
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.secret import Secret
+from tests.unit import test_handed_images as images
 from tests.unit.test_neighbours import TOKEN, complete, reading, settings
 
 HELD = "its lease is taken"
+ALSO_READ = {ENDPOINT.name: SeenEndpoints(True, {}, {}, True), LEASED.name: parse_seen([])}
 
 
-def of_host(number: int, has: bool) -> HostReading:
+def of_host(number: int, has: bool, busy: bool = False) -> HostReading:
+    """Return what is read of a host that has the model, or not. busy: it hands it on to another run."""
     read = reading(*([complete()] if has else []), links=(Link("bond1", f"10.0.0.{number}", 10_000),))
-    more = {ENDPOINT.name: SeenEndpoints(True, {}, {}, True), LEASED.name: parse_seen([])}
-    return replace(read, by_concern={**read.by_concern, **more})
+    models = replace(read[MODELS], handing_on=frozenset({7461} if busy else ()))
+    return replace(read, by_concern={**read.by_concern, MODELS.name: models, **ALSO_READ})
+
+
+def with_image(number: int, has: bool, busy: bool = False) -> HostReading:
+    """Return the same of an image."""
+    read = images.reading(*([images.HAS] if has else []), number=number, store="/x" if has else "")
+    models = replace(read[MODELS], handing_on=frozenset({7462} if busy else ()))
+    return replace(read, by_concern={**read.by_concern, MODELS.name: models, **ALSO_READ})
 
 
 @dataclass
@@ -46,6 +57,9 @@ class Site:
     done: list[str] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
     given: Mapping[str, HostSettings] = field(default_factory=dict)
+    kind: HandedKind = HANDED_MODELS
+    hands_on_already: set[str] = field(default_factory=set)
+    """Hosts that hand it on to another run."""
 
     def __post_init__(self) -> None:
         hosts = [SimpleNamespace(name=f"h{number}") for number in range(1, 10)]
@@ -59,13 +73,17 @@ class Site:
         self.hosts: dict[str, Any] = by_name
 
     def settings_of(self, host: Any) -> HostSettings:
-        return self.given.get(host.name, settings())
+        return self.given.get(host.name, settings() if self.kind is HANDED_MODELS else images.settings())
+
+    def read(self, name: str) -> HostReading:
+        look = of_host if self.kind is HANDED_MODELS else with_image
+        return look(int(name[1:]), name in self.having, name in self.hands_on_already)
 
     def fleet(self) -> Fleet:
         found = {}
         for name in sorted(self.chosen):
             given = self.settings_of(self.hosts[name])
-            found[name] = sharers(name, given, of_host(int(name[1:]), name in self.having), serves=False)
+            found[name] = dict(self.kind.sharers(name, given, self.read(name), False))
         return found
 
     def take(self, host: Any, _reading: Any, outside: bool) -> None:
@@ -76,7 +94,7 @@ class Site:
 
     def names(self) -> list[str]:
         host = self.hosts[min(self.chosen)]
-        return [one.host.name for one in found_outside(host, self.fleet())]
+        return [one.host.name for one in found_outside(host, self.fleet(), self.kind)]
 
 
 class _Listed(list[Any]):
@@ -94,7 +112,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Site]:
             return lambda host, *_, **__: made.done.append(f"{what} {host.name}")
 
         def read(host: Any, _settings: Any, _concerns: Any) -> HostReading:
-            return of_host(int(host.name[1:]), host.name in made.having)
+            return made.read(host.name)
 
         fakes: dict[str, Any] = {
             "settings_of": made.settings_of,
@@ -149,12 +167,13 @@ def test_a_setting_keeps_a_run_to_its_own_hosts_and_a_host_to_its_own_runs(site:
     assert (run.names(), "lease h4" in run.done) == ([], False)
 
 
+@pytest.mark.parametrize("kind", [HANDED_MODELS, HANDED_IMAGES], ids=["models", "images"])
 def test_the_lease_is_held_until_the_job_runs_and_no_longer(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, kind: HandedKind
 ) -> None:
-    run, jobs = site({"h5"}, {"h4"}), list[Job]()
+    run, jobs = site({"h5"}, {"h4"}, kind=kind), list[Job]()
     freed, over = threading.Event(), threading.Event()
-    [one] = found_outside(run.hosts["h5"], run.fleet())
+    [one] = found_outside(run.hosts["h5"], run.fleet(), run.kind)
 
     def show_job(_host: Any, job: Job, _show: Any, begun: Callable[[], None]) -> Ended:
         jobs.append(job)
@@ -179,8 +198,62 @@ def test_the_lease_is_held_until_the_job_runs_and_no_longer(
     assert run.done[-4:] == ["begin h4", "free h4", "end h4", "close h4"]
     [job] = jobs
     assert (job.waits, job.outside, job.helps) == (True, True, True)
+    assert job.name.startswith("hand-on-")
 
 
 def parts_of(run: Site, one: OutsideHost) -> HandsOn:
     fleet = {name: {**run.fleet().get(name, {}), **(one.has if name == one.host.name else {})} for name in run.hosts}
     return HandsOn(chains_of(fleet, lambda _: None)[one.host.name], {"run_token": Secret(TOKEN)})
+
+
+def test_an_image_is_asked_of_hosts_outside_the_run_too(site: Callable[..., Site]) -> None:
+    run = site({"h5"}, {"h4", "h9"}, kind=HANDED_IMAGES)
+    assert run.names() == ["h4", "h9"]
+    assert run.output[0].startswith("  nvcr.io/nvidia/tensorrt-llm/release at sha256:1")
+
+
+def test_more_hosts_are_asked_where_the_nearest_hand_it_on_to_another_run(site: Callable[..., Site]) -> None:
+    run = site({"h5"}, {"h4", "h6", "h9"}, hands_on_already={"h4", "h6"})
+    assert run.names() == ["h4", "h6", "h9"]
+    fleet = {name: {**run.fleet().get(name, {}), **busy_or_free(run, name)} for name in run.hosts}
+    [part] = chains_of(fleet, lambda _: None)["h5"].values()
+    assert [one.host for one in part.sources] == ["h9", "h4"], "one that is free comes first"
+    assert not part.waits
+
+
+def busy_or_free(run: Site, name: str) -> Mapping[str, Sharer]:
+    found = run.kind.sharers(name, run.settings_of(run.hosts[name]), run.read(name), False)
+    return {model: replace(one, outside=True) for model, one in found.items() if one.has}
+
+
+def test_two_kinds_share_a_connection_and_the_last_one_closes_it(site: Callable[..., Site]) -> None:
+    run = site({"h5"}, {"h4"}, kind=HANDED_IMAGES)
+    [first] = found_outside(run.hosts["h5"], run.fleet(), HANDED_IMAGES)
+    run.kind = HANDED_MODELS
+    [second] = found_outside(run.hosts["h5"], run.fleet(), HANDED_MODELS)
+    outside_hosts.leave(first)
+    assert run.done.count("connect h4") == 1
+    assert "close h4" not in run.done
+    outside_hosts.leave(second)
+    assert run.done.count("close h4") == 1
+
+
+def test_hosts_that_another_run_writes_to_are_asked_again_where_no_other_has_it(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, pauses = site({"h5"}, {"h4"}, busy={"h4"}), list[float]()
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            run.busy.clear()
+
+    monkeypatch.setattr(outside_hosts, "sleep", sleep)
+    assert run.names() == ["h4"]
+    assert pauses == [PAUSE, PAUSE]
+    assert run.done.count("connect h4") == 3
+    assert run.done.count("close h4") == 2
+    alone = site({"h5"}, {"h4"}, busy={"h4"})
+    monkeypatch.setattr(outside_hosts, "sleep", pauses.append)
+    assert alone.names() == []
+    assert len(pauses) == 2 + AGAIN, "and not for ever"

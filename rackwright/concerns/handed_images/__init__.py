@@ -5,6 +5,7 @@ every host then loads them into its own Docker by an ordinary pull, from a regis
 so its store, whichever it is, has the pinned digest.
 """
 
+from rackwright.concerns.handed_images.fleet import image_keepers, images_asked_for, is_image, label_of
 from rackwright.concerns.handed_images.images import handed_on, image_sharers
 
-__all__ = ["handed_on", "image_sharers"]
+__all__ = ["handed_on", "image_keepers", "image_sharers", "images_asked_for", "is_image", "label_of"]

@@ -11,7 +11,16 @@ from typing import Any
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.image import FILES, IMAGE, digest_of, folder_name, keeps_files, pull_job
 from rackwright.concerns.models import MODELS
-from rackwright.concerns.models.neighbours import FETCH_TIMEOUT, of_run, opened, own_link, program, terms
+from rackwright.concerns.models.neighbours import (
+    FETCH_TIMEOUT,
+    handed_on_by,
+    hubs_turn,
+    of_run,
+    opened,
+    own_link,
+    program,
+    terms,
+)
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.concerns.registry import auth_of
 from rackwright.hostside import host_program, host_script, job_script
@@ -45,8 +54,8 @@ class _HandedImage:
 
     @property
     def name(self) -> str:
-        """Return its name in a run: hosts whose names are the same want the same files."""
-        return json.dumps(["image", repository_of(self.reference), self.digest, self.machine])
+        """Return its name in a run."""
+        return image_name(self.reference, self.digest, self.machine)
 
     @property
     def folder(self) -> str:
@@ -64,6 +73,11 @@ class _HandedImage:
         return registry_of(self.reference) == HUB
 
 
+def image_name(reference: str, digest: str, machine: str) -> str:
+    """Return the name of an image in a run: hosts whose names are the same want the same files."""
+    return json.dumps(["image", repository_of(reference), digest, machine])
+
+
 def image_sharers(host: str, settings: HostSettings, reading: HostReading, serves: bool) -> dict[str, Sharer]:
     """Return by the image's name how a host takes part where hosts take images from each other.
 
@@ -79,7 +93,8 @@ def image_sharers(host: str, settings: HostSettings, reading: HostReading, serve
         has = image is not None and images.has(image.reference, image.digest)
         may = not (serves and settings.hardware.unified_memory and settings.downloads.rate_mib is None)
         if image is not None and (not has or (image.digest in images.whole and may)):
-            found[image.name] = Sharer(host, link.address, port, has, hand_on.hub, serves, link.speed)
+            busy = has and port in reading[MODELS].handing_on
+            found[image.name] = Sharer(host, link.address, port, has, hand_on.hub, serves, link.speed, busy=busy)
     return found
 
 
@@ -123,7 +138,7 @@ def _taking(change: Change, settings: HostSettings, image: _HandedImage, part: C
     jobs = [
         of_run(_taking_job(one, settings, image, part), part, hands_on) for one in change.steps if isinstance(one, Job)
     ]
-    giver = f"; {part.sources[0].host} hands it on" if part.sources else ""
+    giver = handed_on_by(part.sources[0].host) if part.sources else ""
     return replace(change, why=f"{change.why}{giver}", steps=tuple(jobs))
 
 
@@ -174,11 +189,12 @@ def _program(settings: HostSettings, spec: dict[str, Any]) -> str:
 
 def _spec(name: str, settings: HostSettings, image: _HandedImage, part: ChainPart, folder: str) -> dict[str, Any]:
     files = [{"path": one.path, "size": one.size, "sha256": one.sha256, "at": one.at} for one in image.files]
+    origin = {"url": _registry_url(settings, image), "registry": True, "after": hubs_turn(settings, part)}
     return {
         **terms(settings, part, f"{RUN}/secrets/{name}"),
         "files": files,
         "folder": folder,
-        "origin": {"url": _registry_url(settings, image), "registry": True} if part.from_hub else None,
+        "origin": origin if part.from_hub else None,
         "rate_mib": settings.downloads.rate_mib,
     }
 

@@ -21,7 +21,7 @@ from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import lines_of
 from rackwright.settings.from_bundle import address_of
 from rackwright.settings.host_settings import ENDPOINTS, EndpointSettings, HostSettings
-from rackwright.settings.image_file import for_machine
+from rackwright.settings.image_file import MACHINES, for_machine
 from rackwright.settings.image_reference import HUB, registry_of, repository_of, slug, tag_of
 from rackwright.settings.secret import Secret
 
@@ -35,7 +35,6 @@ NAMES_LOCK = f"{RUN}/bundle.lock"
 FILES = f"{STATE}/image-files"
 """Folder of the files of images that hosts hand on."""
 FOLDER = re.compile(r"[0-9a-f]{16}")
-MACHINES = ("amd64", "arm64")
 PULL_TIMEOUT = 4 * 3600
 
 
@@ -132,7 +131,7 @@ def _read_files(settings: HostSettings) -> str:
     sets = [
         " ".join([digest, machine, *(one.sha256 for one in files)])
         for digest in dict.fromkeys(digests)
-        for machine in MACHINES
+        for machine in MACHINES.values()
         if (files := for_machine(settings.image_files.get(digest, ()), machine))
     ]
     return host_script("image_files_read", sets="\n".join(sets), folder=FILES) if sets else ""

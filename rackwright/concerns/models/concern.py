@@ -90,6 +90,8 @@ class SeenModels:
     """config.json by its folder, for drafts and the models that they draft for."""
     links: tuple[Link, ...] = ()
     """Its addresses, where models are handed on between hosts."""
+    handing_on: frozenset[int] = frozenset()
+    """Ports at which it hands something on now, for another run."""
 
 
 @dataclass(frozen=True)
@@ -117,15 +119,10 @@ class WantedModel:
     @property
     def where_from(self) -> str:
         """Where a download takes it from, to follow its reason; empty: the hub."""
-        return handed_on_by(self.giver) if self.giver else ""
+        return neighbours.handed_on_by(self.giver) if self.giver else ""
 
 
 WantedModels = tuple[WantedModel, ...]
-
-
-def handed_on_by(host: str) -> str:
-    """Return the words for the host from which a model is taken, to follow a reason."""
-    return f"; {host} hands it on"
 
 
 def host_path(settings: HostSettings, source: ModelSource, commit: str) -> str:
@@ -258,6 +255,7 @@ def parse(output: str) -> SeenModels:
         opened=frozenset(opened),
         configs=dict(_config(row) for row in lines if row.startswith("config ")),
         links=neighbours.parse(output),
+        handing_on=neighbours.parse_ports(output),
     )
 
 
@@ -465,7 +463,8 @@ def sharers(host: str, settings: HostSettings, reading: HostReading, serves: boo
         if one.commit and one.refusal is None:
             has = _change(one, by_path.get(one.folder), present) is None
             name = neighbours.named(one.source, one.commit)
-            found[name] = Sharer(host, link.address, port, has, hand_on.hub, serves, link.speed)
+            busy = has and port in present.handing_on
+            found[name] = Sharer(host, link.address, port, has, hand_on.hub, serves, link.speed, busy=busy)
     return {name: one for name, one in found.items() if one.lacks or not (serves and _must_keep_quiet(settings))}
 
 

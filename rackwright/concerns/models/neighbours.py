@@ -22,13 +22,13 @@ INSIDE = "/run/rackwright"
 FETCH_TIMEOUT = 24 * 3600
 RUN_TOKEN = "run_token"
 """File of the run's secret in the job's folder."""
-START = 300
-"""Seconds by which the hosts of a run begin one after the other, at most."""
+START, START_OF_BUSY = 300, 900
+"""Seconds by which the hosts of a run begin one after the other, and where one hands on to another run first."""
 LINGER = 60
 """Seconds without a request after which a host stops handing on to hosts that have not said that they are done."""
 
 LONGEST_TURN = 600
-"""Seconds after which every host asks the hub that may, where no host hands anything on."""
+"""Seconds after which every host asks hub or registry that may, where no host hands anything on."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Link:
 
 
 def read(hand_on: HandOn | None) -> str:
-    """Print the host's addresses with their interfaces, where it is to hand on or take."""
+    """Print the host's addresses by interface and the ports at which it hands on now, where it is to take part."""
     return host_script("links_read") if hand_on else ""
 
 
@@ -51,6 +51,17 @@ def parse(output: str) -> tuple[Link, ...]:
     rows = [row.split(" ") for row in lines_of(output) if row.startswith("link ")]
     found = [Link(row[1], row[2].partition("/")[0], whole_number(row[3]) or None) for row in rows if len(row) == 4]
     return tuple(sorted(found, key=lambda link: ":" in link.address))
+
+
+def parse_ports(output: str) -> frozenset[int]:
+    """Return the ports at which the host hands something on now, for any run."""
+    rows = (row.removeprefix("hands-on ") for row in lines_of(output) if row.startswith("hands-on "))
+    return frozenset(int(row) for row in rows if row.isdecimal())
+
+
+def handed_on_by(host: str) -> str:
+    """Return the words for the host from which a model or an image is taken, to follow a reason."""
+    return f"; {host} hands it on"
 
 
 def own_link(hand_on: HandOn, links: Iterable[Link]) -> Link | None:
@@ -94,18 +105,19 @@ def in_spec(settings: HostSettings, source: ModelSource, commit: str, part: Chai
     if part is None:
         return {}
     url = f"{settings.mirrors.hub.rstrip('/')}/{source.repository}/resolve/{commit}/"
-    authorised, after = settings.models.hub_token is not None, _hubs_turn(settings, part)
+    authorised, after = settings.models.hub_token is not None, hubs_turn(settings, part)
     origin = {"url": url, "authorised": authorised, "after": after} if part.from_hub else None
     return {"hand_on": {**terms(settings, part), "origin": origin, "rate_mib": settings.downloads.rate_mib}}
 
 
-def _hubs_turn(settings: HostSettings, part: ChainPart) -> float:
-    """Return the seconds without a byte after which a host asks the hub: at first no more hosts than may ask at once.
+def hubs_turn(settings: HostSettings, part: ChainPart) -> float:
+    """Return the seconds without a byte after which a host asks hub or registry: at first no more than may at once.
 
-    The others take from these, once they have something.
+    The others take from these, once they have something; and one whose sources hand on to another run first waits.
     """
     stall, turn = settings.downloads.stall_timeout, part.index // settings.downloads.parallel
-    return min(stall * (1 + turn), max(stall, LONGEST_TURN))
+    longest = float(max(stall, LONGEST_TURN))
+    return longest if part.waits else min(stall * (1 + turn), longest)
 
 
 def terms(settings: HostSettings, part: ChainPart, secrets: str = INSIDE) -> dict[str, Any]:
@@ -120,7 +132,7 @@ def terms(settings: HostSettings, part: ChainPart, secrets: str = INSIDE) -> dic
         "sources": [{"name": peer.host, "address": peer.address, "port": peer.port} for peer in part.sources],
         "serve_mib": min(filter(None, (part.serve_mib, settings.downloads.rate_mib)), default=None),
         "stall": settings.downloads.stall_timeout,
-        "start": START,
+        "start": START_OF_BUSY if part.waits else START,
         "linger": LINGER,
         "secrets": secrets,
         "tls": settings.downloads.hand_on is not None and settings.downloads.hand_on.tls,

@@ -6,3 +6,5 @@ ip -o address show scope global up 2>/dev/null | while read -r _ interface famil
   case $speed in '' | *[!0-9]*) speed=- ;; esac
   printf 'link %s %s %s\n' "$interface" "$address" "$speed"
 done
+# The ports at which it hands something on: each is open to the takers of one run, as long as a job of that run lasts.
+! command -v nft >/dev/null || nft list tables inet 2>/dev/null | sed -n 's/^table inet rackwright_hand_on_\([0-9]*\)$/hands-on \1/p'
