@@ -136,6 +136,13 @@ def test_a_host_alone_and_one_without_the_setting_pull_as_ever() -> None:
     assert image_sharers("a", plain, reading(), serves=False) == {}
 
 
+def test_a_pull_knows_the_sizes_that_the_lock_file_lists() -> None:
+    rows = [f"amd64 {CONFIG[:12]} 500", f"amd64 {LAYER[:12]} {1 << 30}", f"arm64 {ARM[:12]} {1 << 30}"]
+    assert "\nsizes='" + "\n".join(rows) + "'\n" in job_of(planned(settings(), a=reading())["a"]).script
+    [change] = IMAGE.pending(settings(files=(), downloads={}), reading())
+    assert "\nsizes=''\n" in job_of([change]).script
+
+
 HAS = LocalImage("nvcr.io/nvidia/tensorrt-llm/release", "1.1.0rc0", DIGEST)
 FOLDER = "1" * 16
 

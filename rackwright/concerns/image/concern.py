@@ -210,6 +210,7 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
         registry=registry_of(reference),
         stall=settings.downloads.stall_timeout,
         run=RUN,
+        sizes=_sizes(settings, digest),
         bundle=address_of(settings).partition("//")[2] if registry_of(reference) != HUB else "",
         **proxy_values(settings),
     )
@@ -222,6 +223,12 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
         at_once=settings.downloads.parallel,
         code="RW2701",
     )
+
+
+def _sizes(settings: HostSettings, digest: str | None) -> str:
+    """Return the sizes of an image's files as far as the lock file lists them: architecture or -, short name, bytes."""
+    files = settings.image_files.get(digest or "", ())
+    return "\n".join(f"{one.machine or '-'} {one.sha256[:12]} {one.size}" for one in files if not one.kind)
 
 
 def pull_job(reference: str) -> str:

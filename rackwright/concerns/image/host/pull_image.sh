@@ -78,9 +78,11 @@ give_own_name() { # to what was pulled by the address; a tag that is here stays 
 }
 forget_address() { [ "$pulled" = "$reference" ] || timeout 60 docker rmi "$pulled" >/dev/null 2>&1; }
 
-check_machine() { # what the registry says of the image's machines, where this Docker can tell
+check_machine() { # what the registry says of the image's machines, where this Docker can tell; Docker 20.10 reads no manifest of OCI
+  printf '%s\n' "$sizes" | sed -nE "s/^(-|$machine) //p" >"$work/sizes"
   timeout 30 docker manifest inspect --verbose "$pulled" >"$work/manifest" 2>/dev/null || return 0
-  layer_sizes <"$work/manifest" >"$work/sizes"
+  layer_sizes <"$work/manifest" >"$work/layers"
+  [ ! -s "$work/layers" ] || mv -f "$work/layers" "$work/sizes"
   offered=$(sed -n 's/.*"architecture": "\([a-z0-9_]*\)".*/\1/p' "$work/manifest" | sort -u | grep -v unknown)
   [ -z "$offered" ] || printf '%s\n' "$offered" | grep -qx "$machine" || wrong_machine "$(printf '%s\n' "$offered" | tr '\n' ' ')"
 }
