@@ -45,22 +45,22 @@ def hosts(fleet: Site) -> Iterator[list[Host]]:
     (ROOT / STAGING / f"rackwright.lock.{fleet.lab.paths.id}.yml").unlink(missing_ok=True)
 
 
-def environment(site: Site, bundle: str = "", **downloads: int) -> list[str]:
+def environment(site: Site, bundle: str = "", tls: bool = False, **downloads: int) -> list[str]:
     """Return words for `env`: settings by which all hosts hand models on. bundle: its folder."""
     settings = {
         **({"bundle": {"folder": bundle}} if bundle else {}),
         "image": IMAGE,
         "model": SMALL,
-        "downloads": {"stall_timeout": 10, "hand_on": {"interface": "host0"}, **downloads},
+        "downloads": {"stall_timeout": 10, "hand_on": {"interface": "host0", "tls": tls}, **downloads},
     }
     names = " ".join(host.name for host in site.lab.hosts)
     found = {"STAGING_HOST": names, "STAGING_SETTINGS": json.dumps(settings), "PYTHONPATH": str(ROOT)}
     return [f"{name}={value}" for name, value in found.items()]
 
 
-def words_for(site: Site, bundle: str = "", **downloads: int) -> list[str]:
+def words_for(site: Site, bundle: str = "", tls: bool = False, **downloads: int) -> list[str]:
     deploy = [str(BIN / "pyinfra"), f"{STAGING}/inventory.py", f"{STAGING}/deploy.py", "-y"]
-    return ["env", *environment(site, bundle, **downloads), *deploy]
+    return ["env", *environment(site, bundle, tls, **downloads), *deploy]
 
 
 def command(site: Site, *words: str | Path) -> Run:
@@ -212,6 +212,32 @@ def test_a_teardown_in_the_middle_of_a_transfer_leaves_no_listener_no_port_and_n
             assert "rackwright-job" not in host.run("systemctl list-units --all --plain --no-legend").stdout
     finally:
         assert fleet.deploy().status == 0
+
+
+@in_proof("test_a_host_is_filled_by_its_neighbours_with_the_hub_cut_off has one run; this one has two, by TLS")
+def test_two_runs_at_once_take_from_one_neighbour_with_the_hub_cut_off(fleet: Site, hosts: list[Host]) -> None:
+    giver, *takers = hosts
+    assert fleet.command(*words_for(fleet), "--limit", giver.name).status == 0
+    for host in hosts:
+        host.run(f"iptables -A OUTPUT -d {fleet.lab.servers()[1]} -j DROP")
+    runs = [
+        subprocess.Popen(
+            [*words_for(fleet, tls=True, rate_mib=1), "--limit", host.name],
+            cwd=ROOT,
+            env=fleet.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for host in takers
+    ]
+    outputs = [run.communicate(timeout=600)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], "\n".join(outputs)
+    assert all("port 7461, by TLS" in output for output in outputs), outputs
+    sums = {host.run("cd /srv/models/nvidia--*/ && sha256sum *.json *.safetensors").stdout for host in hosts}
+    assert len(sums) == 1
+    for host in hosts:
+        wait_for(lambda host=host: is_closed(host), 20)  # type: ignore[misc]
 
 
 def part(*addresses: str) -> ChainPart:

@@ -25,24 +25,38 @@ def hosts(fleet: Site) -> Iterator[list[Host]]:
     """Return the hosts, and take the image away afterwards."""
     yield list(fleet.lab.hosts)
     for host in fleet.lab.hosts:
-        host.run(f"docker rmi {IMAGE} $(docker images -q --filter reference={IMAGE})", check=False)
+        forget(host)
     (ROOT / STAGING / f"rackwright.lock.{fleet.lab.paths.id}.yml").unlink(missing_ok=True)
 
 
-def words(site: Site) -> list[str]:
+def forget(host: Host) -> None:
+    """Take away the image and its files."""
+    host.run(f"docker rmi {IMAGE} $(docker images -q --filter reference={IMAGE})", check=False)
+    host.run("rm -rf /var/lib/rackwright/image-files")
+
+
+def words(site: Site, rate_mib: int | None = None, **hand_on: bool) -> list[str]:
     """Return what stands before each command: settings by which all hosts hand the image on."""
+    handed = {"interface": "host0", "images": True, **hand_on}
     settings = {
         "image": IMAGE,
         "model": {"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"},
-        "downloads": {"stall_timeout": 10, "hand_on": {"interface": "host0", "images": True}},
+        "downloads": {"stall_timeout": 10, "rate_mib": rate_mib, "hand_on": handed},
     }
     names = " ".join(host.name for host in site.lab.hosts)
     found = {"STAGING_HOST": names, "STAGING_SETTINGS": json.dumps(settings), "PYTHONPATH": str(ROOT)}
     return ["env", *(f"{name}={value}" for name, value in found.items())]
 
 
-def stage(site: Site) -> Run:
-    return site.command(*words(site), BIN / "pyinfra", f"{STAGING}/inventory.py", "tests/lab/deploys/image.py", "-y")
+def stage(site: Site, *options: str, **hand_on: bool) -> Run:
+    deploy = (BIN / "pyinfra", f"{STAGING}/inventory.py", "tests/lab/deploys/image.py", "-y")
+    return site.command(*words(site, **hand_on), *deploy, *options)
+
+
+def pin(site: Site) -> Run:
+    found = site.command(*words(site), BIN / "rackwright", "pin", f"{STAGING}/inventory.py")
+    assert found.status == 0, found.output
+    return found
 
 
 def blobs(site: Site) -> list[tuple[str, str]]:
@@ -53,8 +67,7 @@ def blobs(site: Site) -> list[tuple[str, str]]:
 
 
 def test_the_registry_gives_one_copy_and_every_docker_has_the_pinned_digest(fleet: Site, hosts: list[Host]) -> None:
-    pinned = fleet.command(*words(fleet), BIN / "rackwright", "pin", f"{STAGING}/inventory.py")
-    assert pinned.status == 0, pinned.output
+    pinned = pin(fleet)
     before = len(blobs(fleet))
     run = stage(fleet)
     assert run.status == 0, run.output
@@ -71,3 +84,33 @@ def test_the_registry_gives_one_copy_and_every_docker_has_the_pinned_digest(flee
         assert "rackwright" not in host.run("cat /etc/hosts").stdout
         assert host.run("ls /var/lib/rackwright/image-files", check=False).returncode != 0
     assert stage(fleet).changed == []
+
+
+def test_a_host_takes_an_image_from_hosts_outside_the_run_with_the_registry_cut_off(
+    fleet: Site, hosts: list[Host]
+) -> None:
+    pin(fleet)
+    settings = {"keep_images": True, "tls": True}
+    run = stage(fleet, **settings)
+    assert run.status == 0, run.output
+    forget(hosts[1])
+    fleet.lab.registry.answer(503)
+    try:
+        limit = ("--limit", hosts[1].name)
+        inventory = f"{STAGING}/inventory.py"
+        plan = fleet.command(*words(fleet, **settings), BIN / "rackwright", "plan", inventory, *limit)
+        assert plan.status == 2, plan.output
+        assert f"for amd64: {hosts[0].name} or {hosts[2].name} > {hosts[1].name}" in plan.output, plan.output
+        assert f"; {hosts[0].name} hands it on" in plan.output
+        run = stage(fleet, *limit, **settings)
+    finally:
+        fleet.lab.registry.heal()
+    assert run.status == 0, run.output
+    assert f"asking {hosts[0].name}, {hosts[2].name}" in run.output
+    assert "port 7462, by TLS" in run.output
+    digests = {host.run(f"docker image inspect --format '{{{{.RepoDigests}}}}' {IMAGE}").stdout for host in hosts}
+    assert len(digests) == 1
+    for host in hosts:
+        assert ":746" not in host.run("ss -Hltn").stdout
+        assert "hand_on" not in host.run("nft list tables").stdout
+    assert stage(fleet, **settings).changed == []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rackwright_lab.servers.registry import TOKEN_PORT
 from rackwright_lab.servers.server import Server
 
 PORT = 3128
@@ -35,7 +36,7 @@ class Proxy:
         resolv.write_text(f"nameserver {self.name_server}\n")
         settings.write_text(
             f"Listen {self.server.address}\nPort {self.server.port}\nTimeout 600\nMaxClients 500\nLogLevel Connect\n"
-            "ConnectPort 443\nDisableViaHeader Yes\n"
+            f"ConnectPort 443\nConnectPort {TOKEN_PORT}\nDisableViaHeader Yes\n"
         )
         self.server.start("unshare", "--mount", "sh", "-c", LAUNCH, "-", resolv, settings)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -18,6 +19,8 @@ MIRROR = "registry.lab.example"
 DOCKER_HUB = ("registry-1.docker.io", "auth.docker.io", "index.docker.io", "docker.io")
 """Names of Docker Hub; Docker itself asks only the first for an image, and the second when the first says so."""
 USER = "$oauthtoken"
+TOKEN_PORT, TOKEN_PATH, TOKEN_ISSUER = 8443, "/token", "rackwright-lab"
+"""Where its token server is, and whom the registry believes."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +42,46 @@ class Registry:
         self.storage.mkdir(parents=True, exist_ok=True)
         if self.key_file is not None:
             self.accept_key(self.key_file.read_text())
+        password = {"htpasswd": {"realm": HOST, "path": str(self.folder / "htpasswd")}}
+        self._serve(password if with_key and self.key_file is not None else {})
+
+    def _serve(self, auth: Mapping[str, object]) -> None:
         settings = self.folder / "config.yml"
-        settings.write_text(yaml.safe_dump(self._settings(with_key and self.key_file is not None)))
+        settings.write_text(yaml.safe_dump(self._settings(auth)))
         self.server.start("docker-registry", "serve", settings)
 
-    def _settings(self, with_key: bool) -> dict[str, object]:
+    def _settings(self, auth: Mapping[str, object]) -> dict[str, object]:
         tls = {"certificate": str(self.certificate.certificate), "key": str(self.certificate.key)}
-        settings: dict[str, object] = {
+        return {
             "version": "0.1",
             "log": {"level": "info", "accesslog": {"disabled": False}},
             "storage": {"filesystem": {"rootdirectory": str(self.storage)}},
             "http": {"addr": f"{self.server.address}:{self.server.port}", "tls": tls},
+            **({"auth": dict(auth)} if auth else {}),
         }
-        if with_key:
-            settings["auth"] = {"htpasswd": {"realm": HOST, "path": str(self.folder / "htpasswd")}}
-        return settings
 
     def stop(self) -> None:
         """Refuse connections."""
         self.server.stop()
+        self.tokens.stop()
+
+    @property
+    def tokens(self) -> Server:
+        """Its token server, which serves while it wants tokens."""
+        name = f"{self.server.name}-tokens"
+        return replace(self.server, name=name, log=self.server.log.with_name(f"{name}.log"), port=TOKEN_PORT)
+
+    def require_tokens(self, seconds: float) -> None:
+        """Want a bearer token, as nvcr.io and Docker Hub do: given for the lab's key, and taken for so many seconds."""
+        if self.key_file is None:
+            raise LabError("only a registry with a key gives tokens")
+        self.stop()
+        pair, bind = self.certificate, f"{self.tokens.address}:{TOKEN_PORT}"
+        login = ("--user", USER, "--password-file", self.key_file, "--service", HOST, "--seconds", str(seconds))
+        flags = ("--bind", bind, "--cert", pair.certificate, "--key", pair.key, *login)
+        self.tokens.start(*module("rackwright_lab.servers.tokens"), *flags)
+        realm, bundle = f"https://{bind}{TOKEN_PATH}", str(pair.certificate.with_name("ca.crt"))
+        self._serve({"token": {"realm": realm, "service": HOST, "issuer": TOKEN_ISSUER, "rootcertbundle": bundle}})
 
     def require_key(self, wanted: bool = True) -> None:
         """Ask for the key, or let anybody pull."""
