@@ -11,7 +11,7 @@ import pytest
 
 from rackwright_lab import faults
 from rackwright_lab.lab import Lab
-from rackwright_lab.servers.web import CDN_HOST, HUB_HOST
+from rackwright_lab.servers.web import CDN_HOST
 from tests.lab.conftest import BIN, Site, own_lab
 from tests.lab.products import in_proof
 from tests.lab.test_plan import inventory
@@ -44,7 +44,8 @@ def test_bare_hosts_serve_what_they_were_handed_and_one_is_rebuilt_with_registry
     log = bare_lab.registry.server.log.read_text(errors="replace")
     assert set(PULLED.findall(log)) == {first.address}, "the registry is asked by the first host alone"
     web = bare_lab.paths.web
-    clients = {row["client"] for row in faults.requests(web) if row["host"] in (HUB_HOST, CDN_HOST)}
+    fetched = [row for row in faults.requests(web) if row["host"] == CDN_HOST or "/resolve/" in row["path"]]
+    clients = {row["client"] for row in fetched}
     assert second.address not in clients
 
     second.reset()

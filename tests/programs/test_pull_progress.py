@@ -87,8 +87,8 @@ def test_where_docker_reads_no_manifest_the_lock_files_sizes_count(tmp_path: Pat
     text = host_text("pull_image.sh")
     check = text[text.index("check_machine()") : text.index("wrong_machine()")]
     rows = "- aa1000000000 5\namd64 bb2000000000 6\narm64 cc3000000000 7"
-    run(tmp_path, f"{check}sizes='{rows}'\nreference=x\ntimeout() {{ return 1; }}\ncheck_machine")
+    run(tmp_path, f"{check}sizes='{rows}'\npulled=x\ntimeout() {{ return 1; }}\ncheck_machine")
     assert (tmp_path / "sizes").read_text().splitlines() == ["aa1000000000 5", "bb2000000000 6"]
     (tmp_path / "theirs").write_text(json.dumps([manifest("amd64", *LAYERS)], indent="\t"))
-    run(tmp_path, f"{check}sizes='{rows}'\nreference=x\ntimeout() {{ cat {tmp_path}/theirs; }}\ncheck_machine")
+    run(tmp_path, f"{check}sizes='{rows}'\npulled=x\ntimeout() {{ cat {tmp_path}/theirs; }}\ncheck_machine")
     assert len((tmp_path / "sizes").read_text().splitlines()) == len(LAYERS), "Docker's own count first"
