@@ -228,7 +228,7 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
 def _sizes(settings: HostSettings, digest: str | None) -> str:
     """Return the sizes of an image's files as far as the lock file lists them: architecture or -, short name, bytes."""
     files = settings.image_files.get(digest or "", ())
-    return "\n".join(f"{one.machine or '-'} {one.sha256[:12]} {one.size}" for one in files if not one.kind)
+    return "\n".join(f"{one.machine or '-'} {one.sha256[:12]} {one.size}" for one in files if one.kind == "")
 
 
 def pull_job(reference: str) -> str:
