@@ -111,6 +111,15 @@ def test_one_slow_window_is_not_enough() -> None:
     assert looked((3, 20), (4, 26), (10, 32), (11, 38), (17, 44)) == [False] * 5
 
 
+def test_looks_at_different_hosts_are_not_compared() -> None:
+    watch = SourceWatch(0)
+    looks = [("near", 3, 20), ("far", 3, 40), ("far", 4, 46), ("far", 5, 52)]
+    samples = [
+        Sample(3.0 * at, source * PIECE, before * PIECE, False, of) for at, (of, source, before) in enumerate(looks)
+    ]
+    assert [watch.add(sample, tried=False) for sample in samples] == [False, False, False, True]
+
+
 def test_behind_a_host_that_has_all_one_try_tells() -> None:
     assert looked((3, 90), (9, 90), (15, 90), whole=True) == [False, False, True]
     assert looked((3, 90), (9, 90), (15, 90), whole=True, tried=True) == [False] * 3

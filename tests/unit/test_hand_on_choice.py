@@ -68,9 +68,9 @@ def test_a_source_that_fails_is_left_alone_longer_each_time() -> None:
 def test_a_source_that_is_left_out_is_named_until_another_one_gives() -> None:
     chosen, _, hosts = choice(3)
     chosen.take(hosts[0])
-    assert chosen.before(hosts[0]) == hosts[1]
-    assert chosen.before(hosts[2]) is None
-    chosen.leave_out(hosts[0])
+    assert chosen.before(hosts[0]) == hosts[1:]
+    assert not chosen.before(hosts[2])
+    chosen.leave_out(hosts[0], passing=True)
     assert list(chosen.candidates(begins=False)) == hosts[1:]
     assert chosen.passing == hosts[0].address
     chosen.take(hosts[1])
@@ -82,4 +82,22 @@ def test_a_source_that_was_wrong_is_not_asked_again() -> None:
     chosen.drop(["host-0"])
     assert list(chosen.candidates(begins=False)) == hosts[1:]
     assert chosen.is_neighbour(hosts[1])
-    assert chosen.before(hosts[0]) is None
+    assert not chosen.before(hosts[0])
+
+
+def test_a_source_that_has_nothing_yet_is_left_and_keeps_its_place() -> None:
+    chosen, _, hosts = choice(3)
+    chosen.take(hosts[0])
+    chosen.leave_out(hosts[0], passing=False)
+    assert list(chosen.candidates(begins=False)) == hosts[1:]
+    assert chosen.passing == ""
+
+
+def test_a_host_that_was_passed_knows_it_and_one_whose_turn_another_has_does_not() -> None:
+    chosen, _, hosts = choice(3)
+    chosen.give_way(hosts[0], passed=False)
+    assert not chosen.is_late
+    chosen.give_way(hosts[0], passed=True)
+    chosen.give_way(hosts[1], passed=False)
+    assert chosen.is_late
+    assert "host-1: it serves another host" in chosen.why(8)

@@ -9,6 +9,8 @@ from rackwright.hostside.hand_on.spec import SourceHost
 
 NEAR, OTHERS = 4, 4
 """Sources that each round asks: always the first of the list, and in turn some of the rest."""
+BEFORE = 3
+"""Hosts before a source with which it is compared: two slow ones may follow each other."""
 PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds for which a source that failed is left alone: twice as long each time."""
 SETTLE = 6.0
@@ -16,12 +18,15 @@ SETTLE = 6.0
 
 
 class SourceChoice:
-    """The sources of a run. `current` gives now; `passing`: the address of one that is to be left out for good."""
+    """The sources of a run. `current` gives now; `passing`: the address of one that is to be left out for good.
+
+    is_late: this host was passed. It takes its bytes at the end of the chain, where it may hurry no one.
+    """
 
     def __init__(self, sources: Sequence[SourceHost], now: Callable[[], float]) -> None:
         self.sources, self.now, self.start = list(sources), now, now()
         self.current: SourceHost | None = None
-        self.passing, self.round = "", 0
+        self.passing, self.round, self.is_late = "", 0, False
         self.resting: dict[SourceHost, tuple[float, float]] = {}
         """Sources that failed: until when they are left alone, and for how long."""
         self.reasons: dict[str, str] = {}
@@ -43,10 +48,9 @@ class SourceChoice:
         """Return True for the first of the list."""
         return self.sources[:1] == [source]
 
-    def before(self, source: SourceHost) -> SourceHost | None:
-        """Return the source from which another one gets its bytes, in the order of the list."""
-        after = self.sources[self.sources.index(source) + 1 :] if source in self.sources else []
-        return after[0] if after else None
+    def before(self, source: SourceHost) -> Sequence[SourceHost]:
+        """Return those from which a source may get its bytes, the nearest first, in the order of the list."""
+        return self.sources[self.sources.index(source) + 1 :][:BEFORE] if source in self.sources else ()
 
     def take(self, source: SourceHost) -> bool:
         """Note that a source gives. Return True if it is another one than before."""
@@ -62,9 +66,15 @@ class SourceChoice:
             self.reasons[self.current.name] = reason
         self.current = None
 
-    def leave_out(self, source: SourceHost) -> None:
-        """Leave a source for one that has more; it is asked again when none has."""
-        self.passing = source.address
+    def give_way(self, source: SourceHost, passed: bool) -> None:
+        """Choose again where a source serves another host. passed: since that one found this host slow."""
+        self.is_late = self.is_late or passed
+        self.leave()
+        self.reasons[source.name] = "it serves another host"
+
+    def leave_out(self, source: SourceHost, passing: bool) -> None:
+        """Leave a source for one that has more; it is asked again when none has. passing: this host takes its place."""
+        self.passing = source.address if passing else ""
         self.resting[source] = (self.now() + PAUSE, PAUSE)
         self.current = None
 

@@ -84,7 +84,8 @@ def _fill(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding], server: Pie
     _room(spec, holdings)
     puller = Puller(spec, keys, holdings, _origin(spec), _tls(spec, ssl.PROTOCOL_TLS_CLIENT))
     if server:
-        server.tried, server.quiet = lambda: puller.stream.tried, puller.quiet
+        server.tried, server.waits = lambda: puller.stream.tried, lambda: puller.stream.waits
+        server.quiet = puller.quiet
     puller.run()
     return puller.report
 

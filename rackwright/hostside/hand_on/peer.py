@@ -27,7 +27,8 @@ class PieceAnswer:
     """The answer of a host.
 
     why: it gives nothing now: "waiting", "busy", "passed". have, total: its bytes of the file, and of all files.
-    tried: it looked for a faster source than its neighbour. quiet: seconds since it heard of a host that can get more.
+    tried: it looked for a faster source than its neighbour. waits: it has all that its source has. quiet: seconds since
+    it heard of a host that can get more.
     """
 
     why: str
@@ -35,6 +36,7 @@ class PieceAnswer:
     total: int
     whole: bool
     tried: bool
+    waits: bool
     quiet: float
     start: int
     end: int
@@ -149,6 +151,7 @@ def _read(response: http.client.HTTPResponse) -> PieceAnswer:
             whole=headers.get("X-Whole") == "1",
             quiet=float(headers.get("X-Quiet", "0")),
             tried=headers.get("X-Tried") == "1",
+            waits=headers.get("X-Waits") == "1",
             start=int(start),
             end=int(last) + 1,
             sums=tuple(filter(None, headers.get("X-Pieces", "").split(","))),

@@ -40,7 +40,7 @@ class Puller:
         self.report = PullReport(sum(file.size for file in spec.files))
         self.choice = SourceChoice(spec.sources, time.monotonic)
         self.links = Connections(spec, keys, tls)
-        self.stream = PieceStream(self.choice, self.links, self.limit, self.report, self.held)
+        self.stream = PieceStream(spec, self.choice, self.links, self.limit, self.report, self.held)
 
     def run(self) -> None:
         """Make every file whole. Raises HandOnError."""

@@ -35,8 +35,8 @@ Headers = dict[str, str]
 class PieceServer:
     """The listener.
 
-    tried: whether this host looked for a faster source than the one before it. quiet: seconds since it heard of a host
-    that can get more bytes.
+    tried: whether this host looked for a faster source than the one before it. waits: whether it has all that its
+    source has. quiet: seconds since it heard of a host that can get more bytes.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class PieceServer:
         self.done: set[str] = set()
         self.asked = time.monotonic()
         self.tried: Callable[[], bool] = bool
+        self.waits: Callable[[], bool] = bool
         self.quiet: Callable[[], float] = float
 
     def start(self) -> None:
@@ -227,7 +228,7 @@ class Conversation:
         forget(part.handle, part.start, part.end - part.start)
 
     def _state(self, holding: Holding) -> Headers:
-        flags = {"X-Whole": holding.whole, "X-Tried": self.server.tried()}
+        flags = {"X-Whole": holding.whole, "X-Tried": self.server.tried(), "X-Waits": self.server.waits()}
         total = sum(one.have for one in self.server.files.values())
         return {
             "X-Have": str(holding.have),

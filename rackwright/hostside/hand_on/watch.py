@@ -12,6 +12,8 @@ SLOWER = 0.75
 """Share of the rate of the host before it under which a source is passed: one of half the rate is, safely."""
 LEAD = 4 * PIECE
 """Bytes by which the host before must be ahead: a piece or two is how every chain runs."""
+EDGE = 3 * PIECE
+"""Bytes behind its source by which a host still waits for it: a piece on its way, and one that is compared."""
 IN_A_ROW = 2
 
 
@@ -23,6 +25,8 @@ class Sample(NamedTuple):
     before: int
     whole: bool
     """The host before has everything: how fast it gives, only a try can tell."""
+    of: str = ""
+    """The name of that host. Two looks at different ones are not compared."""
 
 
 class SourceWatch:
@@ -31,28 +35,19 @@ class SourceWatch:
     def __init__(self, now: float) -> None:
         self.since, self.slow = now, 0
         self.samples: list[Sample] = []
-        self.edge = 0.0
-
-    def at_edge(self, seconds: float) -> None:
-        """Note time that this host spent waiting for the source to get more."""
-        self.edge += seconds
 
     def is_due(self, now: float) -> bool:
-        """Return True when it is time for a sample."""
+        """Return True when it is time for a look."""
         return now - self.since >= WINDOW
 
-    def is_at_edge(self, now: float) -> bool:
-        """Return True if this host mostly waited for the source, and is not what slows it."""
-        return self.edge >= (now - self.since) / 2
-
     def skip(self, now: float) -> None:
-        """Begin another window: this host was busy receiving, so the source is not what slows it."""
-        self.since, self.edge, self.slow = now, 0.0, 0
+        """Begin again: the source is not what slows this host, or it waits for its own source."""
+        self.since, self.slow = now, 0
         self.samples.clear()
 
     def add(self, sample: Sample, tried: bool) -> bool:
         """Add a sample. Return True if the source is to be passed. tried: it, or this host, did that already."""
-        self.since, self.edge = sample.at, 0.0
+        self.since = sample.at
         self.samples.append(sample)
         if len(self.samples) < 2:
             return False
@@ -61,6 +56,6 @@ class SourceWatch:
 
     def _is_slow(self, earlier: Sample, now: Sample, tried: bool) -> bool:
         gained, offered = now.source - earlier.source, now.before - earlier.before
-        if now.before - now.source < LEAD:
+        if now.of != earlier.of or now.before - now.source < LEAD:
             return False
         return not tried if now.whole else gained < SLOWER * offered
