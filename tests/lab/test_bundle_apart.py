@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from rackwright.bundle.catalog import Catalog, read_catalog
-from rackwright.bundle.store import PIECE
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.machine import network
@@ -22,7 +20,6 @@ from rackwright_lab.machine.shell import LabError
 from tests import texts
 from tests.lab.closed_site import FETCHES, IMAGE, ClosedSite
 from tests.lab.conftest import Site, end_labs_of_killed_runs
-from tests.lab.large_image import LARGE, with_large_image
 from tests.lab.products import in_proof
 from tests.lab.running import Running
 from tests.refused import refusal
@@ -319,34 +316,3 @@ def test_a_killed_pull_and_a_teardown_leave_no_name_no_listener_and_no_image(
     assert host.run("ss -Hltn").stdout.count(":7460") == 0
     again = one.deploy(public_key=signer.public)
     assert again.status == 0, again.output
-
-
-@pytest.fixture(scope="module")
-def large(
-    closed: ClosedSite, signer: Signer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[ClosedSite, str]]:
-    """Return the site with a bundle that has a large image as well, and its digest."""
-    folder, work = tmp_path_factory.mktemp("large") / "bundle", tmp_path_factory.mktemp("work")
-    digest = with_large_image(closed.folder, folder, work)
-    signer.sign(folder)
-    yield replace(closed, folder=folder, settings={"image": LARGE, "image_digest": digest}), digest
-    shutil.rmtree(folder)
-    shutil.rmtree(work)
-
-
-@in_proof("tests/unit/test_bundle.py splits small files; here a Docker takes one of several GiB")
-@pytest.mark.parametrize("number", [0, 1])
-def test_an_image_of_more_than_4_gib_comes_in_pieces(
-    large: tuple[ClosedSite, str], signer: Signer, number: int
-) -> None:
-    closed, digest = large
-    host, _ = host_of(closed, number)
-    [image] = [one for one in catalog_of(closed).images if one.reference == LARGE]
-    assert max(len(catalog_of(closed).stored[sha256].pieces) for sha256 in image.layers) == 2
-    run = replace(closed, hosts=[host]).deploy("image", public_key=signer.public)
-    assert run.status == 0, run.output
-    pinned = f"{LARGE.rpartition(':')[0]}@{digest}"
-    try:
-        assert int(host.run(f"docker image inspect --format '{{{{.Size}}}}' {pinned}").stdout) >= PIECE
-    finally:
-        host.run(f"docker image ls -q --filter reference={LARGE} | xargs -r docker rmi -f")

@@ -313,11 +313,14 @@ def test_repair_of_a_folder_with_a_name_of_its_own_stays_there() -> None:
     assert '"directory": "mine"' in job.script
 
 
-def test_repair_verifies_a_folder_whose_record_is_gone_and_fetches_no_other_text() -> None:
+@pytest.mark.parametrize("pinned_at", ["commit", "main"])
+def test_repair_verifies_a_folder_whose_record_is_gone_and_fetches_no_other_text(pinned_at: str) -> None:
     gone = SeenModels((), frozenset({BASE, "/srv/models/theirs"}))
     pinned = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
     commit = next(model.commit for model in recorded("converged")[MODELS].models if model.path == BASE)
-    changes = repair_changes(settings(model={**pinned, "revision": commit}), lived(models=gone))
+    changes = repair_changes(
+        settings(model={**pinned, "revision": commit if pinned_at == "commit" else "main"}), lived(models=gone)
+    )
     assert [change.why for change in changes] == ["this host has no record of what it has verified there"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from rackwright.concerns.models.concern import (
     MODELS,
@@ -59,7 +60,13 @@ def _broken(model: SeenModel, target: WantedModel | None) -> list[str]:
 
 
 def _without_record(reading: HostReading, by_folder: Mapping[str, WantedModel]) -> list[WantedModel]:
-    return [by_folder[folder] for folder in sorted(reading[MODELS].foreign & by_folder.keys())]
+    """Return the models that are on the host without its record; with an unknown commit, in any folder of theirs."""
+    foreign = reading[MODELS].foreign
+    return [
+        target
+        for folder, target in sorted(by_folder.items())
+        if folder in foreign or (target.commit is None and any(fnmatchcase(path, folder) for path in foreign))
+    ]
 
 
 def _kept(settings: HostSettings, model: SeenModel, reading: HostReading) -> WantedModel:
