@@ -100,7 +100,10 @@ def load_presets(path: Path) -> dict[str, Preset]:
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             raise ValueError(f"it is not a regular file of at most {MOST_BYTES >> 20} MiB")
-        document = _Document.model_validate(load_foreign_yaml(path.read_text(encoding="utf-8")) or {"version": 1})
+        content = load_foreign_yaml(path.read_text(encoding="utf-8")) or {"version": 1}
+        if not isinstance(content, dict):
+            raise ValueError("it must have keys, as version")
+        document = _Document.model_validate(content)
         if document.version != 1:
             raise ValueError(f"version {document.version} is unknown")
         if wrong := [name for name in document.presets if not PRESET_NAME.fullmatch(name)]:

@@ -135,7 +135,10 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
     if not path.is_file():
         raise SettingsError(f"{path} is not a lock file: not a regular file; next: ls -l {path}", code="RW0916")
     try:
-        document = _Document.model_validate(_plain_values(path))
+        content = _plain_values(path)
+        if not isinstance(content, dict):
+            raise ValueError("it must have keys, as version")
+        document = _Document.model_validate(content)
         if document.version != 1:
             raise ValueError(f"version {document.version} is unknown")
         if wrong := [*_wrong(document)]:

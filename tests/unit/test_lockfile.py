@@ -84,8 +84,8 @@ def test_a_site_without_a_lock_has_an_empty_one(tmp_path: Path) -> None:
         (locked("a: {size: 1, sha256: SHA}").replace("a/b@main", "a/b"), "models.a/b: no model"),
         ("version: 1\nversion: 1", "version, line 1: comes twice"),
         ("[" * 5000, "is not a lock file"),
-        ("just text", "is not a lock file"),
-        ("", "is not a lock file"),
+        ("just text", "is not a lock file: it must have keys"),
+        ("", "is not a lock file: it must have keys"),
     ],
 )
 def test_a_broken_lock_is_an_error_that_says_where(tmp_path: Path, text: str, message: str) -> None:

@@ -88,11 +88,13 @@ def test_a_file_that_people_have_edited_is_read_and_a_damaged_one_is_refused_and
         "presets: [\n",
         "version: 1\npresets: {a: {gpus: 0}}\n",
         "version: 1\nhosts: [x]\n",
+        "<<<<<<< HEAD\n",
     ):
         path.write_text(damaged)
         with pytest.raises(SettingsError) as caught:
             keep_presets(path, {"b": preset()})
         assert caught.value.code == "RW1054"
+        assert "_Document" not in str(caught.value)
         assert path.read_text() == damaged
 
 
