@@ -10,7 +10,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.driver import BROKEN, NEW, OLD, install_line
 from tests import texts
-from tests.lab.conftest import BIN, ROOT, Site, own_lab
+from tests.lab.conftest import ARTEFACTS, BIN, ROOT, Site, own_lab
 from tests.lab.products import in_proof
 from tests.programs.typed import Typed
 from tests.refused import refusal
@@ -32,6 +32,13 @@ UNIT = "/etc/systemd/system/display-manager.service"
 EFI = "/sys/firmware/efi/efivars"
 BOOT = "/proc/sys/kernel/random/boot_id"
 MODEL = "/usr/lib/rackwright-lab/gpu/gpu.xml"
+BEHIND = """
+from rackwright.inventory import build
+from rackwright_lab.inventory import hosts
+
+own = [(name, {{**data, "ssh_config_file": "{config}"}} if name == "{behind}" else data) for name, data in hosts()]
+globals().update(build(__file__, {{"lab": own}}, children={{"b200": ["lab"]}}))
+"""
 REFUSED: dict[str, tuple[str, str, str, str]] = {
     "nouveau": (
         f"{WRITABLE}; mkdir /sys/module/nouveau; {READ_ONLY}",
@@ -135,6 +142,16 @@ def test_the_machine_of_the_command_is_refused(site: Site, lived: Host) -> None:
     finally:
         lived.reboot()
     refusal(switch.output, "RW4156", lived.name)
+
+
+@in_proof(ROWS)
+def test_the_jump_host_to_another_one_is_refused(site: Site, lived: Host, bare: Host) -> None:
+    folder = ARTEFACTS / site.lab.paths.id
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "ssh_config").write_text(f"Host {bare.address}\n  ProxyJump {lived.user}@{lived.address}\n")
+    (folder / "behind.py").write_text(BEHIND.format(config=folder / "ssh_config", behind=bare.name))
+    options = ("--drivers", "-y", "--limit", lived.name, *words(NEW))
+    refusal(site.rackwright("rollout", str(folder / "behind.py"), *options).output, "RW4166", lived.name, bare.name)
 
 
 @in_proof(ROWS)
