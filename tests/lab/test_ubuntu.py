@@ -85,7 +85,7 @@ def test_a_fresh_ubuntu_is_waited_for_deployed_rebooted_and_left_as_it_was(lab: 
 
 OPERATOR = """#cloud-config
 users:
-  - name: operator
+  - name: racker
     shell: /bin/bash
     sudo: "ALL=(ALL) NOPASSWD:ALL"
     lock_passwd: true
@@ -121,7 +121,7 @@ def reached_as(folder: Path, host: Host) -> list[str]:
     """Return settings by which a host is reached as the page says: its user, and the key that was handed over."""
     kind, key = (folder / "host.pub").read_text().split()[:2]
     (folder / "known_hosts").write_text(f"[{host.address}]:{host.port} {kind} {key}\n{host.address} {kind} {key}\n")
-    values = {"ssh_user": "operator", "ssh_known_hosts_file": folder / "known_hosts"}
+    values = {"ssh_user": "racker", "ssh_known_hosts_file": folder / "known_hosts"}
     return [text for name, value in values.items() for text in ("--data", f"{name}={value}")]
 
 
