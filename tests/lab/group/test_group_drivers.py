@@ -98,16 +98,3 @@ def test_where_one_of_them_cannot_install_it_all_of_them_go_back(site: Site) -> 
     assert modules(site) == [NEW, NEW]
     assert domain(site) == "Domain State: UP"
     wait_until_one_release_serves(site)
-
-
-@pytest.mark.usefixtures("_domain_is_up")
-def test_over_several_drivers_nothing_is_started(site: Site) -> None:
-    head, member = site.lab.hosts
-    member.run("apt-mark unhold '*nvidia*' libcuda1 >/dev/null; systemctl stop rackwright-llm")
-    member.run(
-        install_line(OLD, "nvidia-imex").replace("apt-get -q -y install", "apt-get -q -y --allow-downgrades install")
-    )
-    member.reboot()
-    run = deploy(site, group_transport="nvlink")
-    assert run.status == 1, run.output
-    refusal(run.output, "RW3172", "the NVIDIA driver", head.name)
