@@ -272,6 +272,27 @@ def test_the_text_of_weights_that_do_not_fit() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("repository", "text"),
+    [
+        (
+            "nvidia/Qwen3.8-27B-NVFP4",
+            "whether its weights fit and how many tokens the KV cache holds, "
+            "since the size of its weights was not read",
+        ),
+        (
+            "example/other",
+            "whether its weights fit and how many tokens the KV cache holds, since no configuration of it was read",
+        ),
+        ("moonshotai/Kimi-K3", ""),
+    ],
+)
+def test_which_figures_of_the_estimate_are_missing_is_a_note(repository: str, text: str) -> None:
+    notes = problem_texts(Level.NOTE, model={"repository": repository, "mount": "/m"}, draft=None)
+    missing = [note.partition(f"not computed for {repository}: ")[2] for note in notes if "not computed" in note]
+    assert missing == ([text] if text else [])
+
+
 @pytest.mark.parametrize("values", [row[0] for row in REFUSED if WAY_OUT in row[1]], ids=lambda value: str(value)[:60])
 def test_known_bad_is_a_warning_when_it_is_accepted(values: dict[str, Any]) -> None:
     assert problem_texts(**values, accept_known_bad=True) == []

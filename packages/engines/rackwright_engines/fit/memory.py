@@ -33,9 +33,12 @@ def check_memory(endpoint: Serving, plan: EngineOptions, hardware: GpuHost) -> l
 def _not_computed(endpoint: Serving, model: dict[str, Any] | None) -> Iterator[Finding]:
     """Say which part of the estimate is missing for a model: its weights, or what a token of context takes."""
     repository = endpoint.model.repository if endpoint.model else ""
-    missing = [text for key, text in FIGURES.items() if not (model or {}).get(key)]
-    if repository and missing:
-        text = f"not computed for {repository}: {' and '.join(missing)}, since no configuration of it was read"
+    absent = [key for key in FIGURES if not (model or {}).get(key)]
+    if repository and absent:
+        # Without the weights nothing says what they leave for the cache.
+        missing = list(FIGURES.values()) if "weights" in absent else [FIGURES[key] for key in absent]
+        why = "the size of its weights was not read" if absent == ["weights"] else "no configuration of it was read"
+        text = f"not computed for {repository}: {' and '.join(missing)}, since {why}"
         yield Finding(("model", "repository"), text, Level.NOTE, code="RW0333")
 
 
