@@ -18,6 +18,7 @@ globals().update(
             "dgx_spark_eagle3_playbook": [],
             "dgx_spark_vllm_qwen38_27b": [],
             "dgx_spark_vllm_nemotron3_super": [],
+            "dgx_spark_vllm_nemotron3_nano": [],
             "dgx_spark_nemotron3_super": [],
             # Two Sparks each, as above; three in a ring, four at a switch.
             "dgx_spark_pair_eagle3": [],
@@ -36,6 +37,7 @@ globals().update(
                 "dgx_spark_eagle3_playbook",
                 "dgx_spark_vllm_qwen38_27b",
                 "dgx_spark_vllm_nemotron3_super",
+                "dgx_spark_vllm_nemotron3_nano",
                 "dgx_spark_nemotron3_super",
                 "dgx_spark_pair_eagle3",
                 "dgx_spark_pair_vllm_deepseek_v4_flash",

@@ -9,6 +9,7 @@ globals().update(
             "h200_vllm": ["h200-01.example.com"],
             # A host belongs to one profile: put it here instead.
             "h200_vllm_eagle3": [],
+            "h200_vllm_dflash": [],
             "h200_vllm_llama33_70b": [],
             "h200_vllm_deepseek_r1": [],
             "h200_sglang": [],
@@ -34,7 +35,7 @@ globals().update(
                 "h200_sglang_dflash",
                 "h200_sglang_eagle3",
             ],
-            "h200_vllm": ["h200_vllm_eagle3"],
+            "h200_vllm": ["h200_vllm_eagle3", "h200_vllm_dflash"],
         },
     )
 )
