@@ -20,6 +20,7 @@ from rackwright_engines.version import bare, parse_version
 from rackwright_lab.gpu.models import DRIVER
 from rackwright_lab.servers import image as images
 from rackwright_lab.servers.toolkit import VERSIONS
+from rackwright_lab.standins.rootfs import OTHERS
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "support.md"
@@ -88,7 +89,7 @@ REAL = {
 }
 """Real engines that the product has asked, by hand."""
 STANDIN = "stand-in: whole deploys (`tests/lab/test_profiles.py`); the real engine was not met"
-NAMELESS = "expected: the tag names no version, so options are checked as the newest known ones, and the image decides"
+NAMELESS = "the tag names no version, so options are checked as the newest known ones, and the image decides"
 PARTLY = "expected: its options are not known whole, and the image decides"
 CHECKED = "expected: its options are checked by the engine's own sources (`tests/unit/test_recipes.py`), and no more"
 OF_ONE_MODEL = ("glm53-flash", "kimi-k3", "latest", "minimax-m3", "qwen38", "qwen38-flash-next")
@@ -216,12 +217,14 @@ def engines() -> Iterator[tuple[str, ...]]:
 
 def _state(engine: str, version: str) -> str:
     """Whether the lab has a stand-in of that version."""
-    tags = (one.rpartition(":v") for one in (images.VLLM, images.SGLANG))
-    others = {REPOSITORIES[name]: tag for name, _, tag in tags}
-    if version in images.VERSIONS or others.get(engine) == version:
-        return STANDIN
+    posing = {(one.engine, name.rpartition(":")[2].removeprefix("v")) for name, one in OTHERS.items()}
+    posing |= {
+        (REPOSITORIES[name], tag) for name, _, tag in (one.rpartition(":v") for one in (images.VLLM, images.SGLANG))
+    }
+    if version in images.VERSIONS or (engine, version) in posing:
+        return STANDIN if parse_version(version) else f"{STANDIN}; {NAMELESS}"
     if parse_version(version) is None:
-        return NAMELESS
+        return f"expected: {NAMELESS}"
     return CHECKED if bare(version) in known_versions(engine) else PARTLY
 
 

@@ -44,6 +44,7 @@ LONG = (
     "test_upgrade.py",
     "test_group_trtllm.py",
     "test_group_sglang.py",
+    "test_group_profiles.py",
     "test_switch.py",
     "test_declared.py",
     "test_deploy.py",

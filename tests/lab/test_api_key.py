@@ -12,9 +12,10 @@ from rackwright_lab.hosts.host import Host
 from tests import texts
 from tests.lab.conftest import BIN, Run
 from tests.lab.products import in_proof
+from tests.lab.profiles.groups import ONE
 from tests.lab.test_bench import cache_with_standin
 from tests.lab.test_leaks import files_with, in_text
-from tests.lab.test_profiles import HOME, INVENTORY, ONE, Bench, bench
+from tests.lab.test_profiles import HOME, INVENTORY, Bench, bench
 from tests.refused import refusal, row_of
 
 pytestmark = pytest.mark.lab

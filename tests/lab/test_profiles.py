@@ -17,6 +17,7 @@ from rackwright_lab.lab import Lab
 from tests import texts
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof, with_proof
+from tests.lab.profiles.groups import FOUR, GROUPS, ONE
 from tests.lab.watching import looked
 from tests.refused import row_of
 
@@ -26,55 +27,8 @@ INVENTORY = Path(__file__).parent / "profiles" / "inventory.py"
 HOME = "/var/lib/rackwright/endpoints/llm"
 NO_PROFILES = {"all", "lab", "lab_gateway", "rtx_pro_6000", "dgx_spark", "h200", "b300", "gb300"}
 """Files of group_vars/ that deploy nothing alone."""
-CHECKED_ALONE = {
-    "b200_nemotron3_super",
-    "b200_sglang",
-    "b200_vllm",
-    "b200_vllm_deepseek_v4_flash",
-    "b200_vllm_deepseek_v4_flash_dspark",
-    "b200_vllm_eagle3",
-    "b200_vllm_minimax_m3",
-    "b200_vllm_minimax_m3_eagle3",
-    "b200_vllm_qwen38_27b",
-    "b300_vllm_deepseek_v4_flash",
-    "b300_vllm_kimi_k3",
-    "b300_vllm_minimax_m3",
-    "dgx_spark_eagle3_playbook",
-    "dgx_spark_nemotron3_super",
-    "dgx_spark_vllm_nemotron3_super",
-    "dgx_spark_vllm_qwen36",
-    "dgx_spark_vllm_qwen38_27b",
-    "gb200_tray_vllm_deepseek_r1",
-    "gb200_tray_vllm_glm53_flash",
-    "gb300_tray_vllm_deepseek_v4_flash",
-    "gb300_tray_vllm_qwen38_flash_next",
-    "h200_sglang",
-    "h200_sglang_dflash",
-    "h200_sglang_eagle3",
-    "h200_vllm",
-    "h200_vllm_deepseek_r1",
-    "h200_vllm_eagle3",
-    "h200_vllm_gemma4_31b",
-    "h200_vllm_llama33_70b",
-    "h200_vllm_nemotron3_nano",
-    "h200_vllm_nemotron3_super",
-    "h200_vllm_qwen38_flash_next",
-    "rtx_pro_6000_vllm_nemotron3_super",
-    "rtx_pro_6000_vllm_qwen36",
-}
-"""Versions of the engines that have no stand-in: tests/unit/test_recipes.py checks their options."""
-PAIRS = {
-    "dgx_spark_four_vllm_qwen38_flash_next",
-    "dgx_spark_pair",
-    "dgx_spark_pair_eagle3",
-    "dgx_spark_pair_vllm_deepseek_v4_flash",
-    "dgx_spark_pair_vllm_qwen38_27b",
-    "dgx_spark_ring_vllm_qwen35_397b",
-    "gb200_pair",
-    "gb300_pair_vllm_kimi_k3",
-}
-"""Several hosts together: test_group_trtllm.py deploys a pair; these files' options are held against their sources."""
-ONE, FOUR = {"gpus": [0]}, {"gpus": [0, 1, 2, 3]}
+NO_MPI = {"dgx_spark_pair", "gb200_pair"}
+"""Several hosts by a version whose stand-in has no Open MPI: test_group_trtllm.py deploys a pair by another one."""
 PROFILES: dict[str, dict[str, Any]] = {
     "b200": {},
     "gb200": {},
@@ -99,10 +53,46 @@ PROFILES: dict[str, dict[str, Any]] = {
     "b200_qwen3_30b": ONE,
     "b200_qwen38_flash_next": ONE,
     "h200_trtllm": {},
+    "b200_nemotron3_super": {},
+    "b200_sglang": {},
+    "b200_vllm": {},
+    "b200_vllm_eagle3": {},
+    "b200_vllm_deepseek_v4_flash": {},
+    "b200_vllm_deepseek_v4_flash_dspark": {},
+    "b200_vllm_minimax_m3": {},
+    "b200_vllm_minimax_m3_eagle3": {},
+    "b200_vllm_qwen38_27b": {},
+    "b300_vllm_deepseek_v4_flash": {},
+    "b300_vllm_kimi_k3": {},
+    "b300_vllm_minimax_m3": {},
+    "dgx_spark_eagle3_playbook": ONE,
+    "dgx_spark_nemotron3_super": ONE,
+    "dgx_spark_vllm_nemotron3_super": ONE,
+    "dgx_spark_vllm_nemotron3_nano": ONE,
+    "dgx_spark_vllm_qwen36": ONE,
+    "dgx_spark_vllm_qwen38_27b": ONE,
+    "gb200_tray_vllm_deepseek_r1": FOUR,
+    "gb200_tray_vllm_glm53_flash": FOUR,
+    "gb300_tray_vllm_deepseek_v4_flash": FOUR,
+    "gb300_tray_vllm_qwen38_flash_next": FOUR,
+    "h200_sglang": {},
+    "h200_sglang_dflash": {},
+    "h200_sglang_eagle3": {},
+    "h200_vllm": {},
+    "h200_vllm_deepseek_r1": {},
+    "h200_vllm_eagle3": {},
+    "h200_vllm_dflash": {},
+    "h200_vllm_gemma4_31b": {},
+    "h200_vllm_llama33_70b": {},
+    "h200_vllm_nemotron3_nano": {},
+    "h200_vllm_nemotron3_super": {},
+    "h200_vllm_qwen38_flash_next": {},
+    "rtx_pro_6000_vllm_nemotron3_super": ONE,
+    "rtx_pro_6000_vllm_qwen36": ONE,
 }
 """What a host of the lab needs in addition: the profiles of smaller machines take some of its 8 GPUs."""
-GUIDES = {"dgx_spark_eagle3", "rtx_pro_6000_sglang", "rtx_pro_6000_vllm"}
-"""One of each engine, each on the network of its machine; every other file deploys b200."""
+GUIDES = {"dgx_spark_eagle3", "rtx_pro_6000_sglang", "rtx_pro_6000_vllm", "gb200_tray_vllm_glm53_flash"}
+"""One of each engine, each on the network of its machine, and one of a tag without a version; other files have b200."""
 
 
 @dataclass(frozen=True)
@@ -163,12 +153,12 @@ def bench(site: Site, worker_lab: Lab) -> Bench:
 
 def test_no_shipped_profile_is_left_out() -> None:
     files = {file.stem for file in (ROOT / "group_vars").glob("*.yml")}
-    assert files - NO_PROFILES - CHECKED_ALONE - PAIRS == set(PROFILES)
+    assert files - NO_PROFILES - NO_MPI == {*PROFILES, *GROUPS}
 
 
 @pytest.mark.parametrize(
     "profile",
-    with_proof(PROFILES, GUIDES, "one of each engine is deployed; tests/unit/test_engine_profiles.py renders all"),
+    with_proof(PROFILES, GUIDES, "one of each engine is deployed; tests/unit has all options taken"),
 )
 def test_a_shipped_profile_deploys_and_answers(bench: Bench, profile: str) -> None:
     run = bench.deploy(profile, **PROFILES[profile])

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.lab.test_profiles import HOME, ONE, Bench, bench
+from tests.lab.profiles.groups import ONE
+from tests.lab.test_profiles import HOME, Bench, bench
 
 pytestmark = pytest.mark.lab
 __all__ = ["bench"]

@@ -15,7 +15,8 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
 from tests.lab.products import in_proof
-from tests.lab.test_profiles import ONE, Bench
+from tests.lab.profiles.groups import ONE
+from tests.lab.test_profiles import Bench
 
 pytestmark = [
     pytest.mark.lab,

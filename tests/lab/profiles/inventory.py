@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -10,18 +11,18 @@ from rackwright.inventory import GroupEntry, build, site_root
 from rackwright.settings.sections import Hardware
 from rackwright_lab.inventory import hosts
 
-CHILDREN = {
-    "gb200": ["gb200_tray"],
-    "dgx_spark": ["dgx_spark_eagle3", "dgx_spark_draft_target", "dgx_spark_newest"],
-    "rtx_pro_6000": ["rtx_pro_6000_trtllm", "rtx_pro_6000_vllm", "rtx_pro_6000_sglang"],
-    "rtx_pro_6000_vllm": ["rtx_pro_6000_vllm_eagle3"],
-    "h200": ["h200_trtllm"],
-}
+root = site_root(Path(__file__))
+profiles = yaml.safe_load((root / "rackwright" / "data" / "profiles.yaml").read_text()).values()
+below = {above: set[str]() for row in profiles for above in row["files"][:-1]}
+for row in profiles:
+    for above, child in pairwise(row["files"]):
+        below[above].add(child)
+children = {above: sorted(found) for above, found in below.items()}
 
 chosen, profile = os.environ["PROFILES_HOST"], os.environ["PROFILES_PROFILE"]
-of_the_lab = yaml.safe_load((site_root(Path(__file__)) / "group_vars" / "lab.yml").read_text())
+of_the_lab = yaml.safe_load((root / "group_vars" / "lab.yml").read_text())
 # The machine is the lab's, whatever the profile was made for.
 host_values = {**of_the_lab, "hardware": Hardware().model_dump(), **json.loads(os.environ["PROFILES_SETTINGS"])}
-groups: dict[str, GroupEntry] = {child: [] for children in CHILDREN.values() for child in children}
+groups: dict[str, GroupEntry] = {child: [] for found in children.values() for child in found}
 members = [(name, {**data, **host_values}) for name, data in hosts() if name in chosen.split(",")]
-globals().update(build(__file__, {**groups, profile: members}, CHILDREN))
+globals().update(build(__file__, {**groups, profile: members}, children))

@@ -13,7 +13,8 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
 from tests.lab.fleet.watching import loading
-from tests.lab.test_profiles import ONE, Bench
+from tests.lab.profiles.groups import ONE
+from tests.lab.test_profiles import Bench
 
 MINUTES = float(os.environ.get("RACKWRIGHT_SOAK_MINUTES", "60"))
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(60 * MINUTES + 3600)]

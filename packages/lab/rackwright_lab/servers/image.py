@@ -26,15 +26,19 @@ from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
 from rackwright_lab.machine.trees import remove_tree
 from rackwright_lab.standins import oci, rootfs
+from rackwright_lab.standins.option_tables import table_of
 
 REPOSITORY = "nvidia/tensorrt-llm/release"
-VERSIONS = ("1.1.0rc0", "1.2.0rc0", "1.2.0rc1", "1.2.0rc6", "1.2.1", "1.3.0rc1", "1.3.0rc27", "1.4.0rc1")
+VERSIONS = (
+    "1.1.0rc0", "1.2.0rc0", "1.2.0rc1", "1.2.0rc6", "1.2.1",
+    "1.3.0rc1", "1.3.0rc9", "1.3.0rc12", "1.3.0rc27", "1.4.0rc1",
+)  # fmt: skip
 MULTI_ARCH = "1.3.0rc27"
 """This version's tag is an index of linux/amd64 and linux/arm64; the others are plain amd64 manifests."""
 ARM64_ONLY = "1.2.0rc6-arm64"
 """A tag that only has linux/arm64 (its files are amd64's: it is there to be refused)."""
-WITH_MPI = "1.2.1"
-"""The version whose image has Open MPI, as all real ones have: 80 MB, for an endpoint of several hosts alone."""
+WITH_MPI = ("1.2.1", "1.3.0rc12")
+"""Versions whose images have Open MPI, as all real ones have: 80 MB, for an endpoint of several hosts alone."""
 VLLM = "vllm/vllm-openai:v0.14.1"
 SGLANG = "lmsysorg/sglang:v0.5.8"
 # Raise it when the image's configuration or layout changes; recipe and engine are in the key already.
@@ -49,6 +53,19 @@ _NVIDIA = {
     "NVIDIA_REQUIRE_CUDA": "cuda>=9.0",
     "PYTHONUNBUFFERED": "1",
 }
+_STEPS = (
+    rootfs.make_small_base,
+    rootfs.add_wheels,
+    rootfs.add_trtllm,
+    rootfs.add_schema,
+    rootfs.add_shared,
+    rootfs.add_vllm,
+    rootfs.add_vllm_tables,
+    rootfs.add_sglang,
+    rootfs.add_sglang_tables,
+    rootfs.add_mpi,
+)
+"""What makes a layer each; every image has some of them."""
 _TITLE = {"org.opencontainers.image.title": "lab stand-in"}
 
 
@@ -72,20 +89,20 @@ def _trtllm_config(version: str) -> dict[str, Any]:
     return _config(("/opt/nvidia/nvidia_entrypoint.sh",), "/app/tensorrt_llm", environment, **label)
 
 
-def _vllm_config() -> dict[str, Any]:
-    version = VLLM.rpartition(":v")[2]
+def _vllm_config(version: str) -> dict[str, Any]:
     environment = {"VLLM_USAGE_SOURCE": "production-docker-image", "VLLM_STANDIN_VERSION": version}
     return _config(("vllm", "serve"), "/vllm-workspace", environment)
 
 
-def _sglang_config() -> dict[str, Any]:
-    version = SGLANG.rpartition(":v")[2]
+def _sglang_config(version: str) -> dict[str, Any]:
     return _config(("/opt/nvidia/nvidia_entrypoint.sh",), "/sgl-workspace/sglang", {"SGLANG_STANDIN_VERSION": version})
 
 
 def key(versions: tuple[str, ...]) -> str:
     """Name the images' contents: another list of versions, recipe or engine gives another key."""
-    digest = hashlib.sha256(json.dumps([FORMAT, versions, VLLM, SGLANG]).encode())
+    digest = hashlib.sha256(json.dumps([FORMAT, versions, VLLM, SGLANG, *rootfs.OTHERS]).encode())
+    for standin in rootfs.OTHERS.values():
+        digest.update(standin.name.encode() + table_of(standin).encode())
     for source in (Path(rootfs.__file__), *rootfs.engine_sources()):
         digest.update(source.name.encode() + source.read_bytes())
     return digest.hexdigest()[:12]
@@ -156,26 +173,25 @@ def _make(folder: Path, layout: Path, versions: tuple[str, ...]) -> None:
 
 def _fill(root: Path, written: oci.Layout, versions: tuple[str, ...]) -> None:
     files = set[str]()
-    base, wheels, trtllm, schema, shared, vllm, sglang, mpi = (
-        _layer(root, written, step, files)
-        for step in (
-            rootfs.make_small_base,
-            rootfs.add_wheels,
-            rootfs.add_trtllm,
-            rootfs.add_schema,
-            rootfs.add_shared,
-            rootfs.add_vllm,
-            rootfs.add_sglang,
-            rootfs.add_mpi,
-        )
-    )
+    layers = {step.__name__.removeprefix("add_"): _layer(root, written, step, files) for step in _STEPS}
+    trtllm = [layers[name] for name in ("make_small_base", "wheels", "trtllm")]
     for version in versions:
-        more = {WITH_MPI: [mpi], rootfs.SCHEMA_VERSION: [schema]}.get(version, [])
-        _tag(written, [base, wheels, trtllm, *more], version)
-    arm = written.add_image([base, wheels, trtllm], "arm64", _trtllm_config(ARM64_ONLY.removesuffix("-arm64")))
+        more = ["mpi"] if version in WITH_MPI else ["schema"] if version == rootfs.SCHEMA_VERSION else []
+        _tag(written, [*trtllm, *(layers[name] for name in more)], version)
+    arm = written.add_image(trtllm, "arm64", _trtllm_config(ARM64_ONLY.removesuffix("-arm64")))
     written.tag(arm, f"{REPOSITORY}:{ARM64_ONLY}")
-    written.tag(written.add_image([base, wheels, shared, vllm], "amd64", _vllm_config()), VLLM)
-    written.tag(written.add_image([base, wheels, shared, sglang], "amd64", _sglang_config()), SGLANG)
+    for name, engine in ((VLLM, "vllm"), (SGLANG, "sglang")):
+        _tag_of_hub(written, layers, (engine,), name.rpartition(":v")[2], name)
+    for name, other in rootfs.OTHERS.items():
+        _tag_of_hub(written, layers, (other.engine, f"{other.engine}_tables"), other.name, name)
+
+
+def _tag_of_hub(
+    written: oci.Layout, layers: dict[str, oci.Layer], parts: tuple[str, ...], version: str, name: str
+) -> None:
+    config = {"vllm": _vllm_config, "sglang": _sglang_config}[parts[0]](version)
+    stack = [layers[part] for part in ("make_small_base", "wheels", "shared", *parts)]
+    written.tag(written.add_image(stack, "amd64", config), name)
 
 
 def _layer(root: Path, written: oci.Layout, step: Callable[[Path], None], files: set[str]) -> oci.Layer:

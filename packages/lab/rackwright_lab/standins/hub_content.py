@@ -103,12 +103,20 @@ _QWEN3 = {
     "max_position_embeddings": 40960,
     "torch_dtype": "bfloat16",
 }
+_MILLION = 1048576
 _THRICE = (
     ("original/config.json", 200),
     ("original/dtypes.json", 400),
     ("original/model.safetensors", 8 * _MIB),
     ("metal/model.bin", 8 * _MIB),
 )
+
+
+def _made(architecture: str, hidden: int, vocabulary: int, context: int = 262144) -> dict[str, Any]:
+    """Return what a stand-in reads of a configuration: not a real one, whose other figures no stand-in asks for."""
+    sizes = {"hidden_size": hidden, "vocab_size": vocabulary, "max_position_embeddings": context}
+    return {"architectures": [f"{architecture}ForCausalLM"], "model_type": architecture.lower(), **sizes}
+
 
 REPOSITORIES = {
     one.name: one
@@ -128,6 +136,30 @@ REPOSITORIES = {
         Repository("nvidia/Llama-3.3-70B-Instruct-FP8", 2, 6, {**_LLAMA, **_FP8, "hidden_size": 8192}),
         Repository("nvidia/DeepSeek-R1-0528-FP4-v2", 2, 6, _DEEPSEEK),
         Repository("Qwen/Qwen3-30B-A3B", 2, 6, _QWEN3),
+        Repository("nvidia/DeepSeek-R1-0528-NVFP4-v2", 2, 6, _DEEPSEEK),
+        Repository("deepseek-ai/DeepSeek-R1-0528", 2, 6, _DEEPSEEK),
+        Repository("deepseek-ai/DeepSeek-V4-Flash-0731", 2, 6, _made("DeepseekV4", 4096, 129280, _MILLION)),
+        Repository("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8", 1, 4, _made("NemotronH", 2688, 131072)),
+        Repository("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4", 1, 4, _made("NemotronH", 2688, 131072)),
+        Repository("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8", 2, 6, _made("NemotronH", 4096, 131072)),
+        Repository("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", 2, 6, _made("NemotronH", 4096, 131072)),
+        Repository("nvidia/Qwen3-235B-A22B-FP4", 2, 6, {**_QWEN3, "hidden_size": 4096}),
+        Repository("nvidia/Qwen3-235B-A22B-Eagle3", 1, 2, {**_QWEN3, "hidden_size": 4096, "num_hidden_layers": 1}),
+        Repository("Intel/Qwen3.5-397B-A17B-int4-AutoRound", 2, 6, _made("Qwen3_5Moe", 4096, 248320)),
+        Repository("nvidia/Qwen3.6-35B-A3B-NVFP4", 1, 4, _made("Qwen3_5Moe", 2048, 248320)),
+        Repository("nvidia/Qwen3.8-27B-NVFP4", 1, 4, _made("Qwen3_5", 5120, 248320)),
+        Repository("Inferact/Qwen3.8-27B-NVFP4", 1, 4, _made("Qwen3_5", 5120, 248320)),
+        Repository("z-lab/Qwen3.8-27B-DFlash2", 1, 2, _made("DFlashDraftModel", 5120, 248320)),
+        Repository("Qwen/Qwen3.8-Flash-Next", 2, 6, _made("Qwen4Exp", 4096, 248320)),
+        Repository("Qwen/Qwen3.8-Flash-Next-FP8", 2, 6, _made("Qwen4Exp", 4096, 248320)),
+        Repository("nvidia/Qwen3.8-Flash-Next-NVFP4", 2, 6, _made("Qwen4Exp", 4096, 248320)),
+        Repository("zai-org/GLM-5.3-Flash", 2, 6, _made("Glm5Next", 4096, 154880, _MILLION)),
+        Repository("nvidia/MiniMax-M3-NVFP4", 2, 6, _made("MiniMaxM3", 6144, 200064, 524288)),
+        Repository("Inferact/MiniMax-M3-EAGLE3", 1, 2, _made("MiniMaxM3Eagle3", 6144, 200064)),
+        Repository("moonshotai/Kimi-K3", 2, 6, _made("KimiK3", 7168, 163840, _MILLION)),
+        Repository("google/gemma-4-31B-it", 2, 6, _made("Gemma4", 5376, 262144)),
+        Repository("z-lab/gpt-oss-120b-DFlash", 1, 2, _EAGLE),
+        Repository("Dogacel/specdrift-gpt-oss-120b-eagle3", 1, 2, _EAGLE),
         Repository("meta-llama/Llama-3.1-8B-Instruct", 1, 4, {**_LLAMA, "hidden_size": 4096}, gated=True),
     )
 }

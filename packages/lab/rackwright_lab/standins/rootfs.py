@@ -13,6 +13,7 @@ from pathlib import Path
 from rackwright_lab.machine import inherited
 from rackwright_lab.machine.shell import run
 from rackwright_lab.standins import oci
+from rackwright_lab.standins.option_tables import StandIn, write_tables
 
 SUITE = "bookworm"
 PACKAGES = ("python3",)
@@ -61,6 +62,21 @@ COMMON_SCRIPTS = {
     ),
 }
 
+NEWEST_VLLM = "0.33.0"
+_VLLM = "vllm/vllm-openai"
+OTHERS = {
+    **{
+        f"{_VLLM}:v{tag}": StandIn("vllm", tag.partition("-")[0])
+        for tag in ("0.12.0", "0.25.0", "0.28.0-ubuntu2404", NEWEST_VLLM)
+    },
+    **{
+        f"{_VLLM}:{model}": StandIn("vllm", NEWEST_VLLM)
+        for model in ("glm53-flash", "kimi-k3", "minimax-m3", "qwen38", "qwen38-flash-next")
+    },
+    "eugr/spark-vllm-b12x:latest": StandIn("vllm", NEWEST_VLLM, "B12X_MLA_SPARSE"),
+    "lmsysorg/sglang:v0.5.23": StandIn("sglang", "0.5.23"),
+}
+"""Further images of Docker Hub that profiles name, with the version that they pose as: a tag of a model, the newest."""
 SCHEMA_VERSION = "1.4.0rc1"
 """The version whose image ships a schema of its file."""
 _WRITE_SCHEMA = f"""\
@@ -199,6 +215,22 @@ def add_sglang(root: Path) -> None:
     """Put the stand-in in place as `sglang`."""
     _add_with_shims(root, "sglang")
     (root / "sgl-workspace/sglang").mkdir(parents=True)
+
+
+def add_vllm_tables(root: Path) -> None:
+    """Add the flags of vLLM's other versions."""
+    put_tables(root / SITE, "vllm")
+
+
+def add_sglang_tables(root: Path) -> None:
+    """Add the flags of SGLang's other versions."""
+    put_tables(root / SITE, "sglang")
+
+
+def put_tables(site: Path, engine: str) -> None:
+    """Write the flags of an engine's other versions into a folder of Python packages that holds its stand-in."""
+    standins = {one for one in OTHERS.values() if one.engine == engine}
+    write_tables(site / PACKAGE / engine / "tables", sorted(standins, key=lambda one: one.name))
 
 
 def _add_with_shims(root: Path, name: str) -> None:

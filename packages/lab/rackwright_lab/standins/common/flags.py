@@ -5,21 +5,29 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["text", "int", "count", "float", "json", "switch", "pair", "texts", "numbers"]
+FOLDS: dict[str, Callable[[str], str]] = {
+    "": str,
+    "upper": str.upper,
+    "lower": str.lower,
+    "snake": lambda text: text.lower().replace("-", "_"),
+}
+"""Ways in which an engine reads a value before it compares it with its choices."""
 
 
 @dataclass(frozen=True)
 class Flag:
-    """One flag: its spellings, what it takes (`pair`: --x and --no-x), its default and the values allowed."""
+    """One flag: its spellings, what it takes (`pair`: --x and --no-x), its default, its values and how they fold."""
 
     names: tuple[str, ...]
     kind: Kind = "text"
     default: Any = None
     choices: tuple[str, ...] | None = None
+    fold: str = ""
 
     @property
     def field(self) -> str:
@@ -64,4 +72,5 @@ def _taken(flag: Flag) -> dict[str, Any]:
         return {"action": argparse.BooleanOptionalAction}
     if flag.kind in ("texts", "numbers"):
         return {"nargs": "+", "type": int if flag.kind == "numbers" else str}
-    return {"type": _TYPES[flag.kind], "choices": flag.choices}
+    kind = FOLDS[flag.fold] if flag.kind == "text" else _TYPES[flag.kind]
+    return {"type": kind, "choices": flag.choices}

@@ -53,7 +53,7 @@ def _name(options: dict[str, Any]) -> str:
 
 def _engine(options: dict[str, Any], base: Checkpoint, faults: Faults) -> CountingEngine:
     algorithm = options["speculative_algorithm"]
-    drafted = {"max_draft_len": options["speculative_num_steps"] or 3, "decoding_type": algorithm} if algorithm else {}
+    drafted = {"max_draft_len": _draft_length(options), "decoding_type": algorithm} if algorithm else {}
     settings = {
         "max_batch_size": options["max_running_requests"] or 256,
         "max_seq_len": options["context_length"] or base.config.get("max_position_embeddings"),
@@ -62,6 +62,12 @@ def _engine(options: dict[str, Any], base: Checkpoint, faults: Faults) -> Counti
     }
     dialect = Harmony() if base.is_gpt_oss else Plain()
     return CountingEngine(_name(options), settings, dialect, faults, served=options)
+
+
+def _draft_length(options: dict[str, Any]) -> int:
+    """Return how many tokens are drafted at a time: the steps of a chain, or a block without its first token."""
+    block = options["speculative_num_draft_tokens"]
+    return int(options["speculative_num_steps"] or (block - 1 if block else 3))
 
 
 def _load(base: Checkpoint, options: dict[str, Any], faults: Faults) -> None:

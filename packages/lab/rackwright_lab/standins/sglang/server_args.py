@@ -1,4 +1,7 @@
-"""The flags of `sglang.launch_server` 0.5.8 that guides and profiles use, and the file that `--config` names."""
+"""The flags of `sglang.launch_server` and the file that `--config` names.
+
+Those of 0.5.8 that guides and profiles use are by hand; a version with a table has them all.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,14 @@ from typing import Any
 import yaml
 
 from ..common import flags as data
+from ..common import tables
 from ..common.flags import Flag, flags
+from . import __version__
 
 KV_CACHE_DTYPES = ("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16", "fp4_e2m1")
 ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM")
 
-FLAGS = (
+_FLAGS = (
     Flag(("--host",), default="127.0.0.1"),
     Flag(("--port",), "int", 30000),
     Flag(("--dtype",), default="auto", choices=("auto", "half", "float16", "bfloat16", "float", "float32")),
@@ -46,6 +51,11 @@ FLAGS = (
     *flags("switch", "--enable-dp-attention --enable-p2p-check --enable-cache-report --log-requests", default=False),
     *flags("switch", "--stream-output --enable-hierarchical-cache --enable-deterministic-inference", default=False),
 )
+TABLE = tables.of_version(Path(__file__).parent / "tables", __version__, _FLAGS, "switch")
+"""What this version has by its own source; None for the one that is written down here."""
+FLAGS = TABLE.flags if TABLE else _FLAGS
+ABSENT = tables.absent(FLAGS, _FLAGS)
+"""Flags that another version has: no option of this one, and they keep their defaults."""
 
 
 class _Made:
@@ -59,7 +69,8 @@ class _Made:
     @classmethod
     def from_cli_args(cls, args: argparse.Namespace) -> Any:
         """Return the options that a command line sets."""
-        return cls(**{field.name: getattr(args, field.name) for field in dataclasses.fields(cls)})  # type: ignore[arg-type]
+        names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        return cls(**{name: getattr(args, name) for name in names if hasattr(args, name)})
 
     def __post_init__(self) -> None:
         """Refuse values that do not fit. Raises ValueError."""
@@ -75,7 +86,7 @@ class _Made:
 
 ServerArgs: Any = dataclasses.make_dataclass(
     "ServerArgs",
-    [("model_path", str), *((flag.field, Any, dataclasses.field(default=flag.default)) for flag in FLAGS)],
+    [("model_path", str), *((flag.field, Any, dataclasses.field(default=flag.default)) for flag in (*FLAGS, *ABSENT))],
     bases=(_Made,),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,8 @@ from ..engine import gpus
 from ..engine.checkpoint import Checkpoint, open_checkpoint, resolve
 from ..engine.loading import open_draft
 from . import nodes
-from .flags import ENGINE
-from .sections import ASYNCHRONOUS, EAGLE, CompilationConfig, SpeculativeConfig
+from .flags import ABSENT, ENGINE, TABLE
+from .sections import ALONE, ASYNCHRONOUS, EAGLE, LOOKUPS, CompilationConfig, SpeculativeConfig
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,12 @@ class _Checked:
     def create_engine_config(self, headless: bool = False) -> VllmConfig:
         """Return the engine's config. Raises ValueError or RuntimeError with what does not fit, as the server does."""
         options = dataclasses.asdict(self)  # type: ignore[call-overload]
-        _check_choices(options)
+        check_values(options)
         nodes.check(options, headless)
         _check_gpus(options)
-        CompilationConfig.model_validate(options["compilation_config"] or {})
         base = open_checkpoint(resolve(options["model"]))
         _check_sizes(options, base)
-        section = options["speculative_config"]
-        speculative = SpeculativeConfig.model_validate(section) if section else None
+        speculative = _speculative(options["speculative_config"])
         draft = _draft(speculative, options, base) if speculative else None
         return VllmConfig(base, draft, speculative, options)
 
@@ -70,17 +69,30 @@ class _Checked:
 
 
 EngineArgs: Any = dataclasses.make_dataclass(
-    "EngineArgs", [*_FIELDS, *((flag.field, Any, _default(flag)) for flag in ENGINE)], bases=(_Checked,)
+    "EngineArgs", [*_FIELDS, *((flag.field, Any, _default(flag)) for flag in (*ENGINE, *ABSENT))], bases=(_Checked,)
 )
 AsyncEngineArgs = EngineArgs
 
 
-def _check_choices(options: dict[str, Any]) -> None:
+def check_values(options: dict[str, Any]) -> None:
+    """Raise ValueError for a value outside of its choices, and for a section that this version does not have."""
     for flag in ENGINE:
-        if flag.choices and options[flag.field] not in flag.choices:
+        value = options[flag.field]
+        if flag.choices and value is not None and data.FOLDS[flag.fold](value) not in flag.choices:
             raise ValueError(f"{flag.field}: Input should be {', '.join(map(repr, flag.choices))}")
     if not 0 < options["gpu_memory_utilization"] <= 1:
         raise ValueError("gpu_memory_utilization: Input should be greater than 0 and less than or equal to 1")
+    if TABLE:
+        TABLE.check(options)
+    else:
+        CompilationConfig.model_validate(options["compilation_config"] or {})
+
+
+def _speculative(section: dict[str, Any] | None) -> SpeculativeConfig | None:
+    if not section:
+        return None
+    # The keys of a version with a table were checked by it.
+    return SpeculativeConfig.model_construct(**section) if TABLE else SpeculativeConfig.model_validate(section)
 
 
 def _check_gpus(options: dict[str, Any]) -> None:
@@ -94,7 +106,7 @@ def _check_gpus(options: dict[str, Any]) -> None:
 
 def _check_sizes(options: dict[str, Any], base: Checkpoint) -> None:
     derived, wanted = base.config.get("max_position_embeddings", 131072), options["max_model_len"]
-    if wanted and wanted > derived:
+    if wanted and wanted > derived and os.environ.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
         raise ValueError(
             f"User-specified max_model_len ({wanted}) is greater than the derived max_model_len "
             f"(max_position_embeddings={derived} in the model's config.json)."
@@ -109,14 +121,14 @@ def _check_sizes(options: dict[str, Any], base: Checkpoint) -> None:
 def _draft(section: SpeculativeConfig, options: dict[str, Any], base: Checkpoint) -> Checkpoint | None:
     if section.num_speculative_tokens is None:
         raise ValueError("num_speculative_tokens must be provided with speculative model unless its config has it.")
-    if options["async_scheduling"] and section.method not in ASYNCHRONOUS:
+    if options["async_scheduling"] and not TABLE and section.method not in ASYNCHRONOUS:
         raise ValueError(f"async scheduling is not supported with speculative decoding by {section.method}.")
     if section.draft_tensor_parallel_size not in (None, 1, options["tensor_parallel_size"]):
         raise ValueError(
             f"draft_tensor_parallel_size={section.draft_tensor_parallel_size} must be 1 or the target's "
             f"tensor_parallel_size={options['tensor_parallel_size']}."
         )
-    if section.method in ("ngram", "suffix"):
+    if section.method in LOOKUPS or (section.method in ALONE and section.model is None):
         return None
     if section.model is None:
         raise ValueError("model must be provided in the speculative config for this method.")

@@ -1,12 +1,16 @@
-"""The flags of `vllm serve` 0.14.1 that guides and profiles use: names, kinds, defaults."""
+"""The flags of `vllm serve`: those of 0.14.1 that guides and profiles use, by hand; else a table's, whole."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ..common import tables
 from ..common.flags import Flag, flags
+from . import __version__
 
 KV_CACHE_DTYPES = ("auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "fp8_ds_mla")
 
-FRONTEND = (
+_FRONTEND = (
     Flag(("--host",)),
     Flag(("--port",), "int", 8000),
     Flag(("--uvicorn-log-level",), default="info", choices=("debug", "info", "warning", "error", "critical", "trace")),
@@ -23,7 +27,7 @@ FRONTEND = (
     *flags("text", "--chat-template-content-format --response-role --tool-call-parser --tool-parser-plugin"),
     *flags("text", "--tool-server"),
 )
-ENGINE = (
+_ENGINE = (
     Flag(("--served-model-name",), "texts"),
     Flag(("--dtype",), default="auto", choices=("auto", "bfloat16", "float", "float16", "float32", "half")),
     Flag(("--kv-cache-dtype",), default="auto", choices=KV_CACHE_DTYPES),
@@ -56,3 +60,9 @@ ENGINE = (
     *flags("pair", "--enable-prompt-embeds --enable-sleep-mode --aggregate-engine-logging", default=False),
     *flags("pair", "--disable-hybrid-kv-cache-manager --disable-chunked-mm-input --enable-dbo", default=False),
 )
+TABLE = tables.of_version(Path(__file__).parent / "tables", __version__, (*_FRONTEND, *_ENGINE), "pair")
+"""What this version has by its own source; None for the one that is written down here."""
+FRONTEND = TABLE.frontend if TABLE else _FRONTEND
+ENGINE = TABLE.flags if TABLE else _ENGINE
+ABSENT = tables.absent((*FRONTEND, *ENGINE), _ENGINE)
+"""Flags that another version has: no option of this one, and they keep their defaults."""

@@ -9,6 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 Method = Literal["ngram", "medusa", "mlp_speculator", "draft_model", "suffix", "eagle", "eagle3", "mtp"]
 Positive = Annotated[int, Field(gt=0)]
 EAGLE = ("eagle", "eagle3")
+LOOKUPS = ("ngram", "ngram_gpu", "suffix")
+"""Methods that find the next words where they stood before."""
+ALONE = ("mtp", "dspark")
+"""Methods whose layers are part of the model itself where no other model is given."""
 ASYNCHRONOUS = (*EAGLE, "mtp")
 """Methods that go together with asynchronous scheduling."""
 

@@ -76,6 +76,8 @@ KV_CACHE = (
     Key("attention_dp_events_gather_period_ms", int, 5),
     Key("dtype", str, "auto"),
     Key("mamba_ssm_cache_dtype", str, "auto"),
+    Key("mamba_ssm_stochastic_rounding", bool, False, since="1.3.0rc9"),
+    Key("mamba_ssm_philox_rounds", PositiveInt, 10, since="1.3.0rc9"),
     Key("tokens_per_block", int, 32),
     Key("max_gpu_total_bytes", NaturalInt, 0, since="1.2.0rc0"),
 )
