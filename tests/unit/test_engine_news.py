@@ -421,6 +421,31 @@ def test_the_tests_of_a_source_tree_say_nothing_of_its_server(tmp_path: Path) ->
     assert [one.change.state for one in judged(Ground("row", Kind.WORD, ("/only/here",)), found, found)] == [State.GONE]
 
 
+VALIDATOR = """
+class EagleDecodingConfig(DecodingBaseConfig):
+    def validate_eagle_config(self):
+        if self.use_dynamic_tree and {refused}:
+            raise ValueError("no")
+"""
+
+
+def test_a_validator_behind_a_rule_of_tensorrt_llm_is_compared(tmp_path: Path) -> None:
+    old, new = (
+        given_release(
+            trtllm_tree(tmp_path / name, **{"llmapi/llm_args": SOURCE + VALIDATOR.format(refused=refused)}), tmp_path
+        )
+        for name, refused in (("a", "self.eagle_choices"), ("b", "not self.dynamic_tree_max_topK"))
+    )
+    new = replace(new, version="9.9.1rc1")
+    rows = [one for one in grounds("tensorrt-llm", new.version) if one.owner == "rule dynamic tree"]
+    (check,) = [one for one in rows if one.kind is Kind.CHECK]
+    assert {one.names[0] for one in rows if one.kind is Kind.OPTION} == set(check.fields)
+    assert [(one.change.state, one.change.text) for one in judged(check, old, new)] == [
+        (State.CHANGED, "1 condition less, 1 more")
+    ]
+    assert judged(check, old, replace(old, version=new.version)) == []
+
+
 # -- a git repository
 
 
