@@ -37,17 +37,24 @@ def as_file(engine: str, versions: Sequence[str], cache: Path) -> str:
         f"# Made by scripts/engine-metrics from {len(versions)} versions up to {newest}: `in` says the files.\n"
         "# `since`: the first of them that has the name; `until`: the first that lacks it. A counter's series ends with"
         " _total.\n"
+        "# `once`: its kind before the version `turned`.\n"
         f"{HEADS[engine]}in: [{', '.join(FILES[engine])}]\nnames:\n{''.join(rows)}"
     )
 
 
 def names(engine: str, versions: Sequence[str], cache: Path) -> dict[str, dict[str, str]]:
-    """Return each metric with its kind, the first version that has it, and the first later one that does not."""
+    """Return each metric with its kind, the first version that has it, and the first later one that does not.
+
+    One that became another kind has its former one as `once`, and the first version with the new one as `turned`.
+    """
     found: dict[str, dict[str, str]] = {}
     for version in sorted(versions, key=lambda one: parse_version(one) or ()):
         here = dict(names_in(engine, sources(engine, version, cache)))
         for name, kind in sorted(here.items()):
-            found.setdefault(name, {"kind": kind, "since": version}).pop("until", None)
+            row = found.setdefault(name, {"kind": kind, "since": version})
+            row.pop("until", None)
+            if row["kind"] != kind:
+                row |= {"kind": kind, "once": row["kind"], "turned": version}
         for name in found.keys() - here.keys():
             found[name].setdefault("until", version)
     return found

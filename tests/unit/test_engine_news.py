@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from rackwright_engines.options.schema import Key, VersionLine, line_for, line_of
-from scripts.engine_data import source
+from scripts.engine_data import metrics, source
 from scripts.engine_news import command
 from scripts.engine_news.changes import Change, State, option_changes
 from scripts.engine_news.grounds import Ground, Kind, grounds
@@ -285,6 +285,17 @@ def test_rules_name_the_options_that_they_compare_with() -> None:
     assert {"max-num-batched-tokens", "max-num-seqs"} <= named
     assert has_option(line_for("vllm", "0.33.0")[0], "speculative-config.method")
     assert not has_option(line_for("vllm", "0.33.0")[0], "speculative-config.no_such")
+
+
+def test_a_metric_that_became_another_kind_has_both(tmp_path: Path) -> None:
+    files = vllm(OPTIONS)
+    release("9.8.0", files, tmp_path)
+    loggers = "vllm/v1/metrics/loggers.py"
+    release("9.9.0", {**files, loggers: files[loggers].replace("_gauge_cls", "_histogram_cls")}, tmp_path)
+    assert metrics.names("vllm", ["9.9.0", "9.8.0"], tmp_path / "cache") == {
+        "vllm:generation_tokens": {"kind": "counter", "since": "9.8.0"},
+        "vllm:running": {"kind": "histogram", "since": "9.8.0", "once": "gauge", "turned": "9.9.0"},
+    }
 
 
 # -- profiles

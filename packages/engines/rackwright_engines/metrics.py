@@ -58,7 +58,7 @@ def options_of(endpoint: Serving) -> Mapping[str, Any]:
 def series(engine: str, version: str) -> frozenset[str]:
     """Return all names of series that a version's metrics have, as a query writes them."""
     rows = table(f"{engine}/metrics")["names"].items()
-    return frozenset(one for name, row in rows if _has(row, version) for one in names_of(name, row["kind"]))
+    return frozenset(one for name, row in rows if _has(row, version) for one in names_of(name, _kind(row, version)))
 
 
 def names_of(name: str, kind: str) -> tuple[str, ...]:
@@ -66,6 +66,11 @@ def names_of(name: str, kind: str) -> tuple[str, ...]:
     if kind == "counter":
         return (f"{name.removesuffix('_total')}_total",)
     return tuple(f"{name}{suffix}" for suffix in SERIES.get(kind, ("",)))
+
+
+def _kind(row: Mapping[str, Any], version: str) -> str:
+    """Return the kind that a metric is at a version: some became another one."""
+    return str(row["kind"] if not_before(version, row.get("turned", version)) else row["once"])
 
 
 def _has(row: Mapping[str, Any], version: str) -> bool:
