@@ -141,6 +141,20 @@ def test_the_members_number_of_releases_is_read_without_a_line_break(tmp_path: P
     assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["r1", "r2", "r3"]
 
 
+def test_a_member_that_commits_its_proven_release_again_keeps_what_is_staged(tmp_path: Path) -> None:
+    """Its binding has changed, as with another port; the next release is staged then, and in no history yet."""
+    for number in range(3):
+        (tmp_path / "releases" / f"r{number}").mkdir(parents=True)
+    (tmp_path / "history").write_text("r0\nr1\n")
+    (tmp_path / "binding").write_text("new")
+    (tmp_path / "keep").write_text("1\n")
+    (tmp_path / "proven").symlink_to("releases/r1")
+    script = host_script("durable") + f"set -- r1\nhome={tmp_path}\n" + host_script("commit_member").partition("\n")[2]
+    subprocess.run(["sh", "-c", script], check=True)
+    assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["r0", "r1", "r2"]
+    assert (tmp_path / "proven-binding").read_text() == "new"
+
+
 def test_a_repair_that_was_noted_last_is_read(tmp_path: Path) -> None:
     # One of a time to come was written before the clock was put back.
     (tmp_path / "repairs").write_text(f"99999999999 later\n{int(time.time())} rules gone")

@@ -51,5 +51,5 @@ def test_a_profile_of_several_hosts_deploys_and_answers_as_one(site: Site, profi
     spec = json.loads(hosts[0].run(f"cat {HOME}/proven/spec.json").stdout)
     assert "42" in ask(hosts[0], str(spec["port"]), spec["served_name"])
     assert run_on(site, hosts, profile, *deploy).changed == []
-    ended = run_on(site, hosts, profile, str(BIN / "rackwright"), "teardown", str(INVENTORY), "-y")
+    ended = run_on(site, hosts, profile, str(BIN / "rackwright"), "teardown", str(INVENTORY), "--all", "-y")
     assert ended.status == 0, ended.output
