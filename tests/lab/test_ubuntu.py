@@ -135,7 +135,7 @@ def test_a_machine_that_an_installer_hands_over_gets_ubuntus_driver_and_serves(l
     hand_over(host, tmp_path)
     driver = {"version": NEW, "source": "distribution", "first_by_deploy": "true", "console": "serial"}
     options = [text for key, value in driver.items() for text in ("--data", f"driver.{key}={value}")]
-    # nvlsm is in NVIDIA's repository alone.
+    # The stand-in's archive has no nvlsm.
     options += ["--data", "hardware.compute_capability=[]", *reached_as(tmp_path, host)]
     run = site.deploy("-y", *options)
     assert run.status == 0, run.output
