@@ -164,6 +164,8 @@ def test_names_of_a_pull_that_is_under_way_stay(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     with (tmp_path / "run/bundle.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("used\n")
+        lock.flush()
         assert not says_left(tmp_path)
         subprocess.run(["sh", "-c", in_folder(remove_names_script(), tmp_path)], check=True)
         assert (tmp_path / "hosts").read_text() == LEFT

@@ -110,7 +110,7 @@ def digest_of(endpoint: EndpointSettings, reading: HostReading) -> str | None:
 def read(settings: HostSettings) -> str:
     """Print the records, what killed pulls have left, and files to hand on; the images come from Docker's answer."""
     return f"""\
-[ -e {NAMES_LOCK} ] && ! flock --nonblock {NAMES_LOCK} true || {{
+[ -s {NAMES_LOCK} ] && ! flock --nonblock {NAMES_LOCK} true || {{
   echo no-pull
   ! grep -qsF '{NAMES_TAG}' /etc/hosts || echo names-left
 }}
