@@ -24,6 +24,7 @@ import pytest
 from rackwright.paths import act_unit
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from rackwright_lab.servers.driver import NEW, OLD, install_line
 from tests.lab.conftest import BIN, ROOT, Run, Site, own_lab
 from tests.lab.products import in_proof
 from tests.lab.running import Running
@@ -159,6 +160,22 @@ def test_a_reboot_in_waves_cuts_no_stream_of_five_minutes(front: Front, tmp_path
     long = [one for one in requests if one["kind"] == "long"]
     assert min(seconds(requests, "long")) > 290
     assert front.served_by(long) == {host.name for host in front.hosts}
+
+
+def test_a_driver_switch_in_waves_cuts_nothing(front: Front, tmp_path: Path) -> None:
+    for host in front.hosts:
+        host.run(install_line(OLD), timeout=300)
+    words = ("--limit", "lab", "--data", f"driver.version={NEW}", "--data", "driver.console=serial")
+    deploy = (BIN / "pyinfra", INVENTORY, "deploy.py", "-y", *words)
+    staged = front.site.command(*deploy, cwd=front.folder, timeout=1800)
+    assert staged.status == 0, staged.output
+    with loading(front, tmp_path / "load") as requests:
+        run = front.rackwright("rollout", "--drivers", "--plain", *words, *WAVES)
+    assert run.status == 0, run.output
+    modules = {host.run("cat /sys/module/nvidia/version").stdout.strip() for host in front.hosts}
+    assert modules == {NEW}
+    assert wrong(requests) == []
+    assert front.served_by(requests) == {host.name for host in front.hosts}
 
 
 def test_a_host_that_is_drained_reinstalled_and_rebuilt_cuts_nothing(front: Front, tmp_path: Path) -> None:
