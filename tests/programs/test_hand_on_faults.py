@@ -369,6 +369,22 @@ def test_a_source_that_says_nothing_is_left_too(fleets: Fleets) -> None:
     all_whole(fleet)
 
 
+def ends_of(fleet: Fleet, slow: tuple[str, ...], within: float) -> dict[str, float]:
+    """Start all hosts, the slow ones at 1 MiB/s, and return the seconds until each had everything."""
+    ends: dict[str, float] = {}
+    start = time.monotonic()
+    for host in fleet.hosts:
+        limits: dict[str, Any] = {"rate_mib": 1.0, "serve_mib": 1.0} if host.name in slow else {}
+        host.start(**limits)
+    while len(ends) < len(fleet.hosts):
+        ends |= {
+            one.name: time.monotonic() - start for one in fleet.hosts if one.name not in ends and "whole:" in one.text()
+        }
+        assert time.monotonic() - start < within, ends
+        time.sleep(0.1)
+    return ends
+
+
 @in_proof("tests/unit/test_hand_on_choice.py decides by the same rules; a chain that fills for 8 s")
 def test_a_host_at_the_end_of_a_chain_that_fills_leaves_and_passes_no_one(fleets: Fleets) -> None:
     fleet = fleets(8, {"model": content(4 * MIB)}, rate=MIB)
@@ -381,17 +397,7 @@ def test_a_host_at_the_end_of_a_chain_that_fills_leaves_and_passes_no_one(fleets
 @in_proof("tests/unit/test_hand_on.py decides by the same figures; a minute at a rate")
 def test_of_two_slow_hosts_that_follow_each_other_both_are_passed(fleets: Fleets) -> None:
     fleet = fleets(7, {"model": content(64 * MIB)}, rate=2 * MIB)
-    ends: dict[str, float] = {}
-    start = time.monotonic()
-    for host in fleet.hosts:
-        slow: dict[str, Any] = {"rate_mib": 1.0, "serve_mib": 1.0} if host.name in ("host-1", "host-2") else {}
-        host.start(**slow)
-    while len(ends) < 7:
-        ends |= {
-            one.name: time.monotonic() - start for one in fleet.hosts if one.name not in ends and "whole:" in one.text()
-        }
-        assert time.monotonic() - start < 120
-        time.sleep(0.1)
+    ends = ends_of(fleet, slow=("host-1", "host-2"), within=120)
     others = [seconds for name, seconds in ends.items() if name not in ("host-0", "host-1", "host-2")]
     assert max(others) < 1.6 * ends["host-0"], ends
     all_whole(fleet)
@@ -400,17 +406,7 @@ def test_of_two_slow_hosts_that_follow_each_other_both_are_passed(fleets: Fleets
 @in_proof("tests/unit/test_hand_on.py decides by the same figures; half a minute at a rate")
 def test_a_slow_host_is_passed_and_gets_its_bytes_at_the_end_of_the_chain(fleets: Fleets) -> None:
     fleet = fleets(5, {"model": content(40 * MIB)}, rate=2 * MIB)
-    ends: dict[str, float] = {}
-    start = time.monotonic()
-    for host in fleet.hosts:
-        slow: dict[str, Any] = {"rate_mib": 1.0, "serve_mib": 1.0} if host.name == "host-1" else {}
-        host.start(**slow)
-    while len(ends) < 5:
-        ends |= {
-            one.name: time.monotonic() - start for one in fleet.hosts if one.name not in ends and "whole:" in one.text()
-        }
-        assert time.monotonic() - start < 90
-        time.sleep(0.1)
+    ends = ends_of(fleet, slow=("host-1",), within=90)
     others = [seconds for name, seconds in ends.items() if name not in ("host-0", "host-1")]
     assert max(others) < 1.5 * ends["host-0"]
     assert ends["host-1"] < 1.25 * 40

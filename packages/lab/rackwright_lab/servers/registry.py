@@ -20,7 +20,7 @@ DOCKER_HUB = ("registry-1.docker.io", "auth.docker.io", "index.docker.io", "dock
 """Names of Docker Hub; Docker itself asks only the first for an image, and the second when the first says so."""
 USER = "$oauthtoken"
 TOKEN_PORT, TOKEN_PATH, TOKEN_ISSUER = 8443, "/token", "rackwright-lab"
-"""Where its token server is, and whom the registry believes."""
+"""Port and path of its token server, and the issuer that the registry believes."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ ANONYMOUS = ""
 
 @dataclass(frozen=True)
 class Issuer:
-    """What signs tokens: an EC key, whose certificate the registry trusts. seconds: how long a token is taken."""
+    """Sign tokens by an EC key, whose certificate the registry trusts. seconds: how long a token is taken."""
 
     service: str
     key: ec.EllipticCurvePrivateKey
