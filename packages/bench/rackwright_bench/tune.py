@@ -30,7 +30,7 @@ from rackwright_bench.running import BenchPlan
 from rackwright_bench.variants.bounds import bound_of, is_figure, without_room
 from rackwright_bench.variants.changes import changed_keys, values_of
 from rackwright_bench.variants.context import context_of, longest_request
-from rackwright_bench.variants.estimate import TimeEstimate, estimate_of, time_in_words
+from rackwright_bench.variants.estimate import OF_AN_INTERVAL, TimeEstimate, estimate_of, time_in_words
 from rackwright_bench.variants.naming import AS_SET, variant_of
 from rackwright_bench.variants.ready import groups
 from rackwright_bench.variants.taken_up import (
@@ -186,9 +186,10 @@ def plan_text(found: TunePlan, taken_up: int = 0) -> str:
         f"{counted(most, 'round')}; for each variant in each round {cells.in_words()}",
         "",
         drawn(PLANNED, [_row(found, name) for name in found.variants], shown_width()),
+        "",
         *(f"left out: {name}: {why}" for name, why in found.left_out.items()),
         *(f"{name} is measured, and cannot be taken: {why}" for name, why in found.unfit.items()),
-        *_goal_lines(found.goal),
+        *_goal_lines(found.goal, most),
         *(f"time: {text}" for text in time_in_words(found.time, len(found.variants), most, found.limits.seconds)),
         *([f"taken up from an earlier run: {counted(taken_up, 'trial')}"] if taken_up else []),
         "after each trial, and at the end, the release that serves now serves again; the winner is kept as a "
@@ -206,8 +207,13 @@ def _row(found: TunePlan, name: str) -> tuple[str, ...]:
     return name, changes, "not known" if context is None else str(context), loads
 
 
-def _goal_lines(goal: Goal) -> Iterator[str]:
-    yield f"sought: the best {goal.figure}, the geometric mean of all cells, proven by 95 % intervals beside {AS_SET}"
+def _goal_lines(goal: Goal, most: int) -> Iterator[str]:
+    proof = (
+        f"proven by 95 % intervals beside {AS_SET}"
+        if most >= OF_AN_INTERVAL
+        else (f"which one round proves only where {AS_SET} break a bound: it has no interval")
+    )
+    yield f"sought: the best {goal.figure}, the geometric mean of all cells, {proof}"
     for bound in goal.bounds:
         where = "by its settings" if bound.is_context else "in each round of each cell"
         yield f"bound: {bound.text}, {where}"

@@ -59,7 +59,7 @@ def trials(goal: Goal | None = None, **rates: list[float]) -> Trials:
 def test_a_bound_is_any_percentile_or_the_context() -> None:
     assert bound_of("ttft_p95 <= 500").keeps(500)
     assert not bound_of("ttft_p95 < 500").keeps(500)
-    assert bound_of("context >= 8k").limit == 8192
+    assert bound_of("context >= 8k").limit == bound_of("context >= 8K").limit == 8192
     assert bound_of("output_rate > 10.5").worst([9, 11]) == 9
 
 
@@ -271,6 +271,41 @@ def test_a_trial_that_takes_longer_than_the_time_is_cut_and_does_not_count(
     assert len(bench_of("r", read_record(record)).cells) == 1, "cells that were measured stay in the record"
 
 
+def test_putting_back_is_within_the_time_although_no_record_says_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made, host, _ = tune(monkeypatch, tmp_path / "r.jsonl", each=100)
+    made.carry_out(Limits(9, 0.0, seconds=150))
+    assert host.tried == ["settings"]
+    assert host.now <= 150 + 10, "a cut is at the next beat, which is 10 s away here"
+
+
+class Questions:
+    """Takes a minute for each of ten commands."""
+
+    def __init__(self, host: Host, hold: Callable[[], None]) -> None:
+        self.host, self.hold = host, hold
+
+    def ask(self) -> JudgedAnswers:
+        for _ in range(10):
+            self.hold()
+            self.host.now += 60
+        return JudgedAnswers()
+
+
+@pytest.mark.parametrize(("seconds", "each"), [(155, 100.0), (300, 10.0)], ids=["while measured", "while asked"])
+def test_questions_are_cut_in_time_too_and_a_variant_that_was_not_asked_them_all_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seconds: float, each: float
+) -> None:
+    made, host, _ = tune(monkeypatch, tmp_path / "r.jsonl", each=each)
+    check = type("Check", (), {"seconds": 600, "now": None})
+    monkeypatch.setattr(comparing, "variant_check", lambda *_: check)
+    monkeypatch.setattr(comparing, "QuestionRun", lambda *more: Questions(host, more[-1]))
+    made.carry_out(Limits(9, 0.0, seconds=seconds))
+    assert host.now <= seconds + 60
+    assert (made.trials.done, made.answers) == ({}, {})
+
+
 def test_a_variant_that_does_not_start_is_out_and_the_tune_goes_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -375,6 +410,16 @@ def test_the_time_is_said_from_the_site_s_records() -> None:
     assert "how long this suite takes" in time_in_words(TimeEstimate(45, None), 4, 5, 60)[0]
 
 
+def test_a_time_that_holds_no_two_rounds_is_said_with_one_that_does() -> None:
+    (text,) = time_in_words(TimeEstimate(45, 60), 4, 5, 600)[3:]
+    assert text == (
+        "10 min do not hold 2 rounds of all variants (17 min), and no interval proves a winner before; next: "
+        "--timeout 1020, or fewer variants"
+    )
+    assert len(time_in_words(TimeEstimate(45, 60), 4, 5, 1020)) == 3
+    assert len(time_in_words(TimeEstimate(45, 60), 4, 1, 60)) == 3, "one round has no interval in any time"
+
+
 def test_a_round_takes_from_its_begin_to_its_last_cell() -> None:
     def event(second: int, kind: str, **more: Any) -> dict[str, Any]:
         return {"time": f"2026-11-27T10:00:{second:02}.000+00:00", "kind": kind, **more}
@@ -384,6 +429,7 @@ def test_a_round_takes_from_its_begin_to_its_last_cell() -> None:
     events += [event(30, "measuring", settings={"seed": 2}), event(40, "cell"), event(41, "cell")]
     events += [event(45, "measuring", settings=suite), event(50, "cell")]
     assert list(measuring_times(events, suite, 2)) == [25.0]
+    assert list(measuring_times(events, {**suite, "variants": {"two": {}}, "timeout": 9}, 2)) == [25.0]
 
 
 def test_the_changes_of_a_variant_are_listed_key_by_key() -> None:
@@ -454,6 +500,13 @@ def test_the_plan_is_printed_without_a_host(site: Path, capsys: pytest.CaptureFi
     assert "bound: ttft_p95 <= 500, in each round of each cell" in text
     assert "no record of this site says how long" in text
     assert not (site / "runs").exists()
+
+
+def test_a_plan_of_one_round_says_that_it_has_no_interval(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*PLANNED, "--tune", "baseline", "--rounds", "1"]) == 0
+    text = capsys.readouterr().out
+    assert "which one round proves only where settings break a bound: it has no interval" in text
+    assert "proven by 95 % intervals" not in text
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from rackwright_bench.figures.fail_if import COMPARE
 from rackwright_bench.figures.figures import Measured
 from rackwright_engines.nearest import nearest
 
-FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)(k?)\s*\Z")
+FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)([kK]?)\s*\Z")
 PERCENTILE = re.compile(r"(?:ttft|itl|latency)_p[1-9]\d?\Z")
 CONTEXT = "context"
 TOKENS = 1024

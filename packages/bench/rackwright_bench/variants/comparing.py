@@ -5,7 +5,7 @@ The order turns round from round to round, so that a host that grows warm favour
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -92,18 +92,26 @@ class Comparison:
         self.say(f"round {number}: {name}")
 
         def work(beat: Beat) -> None:
-            tool = replace(prepared(self.plan, measuree, self.python, self.record, name), beat=beat)
-            self._measure_round(tool, measuree, name, number)
-            if check is not None and name not in self.answers:
-                self.answers[name] = QuestionRun(self.trial.one.host, check, check.now, self.say, beat).ask()
+            self._at_work(name, number, measuree, check, beat)
 
         check = variant_check(name, self.trial.endpoint, settings)
         self.trial.while_serving(settings, self.plan.seconds + (check.seconds if check else 0), work)
 
-    def _measure_round(self, tool: Tool, measuree: Measuree, name: str, number: int) -> None:
+    def _at_work(
+        self, name: str, number: int, measuree: Measuree, check: QualityCheck | None, beat: Callable[[], None]
+    ) -> Found:
+        """Measure all cells of a variant that serves, and ask it the questions of the gate once."""
+        tool = replace(prepared(self.plan, measuree, self.python, self.record, name), beat=beat)
+        cells = self._measure_round(tool, measuree, name, number)
+        if check is not None and name not in self.answers:
+            self.answers[name] = QuestionRun(self.trial.one.host, check, check.now, self.say, beat).ask()
+        return cells
+
+    def _measure_round(self, tool: Tool, measuree: Measuree, name: str, number: int) -> Found:
         """Measure all cells of a variant that serves."""
         cells = self.found.setdefault(name, {})
         measure_round(tool, self.plan, measuree, self.record, self.say, number, cells, name)
+        return cells
 
     def answers_compared(self) -> list[str]:
         """Return how each variant answers beside the first one, in sentences; nothing where none was asked."""

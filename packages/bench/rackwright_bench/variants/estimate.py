@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,8 @@ from rackwright.record.journal import Event, read_record, records
 from rackwright_bench.figures.rounds import FEWEST
 from rackwright_bench.record import CELL, ROUND
 
+OF_AN_INTERVAL = 2
+"""Rounds before which no figure has an interval."""
 RUNS = 20
 """Records that are looked into, the newest."""
 
@@ -44,11 +47,16 @@ def measuring_times(events: Sequence[Event], suite: Mapping[str, Any], cells: in
     began, found = None, 0
     for event in events:
         if event["kind"] == ROUND:
-            began, found = event if event.get("settings") == suite else None, 0
+            began, found = event if _requests(event.get("settings", {})) == _requests(suite) else None, 0
         elif event["kind"] == CELL and began is not None:
             found += 1
             if found == cells:
                 yield (datetime.fromisoformat(event["time"]) - datetime.fromisoformat(began["time"])).total_seconds()
+
+
+def _requests(suite: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a suite its time depends on: another variant or limit sends the same requests."""
+    return {key: value for key, value in suite.items() if key not in ("variants", "timeout")}
 
 
 def time_in_words(found: TimeEstimate, variants: int, most: int, limit: float) -> list[str]:
@@ -67,7 +75,18 @@ def time_in_words(found: TimeEstimate, variants: int, most: int, limit: float) -
         + (f", {most} rounds {in_words(whole)}" if most > rounds else "")
         + "; variants that cannot win leave early",
         ends,
+        *_too_short(found, variants, most, limit),
     ]
+
+
+def _too_short(found: TimeEstimate, variants: int, most: int, limit: float) -> Iterator[str]:
+    """Yield a sentence where the time ends before an interval can prove anything."""
+    needed = _whole(found, variants, OF_AN_INTERVAL)
+    if most >= OF_AN_INTERVAL and needed > limit:
+        yield (
+            f"{in_words(limit)} do not hold {OF_AN_INTERVAL} rounds of all variants ({in_words(needed)}), and no "
+            f"interval proves a winner before; next: --timeout {math.ceil(needed / 60) * 60}, or fewer variants"
+        )
 
 
 def _whole(found: TimeEstimate, variants: int, rounds: int) -> float:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from rackwright.concerns.endpoint.quality.quality_check import QualityCheck
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
 from rackwright.record.journal import append
@@ -43,28 +44,29 @@ class Tuning(Comparison):
     clock: Callable[[], float] = time.monotonic
     ended: str = ""
     """Why it ended."""
-    _deadline: float = math.inf
+    _until: float = math.inf
+    _began: float = 0.0
+    """When the trial that is under way began."""
     _late: bool = False
     _took: dict[str, float] = field(default_factory=dict)
     """Seconds of each variant's last trial."""
 
     def carry_out(self, limits: Limits) -> None:
         """Stage, then try in rounds; what served serves at the end. Raises RackwrightError; what was found stays."""
-        until = self.clock() + limits.seconds
-        self._deadline = until - self.load
+        self._until = self.clock() + limits.seconds
         self.dropped |= set(self.trials.lost)
         before = self.begin()
-        self._rounds(limits, until)
+        self._rounds(limits)
         self.say(f"the tune has ended: {self.ended}")
         self._say_put_back(before)
 
-    def _rounds(self, limits: Limits, until: float) -> None:
+    def _rounds(self, limits: Limits) -> None:
         for number in range(1, limits.most + 1):
             names = self.trials.open()
             for name in names if number % 2 else reversed(names):
                 if self.trials.has(name, number) or name in self.trials.lost:
                     continue
-                if self._late or self.clock() + self._expected_of(name) > until:
+                if self._late or self.clock() + self._expected_of(name) > self._until:
                     self.ended = f"its time ({limits.seconds:.0f} s) does not hold another trial"
                     return
                 self._try(name, number)
@@ -89,7 +91,7 @@ class Tuning(Comparison):
         append(self.record, TRIAL, host=self.trial.one.entry.name, variant=name, round=number, lost=why)
 
     def _measure(self, name: str, number: int) -> None:
-        began = self.clock()
+        began = self._began = self.clock()
         super()._measure(name, number)
         self._took[name] = self.clock() - began
         if not self.trials.has(name, number):
@@ -101,22 +103,30 @@ class Tuning(Comparison):
         if fault := self.trials.fault(name):
             self.say(f"{name} {fault}" + ("" if name == self.trials.first else "; it is not tried again"))
 
-    def _measure_round(self, tool: Tool, measuree: Measuree, name: str, number: int) -> None:
-        cells: Found = {}
-        hurried = replace(tool, beat=lambda: self._beat(tool.beat))
+    def _at_work(
+        self, name: str, number: int, measuree: Measuree, check: QualityCheck | None, beat: Callable[[], None]
+    ) -> Found:
+        """Measure and ask in time: putting back takes what the load took, which is over now, or what records say."""
+        deadline = self._until - max(self.load, self.clock() - self._began)
         try:
-            measure_round(hurried, self.plan, measuree, self.record, self.say, number, cells, name)
+            cells = super()._at_work(name, number, measuree, check, lambda: self._in_time(beat, deadline))
         except TimeIsUpError:
             self._late = True
             self.say(f"{name}: the time is over; its cells stay in the record, and the trial does not count")
-            return
+            return {}
         self.trials.add(name, number, {cell: rounds[-1] for cell, rounds in cells.items()})
         for cell, rounds in cells.items():
             self.found.setdefault(name, {}).setdefault(cell, []).extend(rounds)
+        return cells
 
-    def _beat(self, beat: Callable[[], None]) -> None:
+    def _measure_round(self, tool: Tool, measuree: Measuree, name: str, number: int) -> Found:
+        cells: Found = {}
+        measure_round(tool, self.plan, measuree, self.record, self.say, number, cells, name)
+        return cells
+
+    def _in_time(self, beat: Callable[[], None], deadline: float) -> None:
         beat()
-        if self.clock() > self._deadline:
+        if self.clock() > deadline:
             raise TimeIsUpError
 
     # -- the release that it had before
