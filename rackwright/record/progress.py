@@ -140,14 +140,21 @@ class Movement:
 
 
 class TimeToGo:
-    """Adds to a download's lines how long it takes still, by the rates of the last of them."""
+    """Adds to a download's lines how long it takes still, by the rates of the last of them, or that it is stalled."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._rates = deque[float](maxlen=LINES)
+        self._clock, self._moves = clock, Movement()
+        self.stalled = False
+        """True where the last line was of a download that gets no byte."""
 
     def with_remaining(self, output_line: str) -> str:
-        """Return the line, with the time that remains where the line tells bytes and a rate."""
+        """Return the line, with the time that remains where it tells bytes and a rate, or since when no byte came."""
         found = parse_line(output_line)
+        still = self._moves.still(found, self._clock()) if found else 0.0
+        self.stalled = still >= STALLED
+        if self.stalled:
+            return f"{output_line}, stalled: no byte for {still:.0f} s"
         if found is None or found.rate is None or found.total is None or found.done is None:
             return output_line
         self._rates.append(found.rate)
@@ -169,17 +176,17 @@ class Calm:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._last = clock, dict[str, float]()
+        self._clock, self._last = clock, dict[tuple[str, bool], float]()
 
-    def says(self, heard: Heard) -> bool:
-        """Return whether this is printed."""
+    def says(self, heard: Heard, stalled: bool = False) -> bool:
+        """Return whether this is printed. stalled: it is of a download that gets no byte, whose begin is news."""
         phase = _repeated(heard.text) if isinstance(heard, Event) and heard.kind == PROGRESS else None
         if phase is None:
             return True
-        now = self._clock()
-        if now - self._last.get(phase, float("-inf")) < SELDOM:
+        now, kind = self._clock(), (phase, stalled)
+        if now - self._last.get(kind, float("-inf")) < SELDOM:
             return False
-        self._last[phase] = now
+        self._last[kind] = now
         return True
 
 

@@ -54,7 +54,7 @@ def show_job(
 
     def heed(heard: Heard) -> None:
         text = pace.with_remaining(text_of(heard)) if isinstance(heard, Event) else heard
-        if calm.says(heard):
+        if calm.says(heard, pace.stalled):
             show(text)
 
     with part_of(host.state, Slots).one(host.name, job.at_once, tell):

@@ -142,6 +142,21 @@ def test_a_line_of_bytes_says_how_long_it_takes_still_text() -> None:
     assert TimeToGo().with_remaining("10.0 MiB of 100.0 MiB (10%), 0.0 MiB/s").endswith("0.0 MiB/s")
 
 
+def test_a_stall_is_told_where_lines_stay_once_it_begins_and_then_every_half_minute() -> None:
+    now = [100.0]
+    pace, calm = TimeToGo(lambda: now[0]), Calm(lambda: now[0])
+    printed = []
+    for second in range(0, 60, 2):
+        now[0] = 100.0 + second
+        rate = "0.0" if 4 <= second < 56 else "2.0"
+        text = pace.with_remaining(f"10.0 MiB of 100.0 MiB (10%), {rate} MiB/s")
+        printed += [(second, text)] if calm.says(Event("progress", text), pace.stalled) else []
+    assert [second for second, _ in printed] == [0, 14, 44, 56]
+    assert printed[1][1].endswith("0.0 MiB/s, stalled: no byte for 10 s")
+    assert printed[2][1].endswith("stalled: no byte for 40 s")
+    assert printed[3][1].endswith(" to go"), "it moves again"
+
+
 def test_two_hosts_are_summed_up_every_half_minute_and_a_stalled_one_is_named_text() -> None:
     fleet = FleetProgress()
     assert fleet.note("h1", "model-a", still_line("2.0"), 0.0) == "", "one host says it itself"
