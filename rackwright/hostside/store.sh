@@ -21,6 +21,11 @@ store_of() ( # folder; prints nothing where no name can be trusted
   esac
   [ -z "${2:-}" ] || printf '%s:%s' "$1" "$2"
 )
+on_share() { # folder, kinds of file systems that several hosts may have mounted; true as well where no name can be trusted
+  store=$(store_of "$1")
+  shift
+  case ${store%%:*} in '' | fuse.*) true ;; *) case " $* " in *" ${store%%:*} "*) true ;; *) false ;; esac ;; esac
+}
 stores_in() { # folder; it and each folder in it with its store, as pairs that end in NUL: anybody may have chosen the names
   for place in "$1" "$1"/*/; do
     [ ! -d "$place" ] || printf '%s\0%s\0' "${place%/}" "$(store_of "$place")"

@@ -235,6 +235,15 @@ def test_a_cut_download_goes_when_no_endpoint_would_continue_it() -> None:
     assert names_of_spare(reading, dict(cut), draft=branch) == []
 
 
+def test_a_cut_download_on_a_share_stays_for_the_host_that_continues_it_text() -> None:
+    reading = lived(ownership=recorded("converged")[RECORD] | {*OWNED})
+    shared = lived(ownership=reading[RECORD], models=replace(reading[MODELS], share="/srv/models"))
+    cut = "/srv/models/a--b--222222222222.partial"
+    found = spare_of(settings(), shared, {cut: 5}, {})
+    assert found.spare == ()
+    assert [text.partition(",")[0] for text in found.held] == [f"{cut} is on a share"]
+
+
 def test_encodings_go_when_no_endpoint_chats_by_them() -> None:
     base = recorded("converged")[RETENTION]
     bare = [replace(one, paths=one.paths - {"/srv/encodings"}) for one in base.releases]

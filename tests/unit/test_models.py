@@ -255,6 +255,19 @@ def test_an_empty_host_is_read_as_empty(models: Path) -> None:
     assert look(host(models))[MODELS] == SeenModels((), frozenset())
 
 
+@pytest.mark.parametrize(("store", "share"), [("ext4:u", False), ("nfs4:server:/x", True), ("", True)])
+def test_the_folder_of_models_is_a_share_before_any_model_is_there(models: Path, store: str, share: bool) -> None:
+    models.mkdir(exist_ok=True)
+    assert look(host(models))[MODELS].share == "", "a disk of this machine"
+    script = MODELS.read(host(models)).replace(
+        "\nknown= store=\n", f"\nstore_of() {{ printf %s '{store}'; }}\nknown= store=\n"
+    )
+    output = subprocess.run(
+        ["sh", "-c", f"hangs() {{ false; }}\n{script}"], capture_output=True, text=True, check=True
+    ).stdout
+    assert models_module.parse(output).share == (str(models) if share else "")
+
+
 def test_a_folder_that_is_there_by_its_commit_gets_the_revision_that_leads_to_it(models: Path) -> None:
     model_folder(models, revisions=[COMMIT])
     settings = host(models)

@@ -84,6 +84,29 @@ def test_a_model_on_a_share_stays_although_purged_and_its_record_goes() -> None:
     assert retained.retained == ("model /srv/models/a--b--*",)
 
 
+@pytest.mark.parametrize("known_by", ["the settings' folder", "its mark"])
+def test_a_model_on_a_share_stays_although_this_host_has_no_record_of_its_files(known_by: str) -> None:
+    share = "/srv/models" if known_by == "the settings' folder" else ""
+    marks = replace(HERE, shared=frozenset() if share else frozenset({"/srv/models/a--b--111.partial"}))
+    plan = planned(UNIT, MODEL, IMAGE, purge=True, marks=marks, models=SeenModels((), frozenset(), share=share))
+    assert reasons(plan)[texts.LEAVES_MODEL.format(path="/srv/models/a--b--*")] == ON_SHARE
+    assert not [what for what in reasons(plan) if what.startswith("remove the model")]
+
+
+@pytest.mark.parametrize(("store", "stays"), [("nfs4:server", True), ("fuse.x:y", True), ("", True), ("ext4:u", False)])
+def test_a_script_removes_no_model_and_no_unfinished_one_from_a_share(tmp_path: Path, store: str, stays: bool) -> None:
+    model, cut = tmp_path / "a--b--111", tmp_path / "a--b--222.partial"
+    (cut / ".parts").mkdir(parents=True)
+    model.mkdir()
+    (model / MANIFEST).write_text("{}")
+    script = remove_script(f"{tmp_path}/a--b--*").replace(
+        "\nremove() {", f"\nstore_of() {{ printf %s '{store}'; }}\nremove() {{"
+    )
+    done = subprocess.run(["sh", "-c", script], check=True, capture_output=True, text=True)
+    assert [path.exists() for path in (model, cut)] == [stays, stays]
+    assert ("is on a share, and stays" in done.stdout) is stays
+
+
 def last_script(plan: Teardown) -> str:
     step = plan.changes[-1].steps[0]
     assert isinstance(step, Shell)
@@ -277,6 +300,19 @@ def test_the_hosts_script_tells_ours_from_theirs_by_the_mark(machine: Path) -> N
     ]
     assert f"link {units}/x.wants/rackwright-gone.service" in lines
     assert lines[-1] == "end"
+
+
+def test_the_hosts_script_names_the_file_system_of_each_model_of_the_record(machine: Path) -> None:
+    for name in ("a--b--111", "a--b--222.partial"):
+        (machine / "models" / name).mkdir(parents=True)
+    one = Owned("model", f"{machine}/models/a--b--*")
+    for store, share in (("ext4:u", False), ("nfs:server:/x", True), ("", True)):
+        script = read_script([one], str(machine / "other")).replace("PATH=/usr/local/sbin", f"PATH={machine}/bin", 1)
+        script = script.replace("\nhave() {", f"\nstore_of() {{ printf %s '{store}'; }}\nhave() {{", 1)
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+        marks = parse(done.stdout.splitlines())
+        assert len(set(marks.models)) == 2
+        assert marks.shared == (frozenset(marks.models) if share else frozenset())
 
 
 # -- removing a model, cut anywhere

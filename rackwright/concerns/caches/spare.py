@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from rackwright.concerns.caches.entries import FOREIGN, whose_is
@@ -56,7 +56,7 @@ def spare_of(
         held.append("Docker does not answer, so no image is removed; next: journalctl -u docker --lines 50")
     if reading[MODELS].hangs:
         held.append(f"the file system of {settings.models.folder} does not answer, so no model is removed")
-    held += _on_share(reading, needs)
+    held += _on_share(reading, needs, unfinished)
     spare = (
         *_models(reading, needs),
         *_unfinished(reading, needs, unfinished),
@@ -79,7 +79,7 @@ def _models(reading: HostReading, needs: Needs) -> list[Spare]:
     return [Spare(model.path, model.size, remove_model(model)) for model in going]
 
 
-def _on_share(reading: HostReading, needs: Needs) -> list[str]:
+def _on_share(reading: HostReading, needs: Needs, unfinished: Iterable[str]) -> list[str]:
     """Return why models on a share stay: hosts of another inventory may serve from there."""
     owned: frozenset[Owned] = reading[RECORD]
     unneeded = [
@@ -87,20 +87,29 @@ def _on_share(reading: HostReading, needs: Needs) -> list[str]:
         for model in reading[MODELS].models
         if model.shared and not needs.of_model(model) and whose_is("model", model.path, owned) != FOREIGN
     ]
+    cut = [path for path in _abandoned(reading, needs, unfinished) if reading[MODELS].share]
     text = "is on a share, whose other hosts may need it, so it stays; next, once none does: rm -r"
-    return [f"{path} {text} {path}" for path in unneeded]
+    return [f"{path} {text} {path}" for path in [*unneeded, *cut]]
 
 
 def _unfinished(reading: HostReading, needs: Needs, unfinished: Mapping[str, int | None]) -> list[Spare]:
+    """Return downloads that were cut and can go: on a share, another host may be the one that continues them."""
+    if reading[MODELS].share:
+        return []
+    cut = _abandoned(reading, needs, unfinished)
+    return [Spare(path, unfinished[path], _remove_unfinished(path, path.removesuffix(PARTIAL))) for path in cut]
+
+
+def _abandoned(reading: HostReading, needs: Needs, unfinished: Iterable[str]) -> list[str]:
     """Return downloads that were cut, of models that are neither needed nor there; others are continued one day."""
     owned: frozenset[Owned] = reading[RECORD]
     present = {model.path for model in reading[MODELS].models} | reading[MODELS].foreign
     found = []
-    for path, size in sorted(unfinished.items()):
+    for path in sorted(unfinished):
         target = path.removesuffix(PARTIAL)
         wanted = target in needs.paths or any(_is_of(target, repository) for repository in needs.repositories)
         if target not in present and not wanted and whose_is("model", target, owned) != FOREIGN:
-            found.append(Spare(path, size, _remove_unfinished(path, target)))
+            found.append(path)
     return found
 
 

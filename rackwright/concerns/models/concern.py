@@ -88,6 +88,8 @@ class SeenModels:
     """Folders in which users other than root may change something."""
     configs: Mapping[str, str] = field(default_factory=dict)
     """config.json by its folder, for drafts and the models that they draft for."""
+    share: str = ""
+    """The folder of all models, where it is on a file system that several hosts may have mounted; else empty."""
     links: tuple[Link, ...] = ()
     """Its addresses, where models are handed on between hosts."""
     handing_on: frozenset[int] = frozenset()
@@ -200,6 +202,9 @@ for m in '{MANIFESTS}'/*.json; do
   printf '%s\\n' "record $store $m $own"
   set -- "$@" "$own"
 done
+number=$(mount_of '{settings.models.folder}')
+[ -n "$number" ] && [ "$number" = "$known" ] || store=$(store_of '{settings.models.folder}')
+[ ! -d '{settings.models.folder}' ] || printf '%s\\n' "store $store {settings.models.folder}"
 {{
   [ "$#" = 0 ] ||
     find "$@" ! -type l \\( ! -uid 0 -o -perm /022 \\) -printf 'open %H\\0' , \\
@@ -253,10 +258,17 @@ def parse(output: str) -> SeenModels:
         read_only="readonly=yes" in lines,
         hangs="hangs=yes" in lines,
         opened=frozenset(opened),
+        share=next((folder for store, folder in _stores(lines) if not store or is_share(store)), ""),
         configs=dict(_config(row) for row in lines if row.startswith("config ")),
         links=neighbours.parse(output),
         handing_on=neighbours.parse_ports(output),
     )
+
+
+def _stores(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the file system's name and the path of the folder of all models."""
+    rows = [row.split(" ") for row in lines if row.startswith("store ")]
+    return [(row[1], row[2]) for row in rows if len(row) > 2]
 
 
 @dataclass(frozen=True)
@@ -572,8 +584,11 @@ def _hash_script(model: SeenModel, pins: Mapping[str, FilePin]) -> str:
 
 
 def remove_script(folder: str) -> str:
-    """Return shell lines that remove a recorded model folder, for teardown: only one with Rackwright's manifest."""
-    return host_script("remove_model", place=folder, manifest=MANIFEST, manifests=MANIFESTS)
+    """Return shell lines that remove a recorded model folder: one with Rackwright's manifest, on no share."""
+    script = host_script(
+        "remove_model", place=folder, manifest=MANIFEST, manifests=MANIFESTS, shares=" ".join(sorted(SHARES))
+    )
+    return store_functions() + script
 
 
 def _taken(wanted: WantedModel, model: SeenModel) -> Change:

@@ -12,7 +12,8 @@ from typing import Literal
 
 from rackwright.concerns.firewall.rule_table import TAG
 from rackwright.concerns.image import ADDRESS, NAMES_TAG
-from rackwright.hostside import host_script
+from rackwright.concerns.models import is_share
+from rackwright.hostside import host_script, store_functions
 from rackwright.messages import ReadingError
 from rackwright.paths import ENDPOINT_LABEL, ETC, HELPER_LABEL, RUN, STATE, UNITS, WRITTEN
 from rackwright.plan.change import Owned
@@ -39,6 +40,8 @@ class Marks:
     """Rackwright's folders that contain more than a lease needs."""
     models: tuple[str, ...] = ()
     """Folders at the paths of models in the record."""
+    shared: frozenset[str] = frozenset()
+    """Those of them on a file system that several hosts may have mounted, unfinished downloads included."""
     images: frozenset[str] = frozenset()
     """Images in the record, as far as Docker has them."""
     manifests: tuple[str, ...] = ()
@@ -60,7 +63,7 @@ def read_script(record: Iterable[Owned], models_dir: str) -> str:
     record: entries of the ownership record. models_dir: the settings' folder of models.
     """
     owned = sorted(record)
-    return host_script(
+    return store_functions() + host_script(
         "marks_read",
         units=UNITS,
         state=STATE,
@@ -101,6 +104,7 @@ def _marks_of(by_kind: Mapping[str, list[list[str]]]) -> Marks:
         rules={words[0]: int(words[1]) for words in by_kind["rules"]},
         folders=_firsts(by_kind["folder"]),
         models=_firsts(by_kind["model"]),
+        shared=frozenset(path for path, *store in by_kind["model"] if not any(store) or is_share(store[0])),
         images=frozenset(_firsts(by_kind["image"])),
         manifests=_firsts(by_kind["manifest"]),
         data=bool(by_kind["data"]),

@@ -52,7 +52,7 @@ class Teardown:
 def plan_teardown(reading: HostReading, marks: Marks, purge: bool) -> Teardown:
     """Remove all objects in the record or with Rackwright's mark; models and images only with `purge`."""
     record: frozenset[Owned] = reading[RECORD]
-    shared = frozenset(one for one in record if _on_share(one, reading))
+    shared = frozenset(one for one in record if _on_share(one, reading) or _is_marked_shared(one, marks))
     stay = shared if purge else frozenset(one for one in record if one.kind in PURGED)
     gone = frozenset(one for one in stay if is_gone(one, marks))
     going = _without_served(record | marks.marked) - stay
@@ -85,9 +85,7 @@ def _without_served(owned: frozenset[Owned]) -> frozenset[Owned]:
 def is_gone(one: Owned, marks: Marks) -> bool:
     """Return True if a model or an image in the record was searched, and is missing."""
     if one.kind == "model":
-        return not any(
-            fnmatchcase(path, pattern) for path in marks.models for pattern in (one.name, f"{one.name}.partial")
-        )
+        return not _is_any(one, marks.models)
     return marks.docker == "up" and one.name not in marks.images
 
 
@@ -100,10 +98,20 @@ def _forget(gone: Iterable[Owned]) -> list[Change]:
 
 
 def _on_share(one: Owned, reading: HostReading) -> bool:
-    """Return True for a model that other hosts may serve from, whatever this host's record says."""
-    return one.kind == "model" and any(
-        model.shared and fnmatchcase(model.path, one.name) for model in reading[MODELS].models
-    )
+    """Return True for a model that other hosts may serve from, or fill now, whatever this host's record says."""
+    seen = reading[MODELS]
+    inside = bool(seen.share) and one.name.rpartition("/")[0] == seen.share
+    paths = [model.path for model in seen.models if model.shared]
+    return one.kind == "model" and (inside or any(fnmatchcase(path, one.name) for path in paths))
+
+
+def _is_marked_shared(one: Owned, marks: Marks) -> bool:
+    """Return True for a model on a share that the settings no longer name as the folder of models."""
+    return one.kind == "model" and _is_any(one, marks.shared)
+
+
+def _is_any(one: Owned, paths: Iterable[str]) -> bool:
+    return any(fnmatchcase(path, pattern) for path in paths for pattern in (one.name, f"{one.name}.partial"))
 
 
 def _leave(shared: Iterable[Owned]) -> list[Change]:

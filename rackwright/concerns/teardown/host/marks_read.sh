@@ -66,7 +66,7 @@ for path in "$state"/aside/*.container; do there "$path" && plain "$path" && pri
 
 for path in "$models"/*/.rackwright.json; do [ -f "$path" ] && plain "$path" && printf '%s\n' "manifest ${path%/*}"; done
 printf '%s\n' "$places" | while read -r place; do
-  for path in $place $place.partial; do [ -d "$path" ] && plain "$path" && printf '%s\n' "model $path"; done
+  for path in $place $place.partial; do [ -d "$path" ] && plain "$path" && printf '%s\n' "model $path $(store_of "$path")"; done
 done
 if ! have docker; then
   echo "docker absent"
