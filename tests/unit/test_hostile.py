@@ -436,7 +436,7 @@ def test_a_name_with_a_line_break_is_one_entry(tmp_path: Path, monkeypatch: pyte
     (model / "a\nentry 1 1.0 1.0 1 forged\nforeign x").write_text("x")
     settings = machine_settings(models={"folder": str(tmp_path / "store")})
     lines = run(f"show() {{ :; }}\n{read_models(settings)}").stdout.splitlines()
-    assert [row.split(" ")[0] for row in lines] == ["record", "entry", "entry", "marked", "marked"], lines
+    assert [row.split(" ")[0] for row in lines] == ["record", "store", "entry", "entry", "marked", "marked"], lines
     assert lines[0].split(" ")[-1] == str(model)
 
 
