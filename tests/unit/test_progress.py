@@ -142,7 +142,7 @@ def test_a_line_of_bytes_says_how_long_it_takes_still_text() -> None:
     assert TimeToGo().with_remaining("10.0 MiB of 100.0 MiB (10%), 0.0 MiB/s").endswith("0.0 MiB/s")
 
 
-def test_a_stall_is_told_where_lines_stay_once_it_begins_and_then_every_half_minute() -> None:
+def test_a_stall_is_told_where_lines_stay_once_it_begins_and_then_every_half_minute_text() -> None:
     now = [100.0]
     pace, calm = TimeToGo(lambda: now[0]), Calm(lambda: now[0])
     printed = []

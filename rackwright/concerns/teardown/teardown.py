@@ -99,9 +99,9 @@ def _forget(gone: Iterable[Owned]) -> list[Change]:
 
 def _on_share(one: Owned, reading: HostReading) -> bool:
     """Return True for a model that other hosts may serve from, or fill now, whatever this host's record says."""
-    seen = reading[MODELS]
-    inside = bool(seen.share) and one.name.rpartition("/")[0] == seen.share
-    paths = [model.path for model in seen.models if model.shared]
+    models = reading[MODELS]
+    inside = bool(models.share) and one.name.rpartition("/")[0] == models.share
+    paths = [model.path for model in models.models if model.shared]
     return one.kind == "model" and (inside or any(fnmatchcase(path, one.name) for path in paths))
 
 
