@@ -6,8 +6,9 @@ import json
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from rackwright.plan.hand_on import ChainPart, Neighbour
 from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.servers.web import CDN_HOST, HUB_HOST
+from tests import texts
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof
 from tests.refused import refusal
@@ -26,6 +28,7 @@ FOREIGN = "iptables -A INPUT -s 192.0.2.0/24 -j DROP\n"
 
 
 SMALL = {"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"}
+OTHER = {**SMALL, "repository": "nvidia/gpt-oss-120b-Eagle3-short-context"}
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"
 STAGING = "tests/lab/staging"
 
@@ -45,12 +48,14 @@ def hosts(fleet: Site) -> Iterator[list[Host]]:
     (ROOT / STAGING / f"rackwright.lock.{fleet.lab.paths.id}.yml").unlink(missing_ok=True)
 
 
-def environment(site: Site, bundle: str = "", tls: bool = False, **downloads: int) -> list[str]:
+def environment(
+    site: Site, bundle: str = "", tls: bool = False, model: Mapping[str, Any] = SMALL, **downloads: Any
+) -> list[str]:
     """Return words for `env`: settings by which all hosts hand models on. bundle: its folder."""
     settings = {
         **({"bundle": {"folder": bundle}} if bundle else {}),
         "image": IMAGE,
-        "model": SMALL,
+        "model": model,
         "downloads": {"stall_timeout": 10, "hand_on": {"interface": "host0", "tls": tls}, **downloads},
     }
     names = " ".join(host.name for host in site.lab.hosts)
@@ -58,9 +63,9 @@ def environment(site: Site, bundle: str = "", tls: bool = False, **downloads: in
     return [f"{name}={value}" for name, value in found.items()]
 
 
-def words_for(site: Site, bundle: str = "", tls: bool = False, **downloads: int) -> list[str]:
+def words_for(site: Site, bundle: str = "", tls: bool = False, **settings: Any) -> list[str]:
     deploy = [str(BIN / "pyinfra"), f"{STAGING}/inventory.py", f"{STAGING}/deploy.py", "-y"]
-    return ["env", *environment(site, bundle, tls, **downloads), *deploy]
+    return ["env", *environment(site, bundle, tls, **settings), *deploy]
 
 
 def command(site: Site, *words: str | Path) -> Run:
@@ -139,6 +144,83 @@ def test_a_flipped_byte_is_repaired_from_a_neighbour_with_the_hub_cut_off(fleet:
     assert at_hub(fleet) == set()
     assert hosts[1].run(sums).stdout == right
     assert command(fleet, *cache, "verify", f"{STAGING}/inventory.py").status == 0
+
+
+OPS_CACHE = "/home/ops/.cache/huggingface/hub"
+FILL_CACHE = f"""
+id ops >/dev/null 2>&1 || useradd --create-home ops
+folder=$(ls -d /srv/models/nvidia--*)
+commit=$(sed -n 's/^ *"commit": "\\([0-9a-f]*\\)".*/\\1/p' $folder/.rackwright.json)
+cached={OPS_CACHE}/models--nvidia--gpt-oss-120b-Eagle3
+mkdir -p $cached/blobs $cached/snapshots/$commit
+cd $folder
+for file in *; do cp $file $cached/blobs/b-$file; ln -s ../../blobs/b-$file $cached/snapshots/$commit/$file; done
+chown -R ops /home/ops/.cache
+rm -rf $folder /var/lib/rackwright/manifests/nvidia--*
+"""
+SEEN_CACHE = (
+    "cd /home/ops/.cache && find . -printf '%p %l %u %m %T@\\n' | sort; find . -type f -exec sha256sum {} + | sort"
+)
+CACHED_WEIGHTS = f"{OPS_CACHE}/models--nvidia--gpt-oss-120b-Eagle3/blobs/b-model.safetensors"
+FLIP_CACHED = f"printf y | dd of={CACHED_WEIGHTS} bs=1 seek=99 conv=notrunc status=none"
+
+
+@in_proof("tests/lab/test_staging.py copies from a cache; tests/unit/test_caches.py decides what a prune may remove")
+def test_a_hub_cache_of_a_user_is_taken_over_and_stays_as_it_is_through_every_verb(
+    fleet: Site, hosts: list[Host]
+) -> None:
+    assert stage(fleet).status == 0
+    user, weights = hosts[1], "cat /srv/models/nvidia--*/model.safetensors | sha256sum"
+    right = hosts[0].run(weights).stdout
+    user.run(FILL_CACHE)
+    try:
+        for host in hosts:
+            host.run(f"iptables -A OUTPUT -d {fleet.lab.servers()[1]} -j DROP")
+        faults.forget_requests(fleet.lab.paths.web)
+        before = user.run(SEEN_CACHE).stdout
+        taken = stage(fleet)
+        assert taken.status == 0, taken.output
+        assert (user.run(weights).stdout, user.run(SEEN_CACHE).stdout) == (right, before)
+
+        user.run(FLIP)
+        user.run(FLIP_CACHED)
+        before = user.run(SEEN_CACHE).stdout
+        listing = cache_of(fleet, "ls", "--json")
+        (entry,) = (one for one in entries_of(listing, user) if one["path"].startswith(OPS_CACHE))
+        assert (entry["kind"], entry["whose"], entry["needed_by"]) == ("hub cache", "others", ["llm"])
+        assert cache_of(fleet, "verify").status == 2
+        repaired = cache_of(fleet, "repair")
+        assert repaired.status == 0, repaired.output
+        assert user.run(weights).stdout == right, "the cache's wrong byte is not taken: a neighbour has the right one"
+        assert at_hub(fleet) == set()
+        assert user.run(SEEN_CACHE).stdout == before
+
+        pruned = cache_of(fleet, "prune", "-y", model=OTHER)
+        assert pruned.status == 0, pruned.output
+        assert user.run(weights).stdout == right, "a kept release needs it"
+        listed = cache_of(fleet, "ls")
+        assert texts.LEFT_ALONE in listed.output, listed.output
+        assert user.run(SEEN_CACHE).stdout == before
+    finally:
+        user.run("rm -rf /home/ops/.cache")
+
+
+def words_of_cache(site: Site, verb: str, *options: str, **settings: Any) -> list[str]:
+    """Return the words of `rackwright cache` with these settings over the others."""
+    command = [str(BIN / "rackwright"), "cache", verb, f"{STAGING}/inventory.py", *options]
+    return ["env", *environment(site, **settings), *command]
+
+
+def cache_of(site: Site, verb: str, *options: str, **settings: Any) -> Run:
+    """Run `rackwright cache` with these settings over the others."""
+    return site.command(*words_of_cache(site, verb, *options, **settings))
+
+
+def entries_of(listing: Run, host: Host) -> list[dict[str, Any]]:
+    """Return what a host keeps, as `--json` has it."""
+    assert listing.status == 0, listing.output
+    values = json.loads(listing.output[listing.output.index("{") :])
+    return next(one["entries"] for one in values["hosts"] if one["host"] == host.name)
 
 
 def is_closed(host: Host) -> bool:

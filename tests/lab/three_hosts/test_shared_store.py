@@ -1,4 +1,4 @@
-"""A store that two hosts share: filled once, verified, and repaired; one that takes no writes; Ctrl-C in a repair."""
+"""A store that two hosts share: filled once, verified, repaired, left whole by a host that goes; one without writes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackwright.concerns.teardown.teardown import ON_SHARE
 from rackwright_lab import faults
 from rackwright_lab.hosts import share
 from rackwright_lab.hosts.host import Host
@@ -25,6 +26,8 @@ from tests.lab.products import in_proof
 pytestmark = pytest.mark.lab
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"
 SMALL = {"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"}
+GIVEN_UP = {**SMALL, "repository": "nvidia/gpt-oss-120b-Eagle3-v2"}
+OTHER = {**SMALL, "repository": "nvidia/gpt-oss-120b-Eagle3-short-context"}
 WEIGHTS = "model.safetensors"
 STAGING = "tests/lab/staging"
 
@@ -43,9 +46,9 @@ class SharedStore:
         names = " ".join(host.name for host in self.hosts)
         return ["env", f"STAGING_HOST={names}", f"STAGING_SETTINGS={json.dumps(wanted)}", f"PYTHONPATH={ROOT}"]
 
-    def stage(self) -> Run:
+    def stage(self, **settings: Any) -> Run:
         command: tuple[str | Path, ...] = (BIN / "pyinfra", f"{STAGING}/inventory.py", f"{STAGING}/deploy.py", "-y")
-        return self.site.command(*self.words(), *command)
+        return self.site.command(*self.words(**settings), *command)
 
     def cache(self, verb: str, *options: str, **settings: Any) -> Run:
         command: tuple[str | Path, ...] = (BIN / "rackwright", "cache", verb, f"{STAGING}/inventory.py", *options)
@@ -136,10 +139,9 @@ def is_calm(host: Host, job: str) -> bool:
     return bool(host.run(f"systemctl is-active -q 'rackwright-job-{job}-*'", check=False).returncode)
 
 
-def interrupt(store: SharedStore, verb: str, job: str) -> None:
-    """Begin a verb, and press Ctrl-C once a host works for it."""
-    command = [*store.words(), str(BIN / "rackwright"), "cache", verb, f"{STAGING}/inventory.py", "--plain"]
-    run = subprocess.Popen(
+def begin(store: SharedStore, command: list[str]) -> subprocess.Popen[str]:
+    """Begin a command, in a session of its own."""
+    return subprocess.Popen(
         command,
         cwd=ROOT,
         env=store.site.environment(),
@@ -148,10 +150,19 @@ def interrupt(store: SharedStore, verb: str, job: str) -> None:
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 120
-    while all(is_calm(host, job) for host in store.hosts):
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+def interrupt(store: SharedStore, verb: str, job: str) -> None:
+    """Begin a verb, and press Ctrl-C once a host works for it."""
+    run = begin(store, [*store.words(), str(BIN / "rackwright"), "cache", verb, f"{STAGING}/inventory.py", "--plain"])
+    wait_for(lambda: not all(is_calm(host, job) for host in store.hosts))
     os.killpg(run.pid, signal.SIGINT)
     output, _ = run.communicate(timeout=60)
     assert run.returncode == 130, output
@@ -173,3 +184,50 @@ def test_ctrl_c_ends_a_repair_and_the_next_one_finishes_it(store: SharedStore) -
     assert {path.name for path in store.export.iterdir()} == {store.model().name}
     verify = store.cache("verify")
     assert verify.status == 0, verify.output
+
+
+@in_proof("tests/unit/test_teardown.py and tests/unit/test_caches.py decide it; here another host serves, and fills")
+def test_a_host_that_goes_leaves_a_share_as_the_others_need_it(store: SharedStore) -> None:
+    stays, goes = store.hosts
+    web = store.site.lab.paths.web
+    assert store.stage(model=GIVEN_UP).status == 0
+    whole = store.model()
+    right = (whole / WEIGHTS).read_bytes()
+    faults.set_fault(web, "slow", path="*cdn*", value=8 << 10)
+    deploy = [str(BIN / "pyinfra"), f"{STAGING}/inventory.py", f"{STAGING}/deploy.py", "-y"]
+    run = begin(store, [*store.words(model=OTHER), *deploy])
+    wait_for(lambda: any(store.export.glob("*short-context*.partial/.parts/*.part")))
+    wait_for(lambda: not any(is_calm(host, "model") for host in store.hosts))
+    wait_for(lambda: any(map(waits, store.hosts)))
+    run.kill()
+    run.wait()
+    if waits(stays):
+        stays, goes = goes, stays
+
+    limit = ("--limit", goes.name)
+    inside = f"/srv/models/{whole.name}"
+    cut = next(store.export.glob("*short-context*.partial"))
+    words = [*store.words(model=OTHER), str(BIN / "rackwright")]
+    try:
+        pruned = store.site.command(*words, "cache", "prune", f"{STAGING}/inventory.py", *limit, "-y")
+        assert pruned.status == 0, pruned.output
+        assert f"{inside} {texts.STAYS_ON_SHARE}" in pruned.output
+        torn = store.site.command(*words, "teardown", f"{STAGING}/inventory.py", *limit, "-y", "--purge")
+        assert torn.status == 0, torn.output
+        assert torn.output.count(f"({ON_SHARE})") == 2, torn.output
+        assert cut.exists(), "the other host is filling it"
+        faults.clear(web)
+        wait_for(lambda: is_calm(stays, "model"), 400)
+        assert not cut.exists()
+        assert (cut.with_suffix("") / ".rackwright.json").exists()
+        assert (whole / WEIGHTS).read_bytes() == right
+        verify = store.cache("verify", "--limit", stays.name, model=GIVEN_UP)
+        assert verify.status == 0, verify.output
+    finally:
+        goes.run("umount --lazy /srv/models")
+        assert store.site.deploy().status == 0
+
+
+def waits(host: Host) -> bool:
+    """Return True while a host's job says that it waits for the host that fills the folder."""
+    return not host.run("grep -rqsF 'waiting for it' /run/rackwright/jobs", check=False).returncode
