@@ -181,6 +181,12 @@ def _given(args: argparse.Namespace) -> AbstractContextManager[None]:
     return found
 
 
+def _needs_inventory(args: argparse.Namespace) -> bool:
+    """Return True unless a verb has said that it is asked for what no inventory is needed for."""
+    needs: Callable[[argparse.Namespace], bool] | None = getattr(args, "needs_inventory", None)
+    return needs is None or needs(args)
+
+
 def _verbs() -> list[str]:
     return [*VERBS, *PACKAGES, *(brought.name for brought in entry_points(group=GROUP))]
 
@@ -225,13 +231,13 @@ def _main(words: Sequence[str] | None) -> int:
         gc.enable()
         handler: Handler = args.handler
         open_vault(args)
-        if getattr(args, "inventory", "") is None:
+        if getattr(args, "inventory", "") is None and _needs_inventory(args):
             args.inventory = import_module("rackwright.cli.default_inventory").default_inventory(
                 getattr(args, "limit", ())
             )
         elif (inventory := getattr(args, "inventory", "")) and not Path(inventory).expanduser().exists():
             import_module("rackwright.cli.default_inventory").refuse_host(inventory, words)
-        name_inventory(getattr(args, "inventory", ""))
+        name_inventory(getattr(args, "inventory", "") or "")
         with _given(args):
             return handler(args)
     except RackwrightError as error:

@@ -462,6 +462,16 @@ def test_an_answer_counts_its_tokens_and_is_the_same_each_time(engine: Engine) -
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
 
 
+def test_an_answer_whose_end_is_ignored_has_the_length_that_was_asked_for(engine: Engine) -> None:
+    made = engine.ask("What is 17 + 25?", max_tokens=1024, extra_body={"ignore_eos": True})
+    text = engine.client().completions.create(
+        model="gpt-oss-20b", prompt="What is 6 * 7?", max_tokens=1024, extra_body={"ignore_eos": True}
+    )
+    for answer in (made, text):
+        assert answer.usage is not None
+        assert (answer.usage.completion_tokens, answer.choices[0].finish_reason) == (1024, "length")
+
+
 def test_thoughts_use_up_a_small_limit_and_leave_no_content(engine: Engine) -> None:
     made = engine.ask("What is 17 + 25?", max_tokens=32)
     assert made.choices[0].finish_reason == "length"

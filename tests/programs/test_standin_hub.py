@@ -21,6 +21,7 @@ import pytest
 from rackwright_lab import faults
 from rackwright_lab.servers import certificates
 from rackwright_lab.servers.web import WEB_HOSTS, Site, WebServer, byte_range
+from rackwright_lab.standins.hub import OWN_FOLDER
 from rackwright_lab.standins.hub_content import REPOSITORIES
 
 BASE = "openai/gpt-oss-20b"
@@ -94,6 +95,19 @@ def assert_whole(web: Web, folder: Path, repo: str, names: list[str]) -> None:
             assert hashlib.sha256(data).hexdigest() == lfs["sha256"]
         else:
             assert hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest() == row["blobId"]
+
+
+def test_a_data_set_of_ones_own_is_no_model(web: Web) -> None:
+    content = b"[" + b" " * 20_000 + b"]"
+    file = web.state / OWN_FOLDER / "datasets" / "someone" / "talks" / "v1" / "talks.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    commit = json.loads(web.get("/api/datasets/someone/talks/revision/main")[1])["sha"]
+    (row,) = json.loads(web.get(f"/api/datasets/someone/talks/tree/{commit}")[1])
+    assert (row["path"], row["lfs"]["oid"]) == ("talks.json", hashlib.sha256(content).hexdigest())
+    assert web.get(f"/datasets/someone/talks/resolve/{commit}/talks.json")[1] == content
+    assert web.get("/api/models/someone/talks/revision/main")[0] == 401
+    assert web.get("/api/models/datasets/someone/talks/revision/main")[0] == 404
 
 
 def test_the_real_client_downloads_a_model_without_what_is_excluded(web: Web, tmp_path: Path) -> None:

@@ -87,7 +87,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--anyway", action="store_true", help=anyway)
     add_shared(parser, "yes")
     add_site(parser)
-    parser.set_defaults(handler=run)
+    parser.set_defaults(handler=run, needs_inventory=_measures)
+
+
+def _measures(args: argparse.Namespace) -> bool:
+    """Return False for what is read from the site's records, or from a suite's file, alone."""
+    return not (args.print_suite or args.compare_runs or args.table)
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
@@ -123,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     earlier = {rule.run: read_bench(root, rule.run) for rule in rules if rule.run}
     entry = one_of(args, chosen_hosts(args.inventory, args.limit, args.only))
     with tempfile.TemporaryDirectory(prefix="rackwright-bench-") as folder:
-        prompts = prompt_files(suite, Path(args.suite).absolute().parent, root, Path(folder))
+        prompts = prompt_files(suite, Path(args.suite).absolute().parent, root, Path(folder), args.suite)
         plan = BenchPlan(suite, Path(args.suite).stem, prompts, args.tokenizer or "")
         name = endpoint_of(entry, args.endpoint)
         work = work_of(args, plan, entry, name, root, limits)
@@ -167,7 +172,8 @@ def fetch(args: argparse.Namespace, suite: Suite) -> int:
     root = site_root(Path(args.inventory)).absolute()
     entry = chosen_hosts(args.inventory, args.limit, args.only)[0]
     names = fetch_requests(suite, args.fetch, entry.settings, root, say)
-    say(f"{', '.join(names) or 'no set'} of suite {Path(args.suite).stem}: ready to be measured with")
+    ready = f"{', '.join(names)}: ready to be measured with" if names else "nothing to fetch: its sets are made here, or have a path"
+    say(f"suite {Path(args.suite).stem}: {ready}")
     return ExitCode.DONE
 
 

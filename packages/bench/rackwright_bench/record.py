@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.messages import RackwrightError
-from rackwright.record.journal import Event, append, chosen_record, read_record
+from rackwright.record.journal import Event, append, chosen_record, folder_of, read_record, records
 from rackwright_bench.figures.figures import Measured, as_json, measured_of
 from rackwright_bench.figures.rounds import pooled
 
 BENCH = "bench"
 """The purpose of such a run."""
+LAST = "last"
 ROUND, CELL, TRIAL = "measuring", "cell", "trial"
 """Kinds of events."""
 
@@ -96,9 +97,21 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
     return Bench(run, begin, conditions, variants, pools, lost, tuple(verdicts), text)
 
 
+def bench_record(root: Path, name: str) -> Path:
+    """Return the record of a run by its name, or of the newest bench for `last`. Raises RackwrightError."""
+    if name != LAST:
+        return chosen_record(root, name)
+    found = [path for path in records(root) if f"{path.stem}-".partition(f"-{BENCH}-")[1]]
+    if not found:
+        raise RackwrightError(
+            f"{folder_of(root)} has no bench yet; next: rackwright bench INVENTORY --limit HOST", code="RW0603"
+        )
+    return found[-1]
+
+
 def read_bench(root: Path, name: str) -> Bench:
-    """Return a bench of a site by its run's name, or the newest run for `last`. Raises RackwrightError."""
-    path = chosen_record(root, name)
+    """Return a bench of a site by its run's name, or the newest one for `last`. Raises RackwrightError."""
+    path = bench_record(root, name)
     try:
         return bench_of(path.stem, read_record(path))
     except (KeyError, TypeError, ValueError) as error:

@@ -31,7 +31,7 @@ from rackwright_bench.variants.bounds import bound_of, is_figure, without_room
 from rackwright_bench.variants.changes import changed_keys, values_of
 from rackwright_bench.variants.context import context_of, longest_request
 from rackwright_bench.variants.estimate import OF_AN_INTERVAL, TimeEstimate, estimate_of, time_in_words
-from rackwright_bench.variants.naming import AS_SET, variant_of
+from rackwright_bench.variants.naming import AS_SET, is_of_group, spelled_out, variant_of
 from rackwright_bench.variants.ready import groups
 from rackwright_bench.variants.taken_up import (
     TUNE,
@@ -52,6 +52,7 @@ from rackwright_bench.work import (
     entry_for_variants,
     pooled_cells,
     refuse_made_up,
+    refuse_one_more,
     say,
     why_refused,
 )
@@ -152,12 +153,11 @@ def _variants(
     Raises SettingsError for a name that there is not.
     """
     found, refused = dict[str, HostSettings](), dict[str, str]()
-    is_group = args.tune.strip() in groups()
     for one in tuned_names(args.tune):
         try:
             found[one] = locks.pin(variant_of(one, entry, name, plan.suite, args.suite))
         except SettingsError as error:
-            if one == AS_SET or not (is_group or isinstance(error, InvalidSettingsError)):
+            if one == AS_SET or not (is_of_group(one, args.tune) or isinstance(error, InvalidSettingsError)):
                 raise
             refused[one] = why_refused(error)
     return found, refused
@@ -165,7 +165,7 @@ def _variants(
 
 def tuned_names(text: str) -> list[str]:
     """Return the names of `--tune A,B`, the settings before them. Raises SettingsError for an empty or double one."""
-    names = list(groups().get(text.strip(), [name.strip() for name in text.split(",")]))
+    names = spelled_out(text)
     if len(set(names)) < len(names) or not all(names):
         raise SettingsError(
             f"--tune {text}: must be different names with commas between them, or one of {' and '.join(groups())}; "
@@ -226,11 +226,13 @@ def tune_work(
     args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, root: Path, limits: Limits
 ) -> Work | None:
     """Return the work, after the plan is printed; None where only the plan is asked for. Raises RackwrightError."""
-    entry, declared = entry_for_variants(args, entry, name, root)
+    entry, declared = entry_for_variants(entry, name, root)
     found = tune_plan(args, plan, entry, name, root, limits)
     earlier = earlier_tune(root, args.resume, found.depends_on) if args.resume else None
     trials = Trials(list(found.variants), [cell.name for cell in plan.cells], found.goal)
     trials.unfit |= found.unfit
+    if not args.plan:
+        refuse_one_more(args, entry)
     print(plan_text(found, _whole_trials(earlier)))
     if args.plan:
         return None

@@ -27,8 +27,7 @@ from rackwright_bench.proven.keeping import keep_compared
 from rackwright_bench.record import called
 from rackwright_bench.running import BenchPlan, Found, measure, refuse_forced
 from rackwright_bench.variants.comparing import Comparison, estimated
-from rackwright_bench.variants.naming import names_of, refuse_groups, variant_of
-from rackwright_bench.variants.ready import groups
+from rackwright_bench.variants.naming import is_of_group, names_of, refuse_groups, variant_of
 from rackwright_bench.variants.trial import TrialEndpoint
 
 HOST = "\0"
@@ -76,8 +75,9 @@ def compared_work(
     args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, root: Path, limits: Limits
 ) -> Work:
     """Measure variants in turn, on a host without other clients until then. Raises SettingsError for a wrong name."""
-    entry, declared = entry_for_variants(args, entry, name, root)
+    entry, declared = entry_for_variants(entry, name, root)
     variants = chosen_variants(args, plan, entry, name, Locks(root))
+    refuse_one_more(args, entry)
     first = next(iter(variants))
 
     def carry_out(one: Connected, python: Path, record: Path) -> Cells:
@@ -115,14 +115,18 @@ def pooled_cells(found: Mapping[str, Found]) -> dict[str, Measured]:
 
 
 def entry_for_variants(
-    args: argparse.Namespace, entry: InventoryHost, name: str, root: Path
+    entry: InventoryHost, name: str, root: Path
 ) -> tuple[InventoryHost, Declared]:
     """Return a host as its deploy.py has it, and the steps there. Raises RackwrightError where nothing can be tried."""
     refuse_groups(entry, name)
-    if not (args.anyway or args.plan):
-        refuse_too_many(hosts_named(args.inventory, [entry.name]), [entry.name], refused_of(args.inventory))
     declared = declared_by(root, [entry])[entry.name]
     return overlay_arguments(entry, declared, root / "deploy.py"), declared
+
+
+def refuse_one_more(args: argparse.Namespace, entry: InventoryHost) -> None:
+    """Raise RackwrightError where more hosts would be down than max_unavailable; asks the others."""
+    if not args.anyway:
+        refuse_too_many(hosts_named(args.inventory, [entry.name]), [entry.name], refused_of(args.inventory))
 
 
 def chosen_variants(
@@ -137,7 +141,7 @@ def chosen_variants(
         try:
             found[one] = locks.pin(variant_of(one, entry, name, plan.suite, args.suite))
         except SettingsError as error:
-            if args.compare.strip() not in groups():
+            if not is_of_group(one, args.compare):
                 raise
             say(f"{one} is left out: {why_refused(error)}")
     if len(found) < 2:

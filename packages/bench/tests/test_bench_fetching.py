@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rackwright.cli.main import main
 from rackwright.messages import RackwrightError, SettingsError
 from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.suites import fetching
@@ -21,6 +22,7 @@ from rackwright_bench.suites.fetching import fetch_requests
 from rackwright_bench.suites.loading import load_suite, suite_of
 from rackwright_bench.suites.prompts import LOCK, locked, prompt_files, published, rows, store
 from rackwright_bench.suites.suite import DataSet, Kind
+from tests.fresh import fresh
 from tests.refused import refused
 
 SUITE = """\
@@ -60,6 +62,8 @@ class Server:
     files: dict[str, bytes] = field(default_factory=dict)
     cut: list[int] = field(default_factory=list)
     """Bytes after which an answer ends, of the next ones."""
+    busy: int = 0
+    """Requests that are answered 503, before others are."""
     redirects: dict[str, str] = field(default_factory=dict)
     requests: list[tuple[str, str | None]] = field(default_factory=list)
     """Path and Range of each."""
@@ -80,6 +84,10 @@ def handler(server: Server) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             server.requests.append((self.path, self.headers["Range"]))
             server.logins[self.path] = self.headers["Authorization"]
+            if server.busy:
+                server.busy -= 1
+                self.send_error(503)
+                return
             if to := server.redirects.get(self.path):
                 self.send_response(302)
                 self.send_header("Location", to)
@@ -136,7 +144,7 @@ def sha(content: bytes) -> str:
 def test_the_hub_s_file_is_fetched_by_its_published_hash_and_measured_with(server: Server, tmp_path: Path) -> None:
     server.publish(sha(TALKS))
     lines = fetch(server, tmp_path, "published")
-    assert "as was known of it" in lines[-1]
+    assert "as 127.0.0.1 has it" in lines[-1]
     assert locked(tmp_path) == {"talks": sha(TALKS)}
     found = prompt_files(suite_of(SUITE, "bench.yml"), tmp_path, tmp_path, tmp_path)
     assert json.loads(found["talks"].read_text().splitlines()[0]) == {"text": "Hello there", "output_length": 10}
@@ -174,7 +182,7 @@ def test_a_colleague_fetches_the_bytes_of_the_site_s_lock_file(server: Server, t
     with refused("RW1587", "talks", sha(TALKS)):
         fetch(server, tmp_path, f"{server.url}/mirror")
     server.files[f"/mirror/{SHARE['file']}"] = TALKS
-    assert "as was known of it" in fetch(server, tmp_path, f"{server.url}/mirror")[-1]
+    assert f"as {LOCK} has it" in fetch(server, tmp_path, f"{server.url}/mirror")[-1]
 
 
 def test_a_mirror_s_file_is_locked_at_the_first_time(server: Server, tmp_path: Path) -> None:
@@ -194,7 +202,8 @@ def test_a_mirror_s_folder_is_held_against_the_published_bytes(
     server.files[f"/mirror/{SPEC_FILE}"] = SPEC
     address = source if is_known else f"spec={server.url}{source}"
     if is_known:
-        with refused("RW1587", "spec", sha(SPEC), published("spec_bench")["sha256"]):
+        other = f"and the published {SPEC_FILE} has"
+        with refused("RW1587", "spec", sha(SPEC), other, published("spec_bench")["sha256"], "--fetch spec=URL"):
             fetch(server, tmp_path, f"{server.url}{address}", suite=suite)
     else:
         assert LOCK in fetch(server, tmp_path, address, suite=suite)[-1]
@@ -235,8 +244,25 @@ def test_a_server_that_never_ends_its_answer_is_given_up(server: Server, tmp_pat
     server.cut = [1000] * 10
     with refused("RW1577", "talks", f"1000 of {len(TALKS)} bytes"):
         fetch(server, tmp_path, f"{server.url}/mirror")
-    with refused("RW1577", "talks", "404"):
+    with refused("RW1577", "talks", "404", "next: --fetch talks=URL"):
         fetch(server, tmp_path, f"{server.url}/nothing")
+
+
+def test_a_server_that_is_busy_is_asked_again(server: Server, tmp_path: Path) -> None:
+    server.files[f"/mirror/{SHARE['file']}"] = TALKS
+    server.busy = 2
+    assert LOCK in fetch(server, tmp_path, f"{server.url}/mirror")[-1]
+    assert len(server.requests) == 3
+    server.busy = 100
+    with refused("RW1577", "answers 503", "next: the same command again, or --fetch talks=URL"):
+        fetch(server, tmp_path / "other", f"{server.url}/other")
+
+
+def test_other_bytes_than_the_suite_names_are_refused(server: Server, tmp_path: Path) -> None:
+    server.files[f"/mirror/{SHARE['file']}"] = TALKS
+    suite = SUITE.replace("{kind: sharegpt}", f"{{kind: sharegpt, sha256: {'a' * 64}}}")
+    with refused("RW1587", f"and the suite has {'a' * 64}", "correct its sha256 in the suite"):
+        fetch(server, tmp_path, f"{server.url}/mirror", suite=suite)
 
 
 def test_a_page_that_is_no_file_of_requests_is_not_kept(server: Server, tmp_path: Path) -> None:
@@ -276,3 +302,16 @@ def test_a_set_without_an_address_is_named(server: Server, tmp_path: Path) -> No
     server.files["/t.json"] = TALKS
     with pytest.raises(RackwrightError, match=r"RW1567.*--fetch spec=URL"):
         fetch(server, tmp_path, f"talks={server.url}/t.json", suite=suite)
+
+
+def test_a_suite_without_files_says_that_there_is_nothing_to_fetch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fresh(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    words = ["bench", "inventory/b200.py", "--limit", "b200-01.example.com", "--suite"]
+    assert main([*words, "seed003-1", "--fetch", "published"]) == 0
+    assert "suite seed003-1: nothing to fetch" in capsys.readouterr().out
+    assert main([*words, "seed003"]) == 1
+    next_command = "rackwright bench inventory/b200.py --suite seed003 --fetch published"
+    assert f"next: {next_command}" in capsys.readouterr().err

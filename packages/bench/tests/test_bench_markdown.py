@@ -92,6 +92,7 @@ def test_a_variant_that_failed_keeps_its_column_text() -> None:
     failed = {"long_context:random.one": replace(cell(1.0, 1.0, 1.0), failed=1)}
     found = markdown([run({**HEADS, **failed}, "seed003-2", "baseline,throughput_1,throughput_3,long_context")])
     assert "| Mean TTFT (ms) | 98.43 | 95.12 | **78.23** | – |" in found.splitlines()
+    assert found.splitlines()[-1] == "- long_context:random.one: 1 of 3 requests failed"
 
 
 # -- its first experiment: engines across, a run each
@@ -137,6 +138,23 @@ def test_shares_are_a_cell_each_text() -> None:
         "| TTFT: eagle3 as a share of baseline | random_s | random_m |\n| --- | --- | --- |\n"
         "| throughput_low | 113.5% | – |\n| throughput_high | 52.1% | – |",
     ]
+
+
+# -- what else their reader must know
+
+
+def test_doubts_and_lost_cells_stand_below_the_tables_text() -> None:
+    short = {name: replace(cell(1.0, 1.0, 1.0), short=2) for name in ("random.one", "random.four")}
+    marked = replace(short["random.four"], marks=("a GPU was too hot",))
+    found = run({**short, "random.four": marked}, "seed003-2")
+    assert markdown([found]).split("\n\n")[1].splitlines() == [
+        "- random.one, random.four: 2 answers shorter than asked for: rates do not compare",
+        "- random.four: doubtful: a GPU was too hot",
+    ]
+    lost = replace(found, cells={"random.one": cell(1.0, 1.0, 1.0)}, lost={"random.four": "it ended\nits log"})
+    assert markdown([lost]).endswith("\n\n- random.four: it ended")
+    assert markdown([lost, replace(lost, id="r2")]).endswith("\n\n- r random.four, r2 random.four: it ended")
+    assert "\n\n" not in markdown([run(HEADS, "seed003-2", "baseline,throughput_1,throughput_3")])
 
 
 def test_a_run_without_figures_is_refused() -> None:

@@ -14,7 +14,7 @@ from rackwright.loading.merge import Layer, merge
 from rackwright.messages import SettingsError
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright_bench.suites.loading import load_suite
-from rackwright_bench.variants.naming import names_of, variant_of
+from rackwright_bench.variants.naming import is_of_group, names_of, variant_of
 from rackwright_bench.variants.ready import LENGTHS, heads
 from rackwright_engines.fit.sizes import plan_of
 from tests.refused import refused
@@ -146,5 +146,10 @@ def test_a_group_is_all_of_its_variants_the_baseline_first() -> None:
     assert names_of("lengths") == ["baseline", "draft_1", "draft_2", "draft_3", "draft_4", "draft_8"]
     assert names_of("heads") == ["baseline", *heads()]
     assert names_of("draft_1,draft_3") == ["draft_1", "draft_3"]
+    assert names_of("heads,draft_2") == ["baseline", *heads(), "draft_2"]
+    assert names_of("settings, lengths,heads") == ["settings", *names_of("lengths"), *heads()]
+    assert (is_of_group("lmsys", "heads,draft_2"), is_of_group("draft_2", "heads,draft_2")) == (True, False)
+    with refused("RW1530", "draft_2,draft_2", error=SettingsError):
+        names_of("draft_2,draft_2")
     with pytest.raises(SettingsError, match=r"RW1531.*did you mean short_context\?"):
         made("short_contxt", profile(*VLLM))

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from rackwright.messages import RackwrightError
+from rackwright.messages import RackwrightError, counted
 from rackwright_bench.figures.figures import TPOT, Measured
 from rackwright_bench.record import Bench, parted
-from rackwright_bench.report.table import whole
+from rackwright_bench.report.table import doubts, whole
 
 NONE = "–"
 Cells = dict[str, Measured]
@@ -58,9 +58,27 @@ def markdown(runs: Sequence[Bench]) -> str:
     """Return the tables of runs. Raises RackwrightError where they have no figures."""
     if not any(whole(run.cells) for run in runs):
         raise RackwrightError(f"{', '.join(run.id for run in runs)}: no cell has figures", code="RW1557")
-    if len(runs) == 1 and runs[0].against and _sets(runs[0]) > 1:
-        return "\n\n".join(_grids(runs[0]))
-    return "\n\n".join(_figures(runs))
+    is_grid = len(runs) == 1 and runs[0].against and _sets(runs[0]) > 1
+    tables = _grids(runs[0]) if is_grid else _figures(runs)
+    return "\n\n".join([*tables, *_notes(runs)])
+
+
+def _notes(runs: Sequence[Bench]) -> Iterator[str]:
+    """Yield a list of what a reader of the tables must know: cells that are doubtful, and why others are empty."""
+    by_text: dict[str, list[str]] = {}
+    for run in runs:
+        for name, text in _notes_of(run):
+            by_text.setdefault(text, []).append(f"{_name_of(run, runs)} {name}" if len(runs) > 1 else name)
+    if by_text:
+        yield "\n".join(f"- {', '.join(names)}: {text}" for text, names in by_text.items())
+
+
+def _notes_of(run: Bench) -> Iterator[tuple[str, str]]:
+    for name, cell in run.cells.items():
+        yield from ((name, text) for text in doubts(cell))
+        if cell.failed:
+            yield name, f"{cell.failed} of {counted(len(cell.requests) + cell.failed, 'request')} failed"
+    yield from ((name, text.partition("\n")[0]) for name, text in run.lost.items() if name not in run.cells)
 
 
 def _sets(run: Bench) -> int:

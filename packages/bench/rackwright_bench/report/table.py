@@ -80,10 +80,15 @@ def _milliseconds(cell: Measured, latency: str) -> str:
     return f"{'/'.join(f'{cell.at(latency, percentile):.4g}' for percentile in PERCENTILES)} ms"
 
 
-def _remarks(cell: Measured) -> Iterator[str]:
+def doubts(cell: Measured) -> Iterator[str]:
+    """Yield why the figures of a cell are not to be taken as they are."""
     yield from (f"doubtful: {mark}" for mark in cell.marks)
     if cell.short:
         yield f"{counted(cell.short, 'answer')} shorter than asked for: rates do not compare"
+
+
+def _remarks(cell: Measured) -> Iterator[str]:
+    yield from doubts(cell)
     yield acceptance(cell.drafting)
     if cell.gpu:
         yield ", ".join(form.format(cell.gpu[key]) for key, form in GPU.items() if key in cell.gpu)

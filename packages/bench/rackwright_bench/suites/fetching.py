@@ -11,7 +11,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -40,17 +40,35 @@ PAUSE = 2.0
 """Seconds before the second attempt, twice as many before each later one."""
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO})
 """What the disk says, and no server."""
+BUSY = frozenset({429, 500, 502, 503, 504})
+"""Answers of a server that may have the file a moment later."""
 SHOWN = 5.0
 """Seconds between two lines of progress."""
 
 
 @dataclass(frozen=True)
+class Known:
+    """A SHA-256 that is known of a file before it is there; empty: none is."""
+
+    sha256: str = ""
+    by: str = ""
+    """Whose word that is."""
+    next: str = "another address"
+    """The thing to do where the file has another one."""
+
+
+@dataclass(frozen=True)
 class Origin:
-    """An address of a file, and what is known of its bytes; no SHA-256 where none was published."""
+    """An address of a file, and what is known of its bytes."""
 
     url: str
-    sha256: str = ""
+    known: Known = Known()
     login: Secret | None = None
+
+    @property
+    def sha256(self) -> str:
+        """The file's SHA-256; empty where none was published."""
+        return self.known.sha256
 
 
 def fetch_requests(
@@ -68,16 +86,14 @@ def fetch_requests(
         source = by_set.get(name, everywhere)
         if not source:
             raise SettingsError(f"--fetch: no address for {name}; next: --fetch {name}=URL", code="RW1567")
-        wanted_digest = locked(root).get(name) or data.sha256 or _known_digest(data, source)
-        if wanted_digest and (store() / wanted_digest).exists():
+        known = _known(name, data, source, locked(root).get(name, ""))
+        if known.sha256 and (store() / known.sha256).exists():
             say(f"{name}: is there already, by its SHA-256")
             continue
         origin = _origin(client, data, source, settings)
-        if wanted_digest and origin.sha256 not in ("", wanted_digest):
-            raise _other_bytes(name, origin.url, origin.sha256, wanted_digest)
-        _keep(
-            client, name, data, Origin(origin.url, wanted_digest or origin.sha256, origin.login), suite.seed, root, say
-        )
+        if known.sha256 and origin.sha256 not in ("", known.sha256):
+            raise _other_bytes(name, origin.url, origin.sha256, known)
+        _keep(client, name, data, replace(origin, known=known) if known.sha256 else origin, suite.seed, root, say)
     return list(wanted)
 
 
@@ -98,12 +114,20 @@ def _sources(sources: Sequence[str], wanted: Mapping[str, DataSet]) -> tuple[str
     return everywhere, by_set
 
 
-def _known_digest(data: DataSet, source: str) -> str:
-    """Return the SHA-256 of the published file, for its own address and for a mirror that has it by its name.
+def _known(name: str, data: DataSet, source: str, in_lock_file: str) -> Known:
+    """Return what is known of a file: by the site's lock file, by the suite, or because it was published so.
 
-    An address of one file may be of another selection, whose first bytes count.
+    The last counts for its own address, and for a mirror that has it by its name. An address of one file may be of
+    another selection, whose first bytes count.
     """
-    return "" if source.endswith(FILES) else published(data.kind).get("sha256", "")
+    if in_lock_file:
+        return Known(in_lock_file, LOCK, f"another address, or remove its line from {LOCK}")
+    if data.sha256:
+        return Known(data.sha256, "the suite", "another address, or correct its sha256 in the suite")
+    if source.endswith(FILES) or "sha256" not in (file := published(data.kind)):
+        return Known()
+    another = f"--fetch {name}=URL of one file takes another selection"
+    return Known(file["sha256"], f"the published {file['file']}", f"another address; {another}")
 
 
 def _is_address(text: str) -> bool:
@@ -131,7 +155,8 @@ def _on_hub(client: Client, settings: HostSettings, repository: str, file: str) 
         if row.get("path") == file:
             large = shaped(TreeFile, row, where).lfs
             sha256 = (large.oid or large.sha256) if large else ""
-            return Origin(f"{hub}/datasets/{repository}/resolve/{quote(commit)}/{quote(file)}", sha256 or "", login)
+            known = Known(sha256, where) if sha256 else Known()
+            return Origin(f"{hub}/datasets/{repository}/resolve/{quote(commit)}/{quote(file)}", known, login)
     raise SourceError(f"{where}: {repository} has no file {file}; next: --fetch SET=URL", code="RW1577")
 
 
@@ -155,7 +180,7 @@ def _keep(
         digest = hashlib.sha256(content).hexdigest()
         if origin.sha256 and digest != origin.sha256:
             part.unlink()
-            raise _other_bytes(name, origin.url, digest, origin.sha256)
+            raise _other_bytes(name, origin.url, digest, origin.known)
         try:
             rows(name, data, content.decode(errors="replace"), seed)
         except SettingsError:
@@ -163,8 +188,8 @@ def _keep(
             raise
         part.replace(store() / digest)
     note_digests(root, {name: digest})
-    by = "as was known of it" if origin.sha256 else f"from now on in {LOCK}"
-    say(f"{name}: {len(content) >> 20} MiB, SHA-256 {digest}, {by}")
+    by = f"as {origin.known.by} has it" if origin.sha256 else f"from now on in {LOCK}"
+    say(f"{name}: {len(content) / 1e6:.2f} MB, SHA-256 {digest}, {by}")
 
 
 def _fetch(client: Client, name: str, origin: Origin, part: Path, say: Callable[[str], None]) -> None:
@@ -178,12 +203,18 @@ def _fetch(client: Client, name: str, origin: Origin, part: Path, say: Callable[
             if isinstance(error, OSError) and error.errno in UNWRITABLE:
                 raise
             if attempt == ATTEMPTS or (isinstance(error, SourceError) and error.code == "RW1577"):
-                why = getattr(error, "text", None) or str(error)
-                text = (
-                    f"{name}: {origin.url} could not be fetched: {why}; next: the same command again, which continues"
-                )
-                raise SourceError(text, code="RW1577") from error
+                raise _not_fetched(name, origin, error) from error
             sleep(PAUSE * 2 ** (attempt - 1))
+
+
+def _not_fetched(name: str, origin: Origin, error: Exception) -> SourceError:
+    """Return why a file is not there, and what to type: another address where this one has said that it has none."""
+    why = getattr(error, "text", None) or str(error)
+    if isinstance(error, SourceError) and error.code == "RW1577":
+        way = f"--fetch {name}=URL, an address that has it"
+    else:
+        way = f"the same command again{', which continues' if origin.sha256 else ''}, or --fetch {name}=URL"
+    return SourceError(f"{name}: {origin.url} could not be fetched: {why}; next: {way}", code="RW1577")
 
 
 def _received(client: Client, origin: Origin, part: Path) -> Iterator[tuple[int, int]]:
@@ -194,6 +225,8 @@ def _received(client: Client, origin: Origin, part: Path) -> Iterator[tuple[int,
     with client.opened(origin.url, headers, origin.login) as answer:
         if here and answer.status == 416:  # it ends where the file does
             return
+        if answer.status in BUSY:
+            raise ConnectionError(f"{host_of(origin.url)} answers {answer.status}")
         if answer.status not in (200, 206):
             raise SourceError(f"{host_of(origin.url)} answers {answer.status}", code="RW1577")
         here = here if answer.status == 206 else 0
@@ -211,9 +244,9 @@ def _received(client: Client, origin: Origin, part: Path) -> Iterator[tuple[int,
             raise ConnectionError(f"it ended after {here} of {whole} bytes")
 
 
-def _other_bytes(name: str, url: str, digest: str, expected: str) -> RackwrightError:
+def _other_bytes(name: str, url: str, digest: str, known: Known) -> RackwrightError:
     return RackwrightError(
-        f"{name}: the SHA-256 of {url} is {digest}, and {expected} is known of it ({LOCK}, the suite or the hub); "
-        f"nothing was kept; next: another address, or remove its line from {LOCK}",
+        f"{name}: the SHA-256 of {url} is {digest}, and {known.by} has {known.sha256}; nothing was kept; next: "
+        f"{known.next}",
         code="RW1587",
     )

@@ -11,6 +11,7 @@ import hashlib
 import json
 import random
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -38,17 +39,18 @@ ROW = re.compile(r"[^\r\n]+")
 CAVEAT = "burstgpt has lengths alone: its prompts are made up, so its acceptance is not that of real chats"
 
 
-def prompt_files(suite: Suite, beside: Path, root: Path, out: Path) -> dict[str, Path]:
+def prompt_files(suite: Suite, beside: Path, root: Path, out: Path, file: str = "SUITE") -> dict[str, Path]:
     """Write the requests of each set that is read from a file; returns the files that aiperf takes, by set.
 
-    beside: the folder that relative paths are of. Raises SettingsError naming the set, its key and what is missing.
+    beside: the folder that relative paths are of. file: the suite's name or file, for messages. Raises SettingsError
+    naming the set, its key and what is missing.
     """
     digests_by_set = locked(root)
     needed = max(pattern.requests for pattern in suite.arrivals.values()) + suite.warmup
     found, digests = dict[str, Path](), dict[str, str]()
     for name, data in suite.datasets.items():
         if data.kind != "random":
-            content = _content(name, data, beside, digests_by_set.get(name) or data.sha256 or "")
+            content = _content(name, data, beside, digests_by_set.get(name) or data.sha256 or "", file)
             digests[name] = _checked(name, data, content, digests_by_set, root)
             chosen = islice(cycle(rows(name, data, content.decode(errors="replace"), suite.seed)), needed)
             found[name] = out / f"{name}.jsonl"
@@ -74,7 +76,7 @@ def _where(kind: Kind) -> str:
     return f"{source['file']} of {source['url'] if 'url' in source else 'the data set ' + source['hub']}"
 
 
-def _content(name: str, data: DataSet, beside: Path, digest: str) -> bytes:
+def _content(name: str, data: DataSet, beside: Path, digest: str, file: str) -> bytes:
     path = beside / Path(data.path).expanduser() if data.path else store() / digest
     try:
         return path.read_bytes()
@@ -82,7 +84,7 @@ def _content(name: str, data: DataSet, beside: Path, digest: str) -> bytes:
         if data.path is None:
             raise SettingsError(
                 f"datasets.{name}: {data.kind} is read from a file, and none was fetched; nothing was measured; next: "
-                "rackwright bench INVENTORY --suite SUITE --fetch published; or set its path to "
+                f"rackwright bench INVENTORY --suite {shlex.quote(file)} --fetch published; or set its path to "
                 f"{_where(data.kind)}",
                 code="RW1516",
             ) from error

@@ -27,7 +27,7 @@ DRAFTS = ("speculative", "decoding-type")
 
 def names_of(text: str) -> list[str]:
     """Return the names of `--compare A,B`, the first being what the others are compared with. Raises SettingsError."""
-    names = list(groups().get(text.strip(), [name.strip() for name in text.split(",")]))
+    names = spelled_out(text)
     if len(names) < 2 or len(set(names)) < len(names) or not all(names):
         raise SettingsError(
             f"--compare {text}: must be two or more different names with commas between them, as "
@@ -35,6 +35,19 @@ def names_of(text: str) -> list[str]:
             code="RW1530",
         )
     return names
+
+
+def spelled_out(text: str) -> list[str]:
+    """Return the names of `A,B`, those of a group in its place; what two groups share is there once."""
+    found = list[str]()
+    for one in (name.strip() for name in text.split(",")):
+        found += [name for name in groups()[one] if name not in found] if one in groups() else [one]
+    return found
+
+
+def is_of_group(name: str, text: str) -> bool:
+    """Return True where a name is there only because a group of `A,B` has it, so that it may be left out."""
+    return name not in [one.strip() for one in text.split(",")]
 
 
 def refuse_groups(entry: InventoryHost, endpoint: str) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.messages import RackwrightError, SettingsError
-from rackwright.record.journal import Event, append, chosen_record, read_record
+from rackwright.record.journal import Event, append, read_record
 from rackwright.record.record import record_of
 from rackwright.rollout.resuming import refuse_living
 from rackwright.settings.host_settings import EndpointSettings
 from rackwright_bench.figures.figures import measured_of
 from rackwright_bench.proven.shareable import DECISIVE
-from rackwright_bench.record import CELL, ROUND, TRIAL, parted
+from rackwright_bench.record import CELL, ROUND, TRIAL, bench_record, parted
 from rackwright_bench.variants.trials import Trials
 
 TUNE = "tune"
@@ -47,7 +47,7 @@ def earlier_tune(root: Path, run: str, wanted: Mapping[str, Any]) -> EarlierTune
 
     Raises RackwrightError for another kind of run, for one that is under way, and where something is another now.
     """
-    path = chosen_record(root, run)
+    path = bench_record(root, run)
     events = read_record(path)
     begin = next((event for event in events if event["kind"] == "begin"), {})
     if TUNE not in begin:

@@ -33,7 +33,10 @@ from rackwright_lab.standins.static import static_answer
 HUB_HOST = "huggingface.co"
 CDN_HOST = "cas-bridge.xethub.hf.co"
 MIRROR_HOST = "mirror.lab.example"
-"""A site's own mirror: /hub speaks the hub's interface, /cdn sends its large files, MIRRORED are trees of files."""
+"""A site's own mirror: /hub speaks the hub's interface, /cdn sends its large files, MIRRORED are trees of files.
+
+Any other folder is of its own static tree.
+"""
 MIRRORED = {
     "encodings": f"{ENCODINGS_HOST}/encodings",
     "libnvidia-container": "nvidia.github.io/libnvidia-container",
@@ -89,7 +92,7 @@ class Site:
             return self._mirror.answer(replace(request, path=f"/{path}"))
         if folder == "cdn":
             return self._mirror.cdn_answer(request)
-        host, _, below = MIRRORED.get(folder, MIRROR_HOST).partition("/")
+        host, _, below = MIRRORED.get(folder, f"{MIRROR_HOST}/{folder}").partition("/")
         return static_answer(self.state / "static", replace(request, host=host, path=f"{below}/{path}"))
 
     def fault_for(self, request: Request) -> Fault | None:

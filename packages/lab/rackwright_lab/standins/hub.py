@@ -11,9 +11,10 @@ from urllib.parse import quote
 from .answer import Answer, Request, error_answer, json_answer
 from .hub_content import REPOSITORIES, HubFile, Repository, Store, of_folder
 
-_REPO = r"(?P<repo>[\w.-]+/[\w.-]+)"
-_INFO = re.compile(rf"/api/models/{_REPO}(?:/revision/(?P<revision>[^/]+))?$")
-_TREE = re.compile(rf"/api/models/{_REPO}/tree/(?P<revision>[^/]+)(?:/(?P<under>.*))?$")
+_REPO = r"(?P<repo>(?:datasets/)?[\w.-]+/[\w.-]+)"
+_API = rf"/api/(?:models/(?!datasets/)|(?=datasets/)){_REPO}"
+_INFO = re.compile(rf"{_API}(?:/revision/(?P<revision>[^/]+))?$")
+_TREE = re.compile(rf"{_API}/tree/(?P<revision>[^/]+)(?:/(?P<under>.*))?$")
 _RESOLVE = re.compile(rf"/{_REPO}/resolve/(?P<revision>[^/]+)/(?P<file>.+)$")
 _CDN = re.compile(rf"/cdn/{_REPO}/(?P<sha256>[0-9a-f]{{64}})/.+$")
 
@@ -22,7 +23,7 @@ REFS_FILE = "hub-refs.json"
 TOKENS_FILE = "hub-tokens.json"
 """Where it finds which tokens may read what."""
 OWN_FOLDER = "hub-own"
-"""Repositories with files of their own: OWN_FOLDER/OWNER/NAME/v1/FILE."""
+"""Repositories with files of their own: OWN_FOLDER/OWNER/NAME/v1/FILE; data sets: OWN_FOLDER/datasets/OWNER/NAME/..."""
 
 
 class Hub:
@@ -90,12 +91,13 @@ class Hub:
         repository, revision = at
         blobs = request.query.get("blobs", "").lower() in ("true", "1")
         files = self._files(repository, revision).values()
+        name = repository.name.removeprefix("datasets/")
         return json_answer(
             {
                 "_id": repository.commit(1)[:24],
-                "id": repository.name,
-                "modelId": repository.name,
-                "author": repository.name.split("/")[0],
+                "id": name,
+                "modelId": name,
+                "author": name.split("/")[0],
                 "sha": repository.commit(revision),
                 "private": False,
                 "gated": "manual" if repository.gated else False,

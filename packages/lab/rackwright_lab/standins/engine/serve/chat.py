@@ -29,7 +29,8 @@ def generate(engine: Engine, request: ChatRequest) -> Generation:
         )
     reply = reply_to(body, engine.faults.active())
     limit = min(request.limit() or room, room)
-    return generation_of("chatcmpl", prompt, engine.dialect.tokens(reply), limit, request.stop, reply)
+    tokens, endless = engine.dialect.tokens(reply), request.ignore_eos and request.limit() is not None
+    return generation_of("chatcmpl", prompt, tokens, limit, request.stop, reply, endless=endless)
 
 
 async def whole(engine: Engine, request: ChatRequest, generation: Generation) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def generate(engine: Engine, request: CompletionRequest) -> Generation:
     text = prompt_text(request)
     tokens = plain_tokens(completion(text, engine.faults.active()))
     limit = request.max_tokens or _DEFAULT_LIMIT
-    made = generation_of("cmpl", len(plain_tokens(text)), tokens, limit, request.stop)
+    made = generation_of("cmpl", len(plain_tokens(text)), tokens, limit, request.stop, endless=request.ignore_eos)
     return replace(made, copied=made.text("content").strip() in text)
 
 

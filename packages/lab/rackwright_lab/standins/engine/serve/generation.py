@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from typing import Any
 
 from ..dialects import Token, pieces
@@ -49,9 +50,16 @@ def generation_of(
     limit: int | None,
     stop: str | list[str] | None,
     reply: Reply | None = None,
+    *,
+    endless: bool = False,
 ) -> Generation:
-    """Cut `tokens` at `limit` and at a stop word and say how the answer ends."""
+    """Cut `tokens` at `limit` and at a stop word and say how the answer ends.
+
+    endless: the end of the answer is ignored, so it is said again until the limit.
+    """
     finish = "stop"
+    if endless and limit is not None:
+        tokens = _filled(tokens, limit + 1)
     if limit is not None and len(tokens) > limit:
         tokens, finish = tokens[:limit], "length"
     words = [stop] if isinstance(stop, str) else stop or []
@@ -62,6 +70,12 @@ def generation_of(
     if call is not None and finish == "stop":
         finish = "tool_calls"
     return Generation(f"{kind}-{uuid.uuid4().hex}", prompt_tokens, tokens, finish, call.name if call else "")
+
+
+def _filled(tokens: list[Token], count: int) -> list[Token]:
+    """Return at least so many tokens: the content again and again."""
+    content = [token for token in tokens if token.part == "content"]
+    return [*tokens, *islice(cycle(content), max(0, count - len(tokens)))]
 
 
 def _until_stop(tokens: list[Token], words: list[str]) -> list[Token]:
