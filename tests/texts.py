@@ -140,6 +140,7 @@ LOGS_IN = "the login at {hosts}"
 SILENT_SERVER = "{who} took the connection and did not answer within {seconds} s"
 
 # The bench.
+FETCHED = "{sets}: ready to be measured with"
 WINS = "wins {where} by {ratio}x ("
 ACCEPTANCE = "{rate} tokens a step; {share}; {positions}"
 NO_FIGURES = "{failed} of {asked} failed, so it has no figures"

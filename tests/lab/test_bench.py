@@ -29,8 +29,11 @@ from rackwright_bench.aiperf.environment import READY, environment_folder
 from rackwright_bench.history import figures_of
 from rackwright_bench.record import Bench as Measured
 from rackwright_bench.record import read_bench
+from rackwright_bench.suites.prompts import LOCK, published
+from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from rackwright_lab.standins.hub import OWN_FOLDER
 from tests import texts
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import BIN, ROOT, Run, Site
@@ -170,6 +173,33 @@ def test_what_is_wrong_is_said_before_the_first_request(desk: Desk) -> None:
     made_up = "variants: {made_up: {environment: {TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS: '3'}}}\n"
     run = desk.bench("--suite", desk.suite(SHORT + made_up), "--compare", "settings,made_up")
     assert (run.status, "RW1514" in run.output, "made_up" in run.output) == (1, True, True), run.output
+
+
+TALKS = json.dumps([{"conversations": [{"value": "Say something long. " * 20}, {"value": "word " * 60}]}] * 50).encode()
+SHARED = "datasets: {talks: {kind: sharegpt}}\narrivals: {one: {concurrency: 1, requests: 2}}\nwarmup: 1\n"
+
+
+def test_files_of_requests_come_from_the_hub_by_the_hash_that_it_publishes(desk: Desk) -> None:
+    """Half a file is continued, other bytes are refused, and a suite is measured with what has come."""
+    suite, web = desk.suite(SHARED), desk.site.lab.paths.web
+    source = published("sharegpt")
+    file = web / OWN_FOLDER / "datasets" / source["hub"] / "v1" / source["file"]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(TALKS)
+    faults.forget_requests(web)
+    try:
+        faults.set_fault(web, "wrong_bytes", path="/cdn/datasets/*", times=1)
+        run = desk.bench("--suite", suite, "--fetch", "published")
+        assert (run.status, "RW1587" in run.output, "huggingface.co has" in run.output) == (1, True, True), run.output
+        faults.set_fault(web, "truncated", path="/cdn/datasets/*", times=1)
+        run = desk.bench("--suite", suite, "--fetch", "published")
+    finally:
+        faults.clear(web)
+        lock = ROOT / LOCK
+        lock.unlink(missing_ok=True)
+    assert (run.status, texts.FETCHED.format(sets="talks") in run.output) == (0, True), run.output
+    sent = [row for row in faults.requests(web) if str(row["path"]).startswith("/cdn/datasets/")]
+    assert [(row["status"], row["range"]) for row in sent] == [(200, ""), (200, ""), (206, f"bytes={len(TALKS) // 2}-")]
 
 
 ONE_CELL = """\

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rackwright.concerns.endpoint.proof.plain_text import PROMPT
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests import texts
@@ -169,6 +170,51 @@ def test_a_shipped_profile_deploys_and_answers(bench: Bench, profile: str) -> No
     answers = [verdict for question, verdict in bench.verdicts().items() if question.startswith(f"{spec['serving']}-")]
     assert answers == [{"checked": True, "refused": [], "why": ""}]
     assert "42" in bench.ask(spec["served_name"])
+
+
+@in_proof("tests/unit/test_questions_plain_text.py judges such answers; a rollout asks the same rows")
+def test_nonsense_to_the_playbook_s_question_is_refused(bench: Bench) -> None:
+    """The playbook asks /v1/completions; chats are answered rightly all the while."""
+    gate = {**ONE, "gate": {"level": "full", "plain_text": True}}
+    run = bench.deploy("dgx_spark_draft_target", **gate)
+    assert (run.status, "proved: plain text: 276 km" in run.output) == (0, True), run.output
+    served = bench.json_of("proven/spec.json")["serving"]
+    bench.host.set_engine_faults({"fault": "answers", "value": {PROMPT: "six ghter wide gits " * 60}})
+    try:
+        run = bench.deploy("dgx_spark_draft_target", **gate, engine={"max_batch_size": 2})
+    finally:
+        bench.host.set_engine_faults()
+    assert (run.status != 0, "RW0427" in run.output) == (True, True), run.output
+    assert bench.json_of("proven/spec.json")["serving"] == served
+    assert "42" in bench.ask("Llama-3.3-70B-Instruct-FP4")
+
+
+GUIDE_FOLDER = "/models/original"
+
+
+@in_proof("test_host.py has a model in a folder of its own; here two share one, as the guide's -v /models:/models")
+def test_two_models_of_one_folder_and_then_another_list(bench: Bench) -> None:
+    def settings(draft: str) -> dict[str, Any]:
+        mount = f"{GUIDE_FOLDER}/{draft}"
+        target = {"repository": "openai/gpt-oss-120b", "exclude": ["original/*", "metal/*"]}
+        return {
+            **ONE,
+            "models": {"folder": GUIDE_FOLDER},
+            "model": {**target, "directory": "gpt-oss-120b", "mount": f"{GUIDE_FOLDER}/gpt-oss-120b"},
+            "draft": {"repository": f"nvidia/{draft}", "directory": draft, "mount": mount},
+            "engine": {"speculative_config": {"speculative_model_dir": f"{mount}/"}},
+        }
+
+    first, other = (settings(draft) for draft in ("gpt-oss-120b-Eagle3", "gpt-oss-120b-Eagle3-throughput"))
+    assert bench.deploy("low_latency_speculative", **first).status == 0
+    folders = bench.host.run(f"ls {GUIDE_FOLDER}").stdout.split()
+    assert folders == ["gpt-oss-120b", "gpt-oss-120b-Eagle3"]
+    assert bench.deploy("low_latency_speculative", **first).changed == []
+    target = bench.host.run(f"stat -c %i.%Y {GUIDE_FOLDER}/gpt-oss-120b/model*").stdout
+    run = bench.deploy("low_latency_speculative", **other)
+    assert run.status == 0, run.output
+    assert bench.host.run(f"stat -c %i.%Y {GUIDE_FOLDER}/gpt-oss-120b/model*").stdout == target, "fetched again"
+    assert f"{GUIDE_FOLDER}/gpt-oss-120b-Eagle3-throughput" in bench.host.run("docker inspect rackwright-llm").stdout
 
 
 # -- after one that serves: short names are a warning offline, and the image has the last word

@@ -18,6 +18,7 @@ from rackwright_engines.fit.sizes import EngineOptions
 from rackwright_engines.options.check import check_options
 from rackwright_engines.options.commandline import by_key
 from rackwright_engines.options.compare import changed_defaults
+from rackwright_engines.options.keys import GIVEN
 from rackwright_engines.options.schema import all_versions, line_for, lines
 from rackwright_engines.quick_yaml import load_yaml
 from rackwright_engines.version import nearest_line, parse_version
@@ -432,6 +433,13 @@ def test_vllm_makes_words_of_its_file_so_some_yaml_means_nothing_there_text() ->
     assert problem_texts({"no-enable-prefix-caching": False}, "v0.14.1", "vllm", Level.WARN) == [
         "no-enable-prefix-caching: vLLM leaves out what is false in its file"
     ]
+
+
+@pytest.mark.parametrize(("engine", "version"), [("vllm", "v0.14.1"), ("vllm", "v0.33.0"), ("sglang", "v0.5.8")])
+@pytest.mark.parametrize("key", ["host", "port", "served-model-name"])
+def test_a_word_of_the_endpoint_s_own_has_no_effect_in_the_file(engine: str, version: str, key: str) -> None:
+    value = 9000 if key == "port" else "gpt-oss"
+    assert problem_texts({key: value}, version, engine, Level.WARN) == [f"{key}: {GIVEN}"]
 
 
 def test_what_is_not_sure_is_said_and_not_refused_text() -> None:

@@ -30,6 +30,11 @@ def verdict_on(text: str | None, status: int = 200) -> Verdict:
     return judge_safely(ROW, Answer(status, json.dumps({"choices": [{"text": text}]}), 3.2))
 
 
+def test_the_lab_s_table_of_answers_counts_for_plain_texts() -> None:
+    assert completion(PROMPT, {"answers": {PROMPT: "six ghter wide"}}) == "six ghter wide"
+    assert "276" in completion(PROMPT, {"answers": {"another": "six ghter wide"}})
+
+
 @pytest.mark.parametrize("text", [WORKED, SHORT, completion(PROMPT, {})])
 def test_the_right_distance_proves_it(text: str) -> None:
     assert verdict_on(text) == Verdict(True, "276 km, in 3.2 s")

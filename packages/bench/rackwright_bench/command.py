@@ -172,7 +172,11 @@ def fetch(args: argparse.Namespace, suite: Suite) -> int:
     root = site_root(Path(args.inventory)).absolute()
     entry = chosen_hosts(args.inventory, args.limit, args.only)[0]
     names = fetch_requests(suite, args.fetch, entry.settings, root, say)
-    ready = f"{', '.join(names)}: ready to be measured with" if names else "nothing to fetch: its sets are made here, or have a path"
+    ready = (
+        f"{', '.join(names)}: ready to be measured with"
+        if names
+        else "nothing to fetch: its sets are made here, or have a path"
+    )
     say(f"suite {Path(args.suite).stem}: {ready}")
     return ExitCode.DONE
 

@@ -114,9 +114,7 @@ def pooled_cells(found: Mapping[str, Found]) -> dict[str, Measured]:
     }
 
 
-def entry_for_variants(
-    entry: InventoryHost, name: str, root: Path
-) -> tuple[InventoryHost, Declared]:
+def entry_for_variants(entry: InventoryHost, name: str, root: Path) -> tuple[InventoryHost, Declared]:
     """Return a host as its deploy.py has it, and the steps there. Raises RackwrightError where nothing can be tried."""
     refuse_groups(entry, name)
     declared = declared_by(root, [entry])[entry.name]

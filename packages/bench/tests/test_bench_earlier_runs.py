@@ -37,9 +37,7 @@ def recorded(site: Path, run: str, rate: float) -> None:
     append(record, "end", status=0, text="1 of 1 cells have figures")
 
 
-def test_the_newest_bench_is_the_last_one_whatever_ran_after_it(
-    site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_newest_bench_is_the_last_one_whatever_ran_after_it(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(site, "20261128-100000-bench", 100.0)
     recorded(site, "20261128-100000-bench-2", 177.71)
     append(site / "runs" / "20261128-110000-deploy.jsonl", "begin", purpose="deploy")

@@ -47,7 +47,7 @@ SHOWN = 5.0
 
 
 @dataclass(frozen=True)
-class Known:
+class Expected:
     """A SHA-256 that is known of a file before it is there; empty: none is."""
 
     sha256: str = ""
@@ -62,13 +62,13 @@ class Origin:
     """An address of a file, and what is known of its bytes."""
 
     url: str
-    known: Known = Known()
+    expected: Expected = Expected()
     login: Secret | None = None
 
     @property
     def sha256(self) -> str:
         """The file's SHA-256; empty where none was published."""
-        return self.known.sha256
+        return self.expected.sha256
 
 
 def fetch_requests(
@@ -86,14 +86,16 @@ def fetch_requests(
         source = by_set.get(name, everywhere)
         if not source:
             raise SettingsError(f"--fetch: no address for {name}; next: --fetch {name}=URL", code="RW1567")
-        known = _known(name, data, source, locked(root).get(name, ""))
-        if known.sha256 and (store() / known.sha256).exists():
+        expected = _expected(name, data, source, locked(root).get(name, ""))
+        if expected.sha256 and (store() / expected.sha256).exists():
             say(f"{name}: is there already, by its SHA-256")
             continue
         origin = _origin(client, data, source, settings)
-        if known.sha256 and origin.sha256 not in ("", known.sha256):
-            raise _other_bytes(name, origin.url, origin.sha256, known)
-        _keep(client, name, data, replace(origin, known=known) if known.sha256 else origin, suite.seed, root, say)
+        if expected.sha256 and origin.sha256 not in ("", expected.sha256):
+            raise _other_bytes(name, origin.url, origin.sha256, expected)
+        _keep(
+            client, name, data, replace(origin, expected=expected) if expected.sha256 else origin, suite.seed, root, say
+        )
     return list(wanted)
 
 
@@ -114,20 +116,20 @@ def _sources(sources: Sequence[str], wanted: Mapping[str, DataSet]) -> tuple[str
     return everywhere, by_set
 
 
-def _known(name: str, data: DataSet, source: str, in_lock_file: str) -> Known:
+def _expected(name: str, data: DataSet, source: str, in_lock_file: str) -> Expected:
     """Return what is known of a file: by the site's lock file, by the suite, or because it was published so.
 
     The last counts for its own address, and for a mirror that has it by its name. An address of one file may be of
     another selection, whose first bytes count.
     """
     if in_lock_file:
-        return Known(in_lock_file, LOCK, f"another address, or remove its line from {LOCK}")
+        return Expected(in_lock_file, LOCK, f"another address, or remove its line from {LOCK}")
     if data.sha256:
-        return Known(data.sha256, "the suite", "another address, or correct its sha256 in the suite")
+        return Expected(data.sha256, "the suite", "another address, or correct its sha256 in the suite")
     if source.endswith(FILES) or "sha256" not in (file := published(data.kind)):
-        return Known()
+        return Expected()
     another = f"--fetch {name}=URL of one file takes another selection"
-    return Known(file["sha256"], f"the published {file['file']}", f"another address; {another}")
+    return Expected(file["sha256"], f"the published {file['file']}", f"another address; {another}")
 
 
 def _is_address(text: str) -> bool:
@@ -155,8 +157,8 @@ def _on_hub(client: Client, settings: HostSettings, repository: str, file: str) 
         if row.get("path") == file:
             large = shaped(TreeFile, row, where).lfs
             sha256 = (large.oid or large.sha256) if large else ""
-            known = Known(sha256, where) if sha256 else Known()
-            return Origin(f"{hub}/datasets/{repository}/resolve/{quote(commit)}/{quote(file)}", known, login)
+            expected = Expected(sha256, where) if sha256 else Expected()
+            return Origin(f"{hub}/datasets/{repository}/resolve/{quote(commit)}/{quote(file)}", expected, login)
     raise SourceError(f"{where}: {repository} has no file {file}; next: --fetch SET=URL", code="RW1577")
 
 
@@ -180,7 +182,7 @@ def _keep(
         digest = hashlib.sha256(content).hexdigest()
         if origin.sha256 and digest != origin.sha256:
             part.unlink()
-            raise _other_bytes(name, origin.url, digest, origin.known)
+            raise _other_bytes(name, origin.url, digest, origin.expected)
         try:
             rows(name, data, content.decode(errors="replace"), seed)
         except SettingsError:
@@ -188,7 +190,7 @@ def _keep(
             raise
         part.replace(store() / digest)
     note_digests(root, {name: digest})
-    by = f"as {origin.known.by} has it" if origin.sha256 else f"from now on in {LOCK}"
+    by = f"as {origin.expected.by} has it" if origin.sha256 else f"from now on in {LOCK}"
     say(f"{name}: {len(content) / 1e6:.2f} MB, SHA-256 {digest}, {by}")
 
 
@@ -244,9 +246,9 @@ def _received(client: Client, origin: Origin, part: Path) -> Iterator[tuple[int,
             raise ConnectionError(f"it ended after {here} of {whole} bytes")
 
 
-def _other_bytes(name: str, url: str, digest: str, known: Known) -> RackwrightError:
+def _other_bytes(name: str, url: str, digest: str, expected: Expected) -> RackwrightError:
     return RackwrightError(
-        f"{name}: the SHA-256 of {url} is {digest}, and {known.by} has {known.sha256}; nothing was kept; next: "
-        f"{known.next}",
+        f"{name}: the SHA-256 of {url} is {digest}, and {expected.by} has {expected.sha256}; nothing was kept; next: "
+        f"{expected.next}",
         code="RW1587",
     )

@@ -19,6 +19,8 @@ from rackwright_engines.options.values import check_value
 
 GIVEN = "is given on the command line already: leave it out"
 """Of a file whose server Rackwright starts."""
+OF_THE_ENDPOINT = frozenset({"host", "port", "served-model-name"})
+"""Words of vLLM's and SGLang's command lines that an endpoint gives: the same key in the file has no effect."""
 EXTRA = "Extra inputs are not permitted"
 
 
@@ -196,7 +198,7 @@ def _near_key(schema: VersionLine, section: str, path: KeyPath) -> str:
 def _value(schema: VersionLine, key: Key, value: Any, path: KeyPath, option_set: OptionSet) -> Iterator[Finding]:
     found = _fitting(schema, key, value, path, option_set)
     yield from _unsure(list(found), schema, option_set) if key.unsure else found
-    if key.given:
+    if key.given or (schema.engine != "tensorrt-llm" and len(path) == 1 and key.name in OF_THE_ENDPOINT):
         yield Finding(path, GIVEN, Level.WARN, code="RW0306")
     elif key.unsure:
         yield Finding(

@@ -11,8 +11,9 @@ later is seen by a running engine). TRTLLM_STANDIN_FAULTS names another file. Pr
 top-level option of the YAML file as `option.NAME`. So a new release can fail on a host whose old one serves.
 
 Faults: load_seconds (number), never_ready, die_at_end_of_load, die_after_requests (count), die_after_seconds,
-drop_tool_calls, answers (a table: the texts of a conversation's messages, one a line, to its answer, which is a text or
-a call as {"name": ..., "arguments": {...}}), drop_turns (a chat template that loses all messages but the last),
+drop_tool_calls, answers (a table: the texts of a conversation's messages, one a line, or a plain prompt, to its answer,
+which is a text or, of a conversation, a call as {"name": ..., "arguments": {...}}),
+drop_turns (a chat template that loses all messages but the last),
 runs_on (one that loses the end of a turn: a made-up question follows the answer),
 cut_context (tokens of the prompt that are read, the last ones), requests_waiting (number that the metrics show),
 repeat_bang (answers "!!!!..."), wrong_answers, answer (text, to every question), slow_factor (number),

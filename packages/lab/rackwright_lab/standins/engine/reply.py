@@ -87,6 +87,8 @@ def completion(prompt: str, faults: dict[str, Any]) -> str:
     """Return the text that follows a plain prompt: of a text that was in it before, its continuation."""
     if faults.get("repeat_bang"):
         return BANGS
+    if isinstance(tabled := (faults.get("answers") or {}).get(prompt), str):
+        return tabled
     spoilt = "answer" in faults or faults.get("wrong_answers")
     return _said(prompt, faults) if spoilt else continued(prompt) or _said(prompt, faults)
 
