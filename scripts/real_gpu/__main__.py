@@ -55,6 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     into.add_argument("folder", type=Path, metavar="DIR")
     into.add_argument("--without-bench", action="store_true", help="leave out what `rackwright bench` alone needs")
     into.add_argument("--without-sglang", action="store_true", help="leave out what the story of SGLang alone needs")
+    size = f"size of a part at most ({pack.PART_MIB} MiB)"
+    into.add_argument("--part-mib", type=int, default=pack.PART_MIB, metavar="MIB", help=size)
     return parser
 
 
@@ -90,9 +92,9 @@ def _steps(args: argparse.Namespace) -> int:
 
 
 def _pack(args: argparse.Namespace) -> int:
-    what = pack.What(bench=not args.without_bench, sglang=not args.without_sglang)
+    what = pack.What(bench=not args.without_bench, sglang=not args.without_sglang, part_mib=args.part_mib)
     for part in pack.pack(args.folder.absolute(), cache_root(), _say, what):
-        size = sum(path.stat().st_size for path in part.iterdir())
+        size = sum(path.stat().st_size for path in part.rglob("*"))
         print(f"{part}: {size / 1e6:.0f} MB")
     return 0
 

@@ -2,7 +2,7 @@
 
 Archives: the image without torch, what SGLang's image has beside it, the models where this machine has taught them, a
 machine root with all that the lab and the product need, the project, and, where it is to measure too, aiperf's wheels.
-A part holds pieces of them, so that each part is smaller than PART_BYTES. zstd itself travels along, for machines that
+A part holds pieces of them, so that each part is smaller than PART_MIB, or what `--part-mib` says. zstd itself travels along, for machines that
 have none: it takes a sixth of xz's time here and half of it there, and its archives are a tenth larger.
 """
 
@@ -26,8 +26,10 @@ from rackwright_lab.standins.encodings import ensure_encodings
 from scripts.real_gpu.story import WHEELS
 
 ROOT = Path(__file__).parents[2]
-PIECE = "25M"
-PART_BYTES = 51 * 1024 * 1024
+PART_MIB = 51
+MIB = 1024 * 1024
+PIECES = 2
+"""Pieces of an archive that a part holds, at most."""
 LEFT_OUT = (
     "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/lib/apt/lists", "var/cache/debconf",
     "var/cache/apt/pkgcache.bin", "var/cache/apt/srcpkgcache.bin", "var/log",
@@ -43,6 +45,13 @@ class What:
     """aiperf's wheels, which `rackwright bench` alone needs."""
     sglang: bool = True
     """What the story of SGLang alone needs."""
+    part_mib: int = PART_MIB
+    """MiB of a part, at most."""
+
+    @property
+    def piece_mib(self) -> int:
+        """MiB of an archive's piece; zstd and `machine` travel in the first part, too."""
+        return (self.part_mib - 2) // PIECES
 
 
 def pack(into: Path, cache: Path, say: Callable[[str], None], what: What = What()) -> list[Path]:
@@ -68,21 +77,21 @@ def pack(into: Path, cache: Path, say: Callable[[str], None], what: What = What(
     if what.bench:
         report("fetching aiperf's packages")
         wheels(work / WHEELS)
-        archive(work, [WHEELS], work / f"{WHEELS}.tar.zst.", [])
+        archive(work, [WHEELS], work / f"{WHEELS}.tar.zst.", [], what.piece_mib)
     report("compressing the images")
     lay_models(cache, image)
     travelling = (image / "root", image / "models", gpt_oss.models(cache))
     names = [str(path.relative_to(image.parent)) for path in travelling if path.exists()]
-    archive(image.parent, names, work / "image.tar.zst.", [])
+    archive(image.parent, names, work / "image.tar.zst.", [], what.piece_mib)
     if over is not None:
-        archive(over.parent, [f"{over.name}/root"], work / "sglang.tar.zst.", [])
+        archive(over.parent, [f"{over.name}/root"], work / "sglang.tar.zst.", [], what.piece_mib)
     report("compressing the machine's root")
     names = [f"base/{Path(layer).name}" for layer in layers]
     # The bare base's packages are for the hosts; those of the machine are installed.
     leave = [*(f"{name}/{path}" for name in names for path in LEFT_OUT), f"{names[0]}/var/cache/apt"]
-    archive(cache, [*names, "encodings"], work / "machine.tar.zst.", leave)
-    archive(work, ["site", "code"], work / "code.tar.zst.", [])
-    parts = spread(sorted(work.glob("*.tar.zst.*")), into)
+    archive(cache, [*names, "encodings"], work / "machine.tar.zst.", leave, what.piece_mib)
+    archive(work, ["site", "code"], work / "code.tar.zst.", [], what.piece_mib)
+    parts = spread(sorted(work.glob("*.tar.zst.*")), into, what.part_mib)
     shutil.rmtree(work)
     report("done")
     return parts
@@ -131,30 +140,31 @@ def code(folder: Path) -> None:
     subprocess.run(["tar", "-xf", "-", "-C", folder], input=tree, check=True)
 
 
-def archive(folder: Path, names: list[str], prefix: Path, leave: list[str]) -> None:
+def archive(folder: Path, names: list[str], prefix: Path, leave: list[str], piece_mib: int) -> None:
     """Compress some names below a folder into pieces prefix000, prefix001, ..."""
-    environment = {"EXCLUDE": " ".join(f"--exclude=./{name}" for name in leave), "PIECE": PIECE}
+    environment = {"EXCLUDE": " ".join(f"--exclude=./{name}" for name in leave), "PIECE": f"{piece_mib}M"}
     environment["NAMES"] = " ".join(f"./{name}" for name in names)
     run("sh", "-c", COMPRESS, "-", folder, prefix, env=environment, timeout=3600)
 
 
-def spread(pieces: list[Path], into: Path) -> list[Path]:
-    """Lay the pieces into folders part1, part2, ... none of which is larger than PART_BYTES.
+def spread(pieces: list[Path], into: Path, part_mib: int) -> list[Path]:
+    """Lay the pieces into folders part1, part2, ... none of which is larger than part_mib.
 
     The first has the script that uses them, and those of stories of their own come last.
     """
-    parts: list[Path] = []
-    room = 0
+    parts = [into / "part1"]
+    parts[0].mkdir()
+    shutil.copy(ROOT / "scripts/real_gpu/machine", parts[0] / "machine")
+    carry_zstd(parts[0] / "zstd")
+    room = part_mib * MIB - sum(path.stat().st_size for path in parts[0].rglob("*"))
     for piece in pieces:
         size = piece.stat().st_size
         if size > room:
             parts.append(into / f"part{len(parts) + 1}")
             parts[-1].mkdir()
-            room = PART_BYTES
+            room = part_mib * MIB
         piece.rename(parts[-1] / piece.name)
         room -= size
-    shutil.copy(ROOT / "scripts/real_gpu/machine", parts[0] / "machine")
-    carry_zstd(parts[0] / "zstd")
     return parts
 
 

@@ -124,17 +124,26 @@ def test_the_locked_sglang_has_no_torch_of_its_own() -> None:
     assert names.isdisjoint({"torch", "triton", "vllm", "nvidia-nccl-cu13"})
 
 
-def test_the_first_part_has_what_unpacks_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack, "PART_BYTES", 10)
-    monkeypatch.setattr(pack, "carry_zstd", lambda folder: folder.mkdir())
+def test_the_first_part_has_what_unpacks_all_and_no_part_is_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    what = pack.What(part_mib=6)
+    mib = 1024 * 1024
+
+    def carry(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "zstd").write_bytes(b"0" * (mib // 2))
+
+    monkeypatch.setattr(pack, "carry_zstd", carry)
     pieces = [tmp_path / f"image.tar.zst.{number:03}" for number in range(3)]
     for piece in pieces:
-        piece.write_bytes(b"12345")
-    parts = pack.spread(pieces, tmp_path)
+        piece.write_bytes(b"0" * what.piece_mib * mib)
+    parts = pack.spread(pieces, tmp_path, what.part_mib)
     assert [sorted(path.name for path in part.iterdir()) for part in parts] == [
         ["image.tar.zst.000", "image.tar.zst.001", "machine", "zstd"],
         ["image.tar.zst.002"],
     ]
+    assert all(sum(path.stat().st_size for path in part.rglob("*")) <= 6 * mib for part in parts)
 
 
 def test_the_zstd_that_travels_unpacks_what_pack_compresses(tmp_path: Path) -> None:
@@ -142,7 +151,7 @@ def test_the_zstd_that_travels_unpacks_what_pack_compresses(tmp_path: Path) -> N
     (tmp_path / "from/one/file").write_text("content")
     parts = tmp_path / "rg/parts"
     parts.mkdir(parents=True)
-    pack.archive(tmp_path / "from", ["one"], parts / "image.tar.zst.", [])
+    pack.archive(tmp_path / "from", ["one"], parts / "image.tar.zst.", [], 25)
     pack.carry_zstd(parts / "zstd")
     call = 'sed \'/^verb=/,$d\' "$1" >"$RG/verbs" && . "$RG/verbs" && open_archive image "$RG/to"'
     environment = {"RG": str(tmp_path / "rg"), "PATH": "/nowhere-with-zstd:/usr/bin:/bin"}
