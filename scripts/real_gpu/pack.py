@@ -2,8 +2,9 @@
 
 Archives: the image without torch, what SGLang's image has beside it, the models where this machine has taught them, a
 machine root with all that the lab and the product need, the project, and, where it is to measure too, aiperf's wheels.
-A part holds pieces of them, so that each part is smaller than PART_MIB, or what `--part-mib` says. zstd itself travels along, for machines that
-have none: it takes a sixth of xz's time here and half of it there, and its archives are a tenth larger.
+A part holds pieces of them, so that each part is smaller than PART_MIB, or what `--part-mib` says. zstd itself
+travels along, for machines that have none: it takes a sixth of xz's time here and half of it there, and its archives
+are a tenth larger.
 """
 
 from __future__ import annotations

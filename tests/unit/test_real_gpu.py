@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rackwright.cli.main import parsed, parser
 from rackwright.messages import RackwrightError
 from rackwright_lab.real import gpt_oss, gpu, gpu_settings, sglang
-from rackwright_lab.real.builds import EAGLE3_DRAFT
+from rackwright_lab.real.builds import EAGLE3_DRAFT, NGRAM
 from scripts.real_gpu import __main__ as command
-from scripts.real_gpu import drafts, pack, pair
+from scripts.real_gpu import drafts, pack, pair, tune
 from scripts.real_gpu.story import Step
 
 Story = Callable[[str, bool], Iterator[Step]]
@@ -76,6 +77,17 @@ def test_each_draft_that_must_not_serve_is_rolled_out_and_its_end_is_another() -
                 assert draft.keys() == EAGLE3_DRAFT.keys()
                 given[draft["revision"]] = step.right
     assert given == {"v2": (3,), "v3": (3,), "v5": (3,), "v4": (1,)}
+
+
+def test_a_tune_tries_the_drafting_of_the_labs_own_settings_and_ends_before_its_step_does() -> None:
+    suite = yaml.safe_load((pack.ROOT / tune.SUITE).read_text())
+    assert suite["variants"] == {"ngram": {"draft": None, "engine": {"speculative-config": NGRAM}}}
+    steps = {step.name: step for step in command.STORIES["tune"]("gpu", True)}
+    options = parsed(parser(), steps["tune"].words[4:])
+    assert set(options.tune.split(",")) == {"baseline", *suite["variants"]}
+    # A trial that is cut puts back what served, which takes a load of the model.
+    assert options.timeout + 90 < steps["tune"].seconds
+    assert steps["tune"].words[:-1] == steps["plan of the tune"].words[:-1]
 
 
 def test_the_small_gpt_oss_is_taught_for_the_lab_that_serves_it_and_its_random_draft_is_refused() -> None:
