@@ -124,7 +124,8 @@ def _print_own(wanted: WantedShape, proven: Sequence[Offer], measured: list[OwnA
         whose = f" for {wanted.of}" if wanted.of else ""
         rows.append(f"proven by this site{whose} ({wanted.presets_file}):")
         rows += [row for rank, one in enumerate(proven, 1) for row in _offer_rows(rank, one)]
-        rows.append("its settings, for group_vars/: rackwright advise --preset NAME")
+        inventory = "" if wanted.presets_file == PRESETS_FILE else " -i INVENTORY"
+        rows.append(f"its settings, for group_vars/: rackwright advise{inventory} --preset NAME")
     if measured:
         rows.append("measured by this site, the newest run of each release:")
         rows += _measured_rows(measured, len(proven))

@@ -52,12 +52,20 @@ STAGED = Staged(NEW, NOW)
         (NEW, driver_now(staged=Staged(NEW, "570.1.2")), DriverState.UNSTAGED),
         (NEW, driver_now(staged=Staged("595.71.05", NOW)), DriverState.UNSTAGED),
         (NEW, driver_now(NEW), DriverState.INSTALLED),
+        (NOW, SeenDriver(), DriverState.SETTLED),
+        (NEW, SeenDriver(), DriverState.UNSTAGED),
     ],
 )
 def test_a_host_is_as_far_as_its_packages_and_its_module_are(
     version: str | None, host: SeenDriver, state: DriverState
 ) -> None:
     assert wanted(version).state(host) is state
+
+
+def test_the_wanted_driver_without_packages_is_left_as_it_is() -> None:
+    """NVIDIA's .run installer or an image's maker brought it: it is not to be uninstalled for the same version."""
+    assert (refusals(wanted(NOW), SeenDriver()), notes(wanted(NOW), SeenDriver())) == ([], [])
+    assert DRIVER.changes(wanted(NOW), SeenDriver()) == []
 
 
 def test_a_fabric_manager_of_another_version_is_not_settled() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from rackwright.cli.advise import _print_own
 from rackwright.cli.main import main
-from rackwright.cli.shapes import shape_of
+from rackwright.cli.shapes import WantedShape, shape_of
 from rackwright.inspect.gpu_facts import GpuFacts, parse_gpu_facts
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError
@@ -184,6 +185,15 @@ def test_the_text_of_a_preset_is_settings_as_group_vars_have_them(
     assert "set them too: environment.PROXY" in text
     assert main(["advise", "--preset", "mine2", "--site", str(tmp_path)]) == 1
     assert "did you mean mine?" in capsys.readouterr().err
+
+
+def test_the_command_for_a_preset_in_a_file_of_another_name_has_the_inventory_that_names_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = offers({"mine": preset()}, ASKED, LOAD)
+    for file, words in ((PRESETS_FILE, "advise --preset"), ("other.yml", "advise -i INVENTORY --preset")):
+        _print_own(WantedShape(ASKED, Path(), file), found, [])
+        assert f"rackwright {words} NAME" in capsys.readouterr().out
 
 
 def test_a_proof_of_several_lines_stays_a_comment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

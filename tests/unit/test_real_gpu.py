@@ -12,6 +12,7 @@ import yaml
 
 from rackwright.cli.main import parsed, parser
 from rackwright.messages import RackwrightError
+from rackwright_lab.machine import inherited
 from rackwright_lab.real import gpt_oss, gpu, gpu_settings, sglang
 from rackwright_lab.real.builds import EAGLE3_DRAFT, NGRAM
 from scripts.real_gpu import __main__ as command
@@ -169,3 +170,15 @@ def test_the_zstd_that_travels_unpacks_what_pack_compresses(tmp_path: Path) -> N
     environment = {"RG": str(tmp_path / "rg"), "PATH": "/nowhere-with-zstd:/usr/bin:/bin"}
     subprocess.run(["sh", "-c", call, "-", str(pack.ROOT / "scripts/real_gpu/machine")], env=environment, check=True)
     assert (tmp_path / "rg/to/one/file").read_text() == "content"
+
+
+def test_the_root_of_a_machine_without_a_network_names_no_server_that_never_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "machine/etc").mkdir(parents=True)
+    call = 'sed \'/^verb=/,$d\' "$1" >"$RG/verbs" && . "$RG/verbs" && names'
+    environment = {"RG": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    subprocess.run(["sh", "-c", call, "-", str(pack.ROOT / "scripts/real_gpu/machine")], env=environment, check=True)
+    written = (tmp_path / "machine/etc/resolv.conf").read_text()
+    monkeypatch.setattr(inherited, "resolv_conf", lambda: written)
+    assert inherited.name_servers() == []

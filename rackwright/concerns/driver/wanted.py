@@ -54,6 +54,10 @@ class WantedDriver:
         """Return True for a host without any driver, by packages or otherwise."""
         return not (reading.version or self.gpus.module or self.gpus.driver)
 
+    def has_without_packages(self, reading: SeenDriver) -> bool:
+        """Return True where the wanted driver runs, brought by something else than packages."""
+        return not reading.version and self.gpus.module == self.gpus.driver == self.version
+
     def now(self, reading: SeenDriver) -> str:
         """Return the driver of now: the loaded module's version, or else the packages'."""
         return self.gpus.module or reading.version
@@ -62,6 +66,8 @@ class WantedDriver:
         """Return how far the host is."""
         if not self.version:
             return DriverState.UNMANAGED
+        if self.has_without_packages(reading):
+            return DriverState.SETTLED
         if reading.version == self.version and not reading.odd:
             return DriverState.SETTLED if self.gpus.module == self.version else DriverState.INSTALLED
         staged = reading.staged is not None and (reading.staged.version, reading.staged.old) == (
