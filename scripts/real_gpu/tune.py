@@ -76,7 +76,7 @@ def _hardware(name: str, lab: str) -> Iterator[Step]:
 def _tuned(name: str, lab: str) -> Iterator[Step]:
     advise = rackwright("advise", "-i", INVENTORY, "--limit", name, *LOAD)
     yield Step("advice before the tune", advise, right=(0, 1))
-    bounds = (word for bound in BOUNDS for word in ("--bound", bound))
+    bounds = (argument for bound in BOUNDS for argument in ("--bound", bound))
     limits = ("--rounds", "3", "--timeout", str(LONGEST))
     words = ("bench", INVENTORY, "--limit", name, "--suite", SUITE, "--tune", VARIANTS, *bounds, *limits)
     tune = rackwright(*words)
