@@ -28,8 +28,8 @@ INVENTORY = Path(__file__).parent / "profiles" / "inventory.py"
 HOME = "/var/lib/rackwright/endpoints/llm"
 NO_PROFILES = {"all", "lab", "lab_gateway", "rtx_pro_6000", "dgx_spark", "h200", "b300", "gb300"}
 """Files of group_vars/ that deploy nothing alone."""
-NO_MPI = {"dgx_spark_pair", "gb200_pair"}
-"""Several hosts by a version whose stand-in has no Open MPI: test_group_trtllm.py deploys a pair by another one."""
+NO_MPI = {"dgx_spark_pair"}
+"""Two hosts by a version whose stand-in has no Open MPI: test_group_trtllm.py deploys a pair by another one."""
 PROFILES: dict[str, dict[str, Any]] = {
     "b200": {},
     "gb200": {},

@@ -22,6 +22,7 @@ from rackwright.loading.merge import Layer, merge
 from rackwright.loading.secret_sources import with_printed
 from rackwright.loading.validate import validate
 from rackwright.loading.yaml_file import Ciphertext, Document, parse
+from rackwright.profiles import catalog
 from rackwright.settings.secret import Secret
 from rackwright.sources.lockfile import FILE, load_lock
 
@@ -180,12 +181,18 @@ def test_every_example_of_settings_validates(text: str, tmp_path: Path, monkeypa
         (tmp_path / FILE).write_text(text)
         assert load_lock(tmp_path).images
     elif file[1].startswith(("group_vars/", "host_vars/")):
-        profile = "group_vars/rtx_pro_6000_vllm.yml" if "engine_kind: vllm" in text else PROFILE
-        below = opened(parse((ROOT / profile).read_text(), profile))
-        merged, wrong = with_printed({"example": merge([below, opened(document)])}, tmp_path)["example"]
+        below = [opened(parse((ROOT / profile).read_text(), profile)) for profile in profiles_below(text)]
+        merged, wrong = with_printed({"example": merge([*below, opened(document)])}, tmp_path)["example"]
         assert not wrong
         settings, problems = validate("example", merged.values, dict(merged.origins))
         assert settings is not None, [f"{problem.where}: {problem.path}: {problem.text}" for problem in problems]
+
+
+def profiles_below(text: str) -> list[str]:
+    """Return the files of the profile that an example names, or of one for its engine."""
+    if named := re.search(r"^profile: (\w+)", text, re.MULTILINE):
+        return [f"group_vars/{file}" for file in catalog.profile(named[1]).files]
+    return ["group_vars/rtx_pro_6000_vllm.yml" if "engine_kind: vllm" in text else PROFILE]
 
 
 def opened(document: Document) -> Layer:

@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from rackwright.profiles import catalog
+from rackwright_engines.data import PRODUCTS
 from rackwright_engines.options.schema import Key, VersionLine, line_for, line_of
 from scripts.engine_data import metrics, source
 from scripts.engine_news import command
@@ -32,6 +34,8 @@ from tests.unit.test_engine_from_source import SOURCE
 from tests.unit.test_engine_schema_files import schema
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "newest-releases.md"
+MAKES_PAGE = "scripts/engine-news --since vllm=0.32.0 --since sglang=0.5.22 --page docs/reference/newest-releases.md"
 ARGS = """
 class EngineArgs:
     @staticmethod
@@ -314,6 +318,20 @@ def test_each_profile_is_judged_by_the_new_release() -> None:
     assert "must change: engine.stream-interval" in texts
     assert "note: engine.seed" in texts
     assert "stream-interval" not in "\n".join(by_name["h200_vllm_llama33_70b"].lines)
+
+
+def _of_page(engine: str) -> str:
+    """Return an engine's part of the page of the newest releases."""
+    return PAGE.read_text().partition(f"## {PRODUCTS[engine]}\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_profile_has_its_row_in_the_page_of_newest_releases(engine: str) -> None:
+    endpoints = {name: next(iter(settings_of(name).all_endpoints.values())) for name in catalog.names()}
+    shipped = {(name, one.version) for name, one in endpoints.items() if one.engine_kind == engine}
+    text = _of_page(engine)
+    expected = set[tuple[str, str]]() if "nothing of it was read" in text else shipped
+    assert set(re.findall(r"^\| `(\w+)` \| (\S+) \|", text, re.MULTILINE)) == expected, f"next: {MAKES_PAGE}"
 
 
 def test_what_both_releases_refuse_is_no_news_in_other_words() -> None:

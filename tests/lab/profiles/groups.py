@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rackwright_lab.servers.image import MPI_APART, REPOSITORY
+
 ONE: dict[str, Any] = {"gpus": [0]}
 FOUR: dict[str, Any] = {"gpus": [0, 1, 2, 3]}
 GROUPS: dict[str, tuple[int, dict[str, Any]]] = {
@@ -13,7 +15,8 @@ GROUPS: dict[str, tuple[int, dict[str, Any]]] = {
     "gb300_pair_vllm_kimi_k3": (2, FOUR),
     "dgx_spark_ring_vllm_qwen35_397b": (3, ONE),
     "dgx_spark_four_vllm_qwen38_flash_next": (4, ONE),
+    "gb200_pair": (2, {**FOUR, "image": f"nvcr.io/{REPOSITORY}:{MPI_APART['1.1.0rc0']}"}),
 }
-"""Hosts and settings by profile."""
+"""Hosts and settings by profile; the image of gb200_pair is the same stand-in with the Open MPI that real ones have."""
 CARRIED = {"group_transport": "any"}
 """No host of the lab has RDMA or NVLink, so the members' traffic goes as it can; all else is the profile's."""

@@ -39,6 +39,8 @@ ARM64_ONLY = "1.2.0rc6-arm64"
 """A tag that only has linux/arm64 (its files are amd64's: it is there to be refused)."""
 WITH_MPI = ("1.2.1", "1.3.0rc12")
 """Versions whose images have Open MPI, as all real ones have: 80 MB, for an endpoint of several hosts alone."""
+MPI_APART = {"1.1.0rc0": "1.1.0rc0-mpi"}
+"""A version that single hosts pull all the time, and the tag of its image with Open MPI."""
 VLLM = "vllm/vllm-openai:v0.14.1"
 SGLANG = "lmsysorg/sglang:v0.5.8"
 # Raise it when the image's configuration or layout changes; recipe and engine are in the key already.
@@ -100,7 +102,7 @@ def _sglang_config(version: str) -> dict[str, Any]:
 
 def key(versions: tuple[str, ...]) -> str:
     """Name the images' contents: another list of versions, recipe or engine gives another key."""
-    digest = hashlib.sha256(json.dumps([FORMAT, versions, VLLM, SGLANG, *rootfs.OTHERS]).encode())
+    digest = hashlib.sha256(json.dumps([FORMAT, versions, MPI_APART, VLLM, SGLANG, *rootfs.OTHERS]).encode())
     for standin in rootfs.OTHERS.values():
         digest.update(standin.name.encode() + table_of(standin).encode())
     for source in (Path(rootfs.__file__), *rootfs.engine_sources()):
@@ -178,6 +180,9 @@ def _fill(root: Path, written: oci.Layout, versions: tuple[str, ...]) -> None:
     for version in versions:
         more = ["mpi"] if version in WITH_MPI else ["schema"] if version == rootfs.SCHEMA_VERSION else []
         _tag(written, [*trtllm, *(layers[name] for name in more)], version)
+    for version, tag in MPI_APART.items():
+        both = written.add_image([*trtllm, layers["mpi"]], "amd64", _trtllm_config(version))
+        written.tag(both, f"{REPOSITORY}:{tag}")
     arm = written.add_image(trtllm, "arm64", _trtllm_config(ARM64_ONLY.removesuffix("-arm64")))
     written.tag(arm, f"{REPOSITORY}:{ARM64_ONLY}")
     for name, engine in ((VLLM, "vllm"), (SGLANG, "sglang")):
