@@ -32,6 +32,7 @@ from rackwright.plan.ownership import RECORD, OwnershipRecord
 from rackwright.remote import downloads
 from rackwright.remote.commands import complain
 from rackwright.remote.errors import StepFailedError
+from rackwright.remote.transfers import Transfers
 from rackwright.settings.secret import without_secrets
 from rackwright.sources.names import Names
 
@@ -138,10 +139,16 @@ def fail(text: str) -> FunctionCommand:
     """Return a command that fails its host, and no other one, with a text."""
 
     def not_done(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
-        complain(host, text)
-        return False
+        return _failed(host, text)
 
     return FunctionCommand(not_done, (), {})
+
+
+def _failed(host: Host, text: str) -> bool:
+    """Say why a host is out of the run, whose others need not wait for it. Return False, as pyinfra wants it."""
+    complain(host, text)
+    part_of(host.state, Transfers).failed.add(real_host(host).name)
+    return False
 
 
 def unreadable(host: Host) -> Commands:
@@ -298,6 +305,5 @@ def _succeeds(host: Host, work: Callable[[], None]) -> bool:
     try:
         work()
     except StepFailedError as error:
-        complain(host, str(error))
-        return False
+        return _failed(host, str(error))
     return True

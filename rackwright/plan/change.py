@@ -75,6 +75,10 @@ class Job(Step):
     """True on a host that the run was not begun for: the run's record says nothing of it."""
     after: tuple[str, ...] = ()
     """Jobs of the same host that must have ended before this one begins; one that never began counts as ended."""
+    transfer: str = ""
+    """Name of the model or image that hosts of the run hand on by it; empty: it has no part in that."""
+    takers: tuple[str, ...] = ()
+    """Hosts of the run that may take it from this one: once none of them will, the job is released."""
 
 
 @dataclass(frozen=True)

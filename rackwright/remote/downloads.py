@@ -19,6 +19,7 @@ from rackwright.messages import printable
 from rackwright.plan.change import Job
 from rackwright.remote.errors import StepFailedError
 from rackwright.remote.jobs import raise_or_report, show_job
+from rackwright.remote.transfers import Transfers
 
 if TYPE_CHECKING:
     from rackwright.adapter.concurrency import Event
@@ -75,6 +76,7 @@ def _carry_out(host: Host, download: Download) -> None:
     except Exception as error:  # raised again where it is collected
         download.failure = error
     finally:
+        part_of(host.state, Transfers).end(host.name, download.job.transfer)
         download.runs.set()
         download.ended.set()
 

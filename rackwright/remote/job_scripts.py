@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
+from rackwright.hostside.hand_on.spec import RELEASED
 from rackwright.messages import ReadingError
 from rackwright.paths import RUN, job_folder, job_unit
 from rackwright.plan.change import Job
@@ -90,6 +91,12 @@ def follow_script(name: str, nonce: str, log: int, events: int, seconds: float) 
     gather = 10 if seconds < AT_FIRST else 30
     shown = f" {' '.join(SHOWN)} "
     return host_script("job_follow", **job, log=log, events=events, gather=gather, patience=PATIENCE, shown=shown)
+
+
+def release_script(name: str, nonce: str) -> str:
+    """Tell a job that no other host of the run will take from it: hostside/hand_on looks for the file."""
+    job = {"folder": job_folder(name), "nonce": nonce, "secrets": f"{RUN}/secrets/{name}"}
+    return host_script("job_release", **job, released=RELEASED)
 
 
 @dataclass(frozen=True)

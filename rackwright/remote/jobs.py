@@ -22,6 +22,7 @@ from rackwright.remote.commands import command_of, remote, under_lease
 from rackwright.remote.download_slots import Slots
 from rackwright.remote.errors import ConnectionLostError, NotStartedError, StepFailedError
 from rackwright.remote.fleet_progress import FleetProgress
+from rackwright.remote.transfers import Transfers
 from rackwright.settings.secret import Secret
 
 
@@ -81,6 +82,7 @@ def follow_job(
         ended = _follow(host, job, JobStream(nonce), heed)
         running.remove(host.name)
     finally:
+        part_of(host.state, Transfers).end(host.name, job.transfer)
         part_of(host.state, FleetProgress).forget(host.name, job.name)
         done = ended is not None and ended.status == 0
         _note(host, job, "done" if done else "failed")
@@ -123,7 +125,7 @@ def let_end(host: Host, job: Job, heed: Callable[[Heard], None]) -> job_scripts.
     if other is None:
         return None
     say(host, f"waiting for {job_unit(job.name)}, {other.text}; Ctrl-C leaves it running", "yellow")
-    ended = _follow(host, job, JobStream(other.nonce), heed)
+    ended = _follow(host, replace(job, takers=()), JobStream(other.nonce), heed)
     say(host, f"{job_unit(job.name)} {ended.text}; continuing", "yellow")
     return ended
 
@@ -137,23 +139,28 @@ def _other(host: Host, job: Job) -> job_scripts.OtherJob | None:
 
 
 def _follow(host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> job_scripts.Ended:
-    meter, began = Meter(), time.monotonic()
+    meter, began, released = Meter(), time.monotonic(), False
     while True:
-        step = _look(job, stream, time.monotonic() - began)
-        try:
-            if job.waits:
-                ok, output = remote(host, command_of(step), twice=True)
-            else:
-                ok, output = under_lease(host, step, writes=False, twice=True)
-        except ConnectionLostError as error:
-            raise ConnectionLostError(f"{job.title}: {error.text}: {job.alone}") from error
-        update = _update_of(job, ok, output)
+        update = _update_of(job, *_ask(host, job, _look(job, stream, time.monotonic() - began)))
         for heard in stream.take(update.log, update.events):
             _hand_on(host, job, heard, meter, heed)
         if not update.running:
             for heard in stream.end():
                 _hand_on(host, job, heard, meter, heed)
             return job_scripts.Ended(update.status, update.cut)
+        if not released and part_of(host.state, Transfers).is_over(host, job):
+            _ask(host, job, Shell(job_scripts.release_script(job.name, stream.nonce), timeout=30))
+            released = True
+
+
+def _ask(host: Host, job: Job, step: Shell) -> tuple[bool, Printed]:
+    """Ask a host for something of a job, which it may be asked twice. Raises ConnectionLostError."""
+    try:
+        if job.waits:
+            return remote(host, command_of(step), twice=True)
+        return under_lease(host, step, writes=False, twice=True)
+    except ConnectionLostError as error:
+        raise ConnectionLostError(f"{job.title}: {error.text}: {job.alone}") from error
 
 
 def _look(job: Job, stream: JobStream, seconds: float) -> Shell:

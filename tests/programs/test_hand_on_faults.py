@@ -6,6 +6,7 @@ import http.client
 import random
 import signal
 import socket
+import subprocess
 import time
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -367,6 +368,34 @@ def test_a_source_that_says_nothing_is_left_too(fleets: Fleets) -> None:
     assert last.is_whole()
     middle.kill(signal.SIGCONT, wait=False)
     all_whole(fleet)
+
+
+def late_keeper(fleet: Fleet) -> Host:
+    """Start a host that has all, and whose taker, which took it from another one, is gone."""
+    keeper, taker = fleet.hosts
+    for path, data in FILES.items():
+        (keeper.folder / path).parent.mkdir(exist_ok=True)
+        (keeper.folder / path).write_bytes(data)
+    keeper.start(sources=[], origin=None, allow=[taker], linger=1, start=300)
+    keeper.wait_for("whole:")
+    return keeper
+
+
+def test_a_host_that_begins_when_no_one_will_take_from_it_ends_once_it_is_released(fleets: Fleets) -> None:
+    fleet = fleets(2, FILES)
+    keeper = late_keeper(fleet)
+    with pytest.raises(subprocess.TimeoutExpired):
+        keeper.wait(3)  # beyond `linger`: it waits for one that has not begun
+    (fleet.secrets / "released").touch()
+    assert keeper.wait(5) == 0, keeper.text()
+    assert not fleet.listening()
+
+
+@in_proof("tests/unit/test_hand_on.py has the words; ten seconds of silence")
+def test_a_host_that_waits_for_others_says_for_whom_and_how_long(fleets: Fleets) -> None:
+    fleet = fleets(2, FILES)
+    keeper = late_keeper(fleet)
+    keeper.wait_for(texts.WAITS_TO_BEGIN.format(names=fleet.hosts[1].address), 20)
 
 
 def ends_of(fleet: Fleet, slow: tuple[str, ...], within: float) -> dict[str, float]:

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from rackwright.hostside.hand_on.failures import HandOnError
 from rackwright.hostside.hand_on.pieces import PIECE, Keys, count, length, same
+from rackwright.hostside.hand_on.rate_limit import RateLimit
 from rackwright.hostside.hand_on.request import offset, parse
+from rackwright.hostside.hand_on.server import PieceServer
 from rackwright.hostside.hand_on.slot import IDLE, LAG, ServingSlot
-from rackwright.hostside.hand_on.spec import HandOnSpec, is_plain, read
+from rackwright.hostside.hand_on.spec import HandOnSpec, Listen, is_plain, read
 from rackwright.hostside.hand_on.watch import Sample, SourceWatch
+from tests import texts
 
 TOKEN = "a-token-of-this-run-with-enough-characters"
 GIVEN: dict[str, Any] = {
@@ -225,3 +228,18 @@ def test_wrong_arguments_are_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(HandOnError) as refused:
         spec(**changed)
     assert refused.value.status == 78
+
+
+# -- what it says while it waits
+
+
+def test_a_line_names_the_hosts_that_are_waited_for_and_how_long() -> None:
+    listen = Listen("10.0.0.1", 7461, tuple(f"10.0.0.{number}" for number in range(2, 9)))
+    server = PieceServer(listen, (), Keys(TOKEN), RateLimit(None), 60, None)
+    server.came |= {"10.0.0.2", "10.0.0.3"}
+    server.done.add("10.0.0.2")
+    begin = texts.WAITS_TO_BEGIN.format(names="10.0.0.4, 10.0.0.5, 10.0.0.6 and 2 more")
+    ask = texts.WAITS_TO_ASK.format(names="10.0.0.3")
+    assert server.waits_for(299.6) == texts.WAITS.format(rows=f"{ask} and {begin}", seconds=300)
+    server.done |= set(listen.allow[2:])
+    assert server.waits_for(59) == texts.WAITS.format(rows=ask, seconds=59)

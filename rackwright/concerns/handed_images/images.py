@@ -136,7 +136,9 @@ def _taking(change: Change, settings: HostSettings, image: _HandedImage, part: C
     if [getattr(step, "name", "") for step in change.steps] != [pull_job(image.reference)]:
         return change
     jobs = [
-        of_run(_taking_job(one, settings, image, part), part, hands_on) for one in change.steps if isinstance(one, Job)
+        of_run(_taking_job(one, settings, image, part), image.name, part, hands_on)
+        for one in change.steps
+        if isinstance(one, Job)
     ]
     giver = handed_on_by(part.sources[0].host) if part.sources else ""
     return replace(change, why=f"{change.why}{giver}", steps=tuple(jobs))
@@ -148,7 +150,7 @@ def _keeping(
     name, what = f"hand-on-{pull_job(image.reference)}", f"hand {image.reference} on"
     spec = {**_spec(name, settings, image, part, reading[IMAGE].whole[image.digest]), "rate_mib": None}
     script = opened(name, part) + _program(settings, spec) + host_script("image_keep")
-    job = of_run(Job(name, what, script, FETCH_TIMEOUT, code="RW2720", helps=True), part, hands_on)
+    job = of_run(Job(name, what, script, FETCH_TIMEOUT, code="RW2720", helps=True), image.name, part, hands_on)
     return Change(f"{what} to {few([peer.host for peer in part.takers])}", "it is not there", (job,))
 
 

@@ -395,7 +395,8 @@ def _among_others(
     if part is None or not part.keeps or image is None or reading.hands_on is None:
         return replace(wanted, refusal=refusal)
     name = f"hand-on-{job_name(wanted.source)}"
-    keeps = neighbours.keeper_job(settings, name, image.image, wanted.folder, wanted.source, part, reading.hands_on)
+    job = neighbours.keeper_job(settings, name, image.image, wanted.folder, wanted.source, part)
+    keeps = neighbours.of_run(job, neighbours.named(wanted.source, wanted.commit or ""), part, reading.hands_on)
     return replace(wanted, refusal=refusal, keeps=keeps, takers=tuple(peer.host for peer in part.takers))
 
 
@@ -457,7 +458,7 @@ def fetch_job(
     title, most = f"fetch {source.repository}", settings.downloads.parallel
     limit = FETCH_TIMEOUT
     job = Job(name, title, script, limit, secrets, at_once=most, code="RW2903", after=(fetcher.pull,))
-    return neighbours.of_run(job, part, hands_on) if part and hands_on else job
+    return neighbours.of_run(job, neighbours.named(source, commit), part, hands_on) if part and hands_on else job
 
 
 def sharers(host: str, settings: HostSettings, reading: HostReading, serves: bool) -> dict[str, Sharer]:

@@ -156,25 +156,25 @@ def opened(name: str, part: ChainPart | None) -> str:
     return functions + host_script("hand_on_open", undo=undo)
 
 
-def of_run(job: Job, part: ChainPart, hands_on: HandsOn) -> Job:
+def of_run(job: Job, name: str, part: ChainPart, hands_on: HandsOn) -> Job:
     """Return a job that knows the other hosts of its run, and no other run's: the next run waits for its end.
 
     A host that takes from another one does not wait for its turn at the hub, since the next one would wait for it.
+    name: the model's or the image's in the run.
     """
     token = hashlib.sha256(f"aim {hands_on.secrets[RUN_TOKEN].unmask()}".encode()).hexdigest()
     at_once = None if part.sources else job.at_once
     secrets = {**job.secrets, **hands_on.secrets}
-    return replace(job, secrets=secrets, aim=f"{job.script}\n{token[:16]}", at_once=at_once)
+    takers = tuple(peer.host for peer in part.takers)
+    aim = f"{job.script}\n{token[:16]}"
+    return replace(job, secrets=secrets, aim=aim, at_once=at_once, transfer=name, takers=takers)
 
 
-def keeper_job(
-    settings: HostSettings, name: str, image: str, folder: str, source: ModelSource, part: ChainPart, hands_on: HandsOn
-) -> Job:
+def keeper_job(settings: HostSettings, name: str, image: str, folder: str, source: ModelSource, part: ChainPart) -> Job:
     """Return the job by which a host that has a model hands it on."""
     files = [pin.model_dump() for _, pin in sorted(source.pins.items())]
     spec = {**terms(settings, part), "files": files, "folder": folder, "origin": None, "rate_mib": None}
     values = {"image": image, "folder": folder, "inside": INSIDE, "program": program()}
     text = helper_script("hand_on", job_container(name), **values, spec=json.dumps(spec, sort_keys=True))
     title = f"hand on {source.repository}"
-    job = Job(name, title, opened(name, part) + text, FETCH_TIMEOUT, code="RW2935", helps=True)
-    return of_run(job, part, hands_on)
+    return Job(name, title, opened(name, part) + text, FETCH_TIMEOUT, code="RW2935", helps=True)

@@ -26,12 +26,22 @@ from rackwright.hostside.hand_on.rate_limit import RateLimit
 from rackwright.hostside.hand_on.registry import RegistryFiles
 from rackwright.hostside.hand_on.report import PullReport, say, size
 from rackwright.hostside.hand_on.server import PieceServer
-from rackwright.hostside.hand_on.spec import CERTIFICATE, HUB_TOKEN, REGISTRY_LOGIN, RUN_TOKEN, HandOnSpec, read
+from rackwright.hostside.hand_on.spec import (
+    CERTIFICATE,
+    HUB_TOKEN,
+    REGISTRY_LOGIN,
+    RELEASED,
+    RUN_TOKEN,
+    HandOnSpec,
+    read,
+)
 from rackwright.hostside.quiet_disk import die_with_parent, quiet_disk
 
 TELL = 64
 """Hosts that get a message at the end; others find out when they ask."""
 TICK = 0.2
+QUIET, AGAIN = 10.0, 30.0
+"""Seconds without a request after which it says whom it waits for, and between two such lines."""
 SPARE = 64 << 20
 """Bytes of the disk that stay free."""
 HANDLES = 65536
@@ -129,10 +139,15 @@ def _server(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding]) -> PieceS
 def _linger(spec: HandOnSpec, server: PieceServer | None) -> None:
     """Hand on until all hosts are done, or none has asked for a while: longer while one has not begun."""
     start = time.monotonic()
-    while server and not server.all_done():
-        begins = not server.all_came() and time.monotonic() - start < spec.start
+    shown = start - AGAIN
+    while server and not server.all_done() and not (spec.secrets / RELEASED).exists():
+        now = time.monotonic()
+        begins = not server.all_came() and now - start < spec.start
         if server.idle() > spec.linger and not begins:
             return
+        if server.idle() > QUIET and now - shown > AGAIN:
+            shown = now
+            say(server.waits_for(max(spec.linger - server.idle(), start + spec.start - now if begins else 0)))
         time.sleep(TICK)
 
 

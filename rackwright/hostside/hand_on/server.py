@@ -29,6 +29,8 @@ GUESTS, OF_ONE = 64, 4
 """Connections at a time that are not signed yet, of all hosts and of one; and of one that are."""
 WAIT = 2.0
 """Seconds that a request waits for a piece that is not here yet."""
+NAMED = 3
+"""Addresses that a line has at most."""
 Headers = dict[str, str]
 
 
@@ -84,6 +86,13 @@ class PieceServer:
     def all_came(self) -> bool:
         """Return True when every host that may ask has begun."""
         return self.came >= set(self.listen.allow)
+
+    def waits_for(self, at_most: float) -> str:
+        """Return a line on the hosts that have not said that they need no more. at_most: seconds that they have."""
+        begun = [one for one in self.listen.allow if one not in self.done and one in self.came]
+        new = [one for one in self.listen.allow if one not in self.done and one not in self.came]
+        rows = [f"{few_of(begun)} to ask for more"] * bool(begun) + [f"{few_of(new)} to begin"] * bool(new)
+        return f"handing on: waiting for {' and '.join(rows)}, {at_most:.0f} s at most"
 
     def idle(self) -> float:
         """Return the seconds since a host of the run asked for something."""
@@ -144,6 +153,12 @@ class PieceServer:
         connection.settimeout(WITHIN)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self.tls.wrap_socket(connection, server_side=True) if self.tls else connection
+
+
+def few_of(addresses: Sequence[str]) -> str:
+    """Return addresses as text for people."""
+    more = len(addresses) - NAMED
+    return ", ".join(addresses[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 class Conversation:

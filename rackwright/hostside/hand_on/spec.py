@@ -39,6 +39,8 @@ HUB_TOKEN, RUN_TOKEN, CERTIFICATE, REGISTRY_LOGIN = "hub_token", "run_token", "t
 
 The login at a registry is `USER:KEY` in base64.
 """
+RELEASED = "released"
+"""A file that appears there once no host of the run will take from this one again: the run's machine knows that."""
 
 
 @dataclass(frozen=True)
