@@ -157,11 +157,11 @@ class Handler(BaseHTTPRequestHandler):
     shelf: Shelf
 
     def do_GET(self) -> None:
-        """StoredAnswer with the bytes."""
+        """Answer with the bytes."""
         self._answer(with_body=True)
 
     def do_HEAD(self) -> None:
-        """StoredAnswer with the headers alone."""
+        """Answer with the headers alone."""
         self._answer(with_body=False)
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -207,7 +207,7 @@ class Conversation:
             self._give(holding, start, request.headers)
 
     def _give(self, holding: Holding, start: int, headers: Headers) -> None:
-        """PieceAnswer with pieces, or with the reason why not."""
+        """Answer with pieces, or with the reason why not."""
         held, passing = int(headers.get("x-held", "0")), headers.get("x-passing", "")
         whole = headers.get("x-whole") == "1"
         with self.server.lock:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.models.neighbours import opened
+from rackwright.concerns.models.neighbours import START, opened
 from rackwright.plan.hand_on import ChainPart, Neighbour
 from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
@@ -265,6 +265,29 @@ def test_a_killed_job_leaves_no_port_and_a_killed_run_is_followed_by_the_next(fl
             assert run.status == 0, run.output
         assert hosts[1].run("ls /srv/models/nvidia--*/.rackwright.json", check=False).returncode == 0, number
         assert not any(map(listens, hosts))
+
+
+LATE = 50
+HOLD = (
+    "job=$(ls -d /run/rackwright/jobs/hand-on-*.lock | head -n 1); "
+    f"setsid flock $job sleep {LATE} </dev/null >/dev/null 2>&1 &"
+)
+"""Keeps a host from starting the job by which it hands on, as an earlier one that has not ended yet does."""
+
+
+@in_proof("tests/unit/test_transfers.py and tests/programs/test_hand_on_faults.py have the two sides of it")
+def test_a_host_that_begins_to_hand_on_after_its_taker_has_all_is_waited_for_no_longer(
+    fleet: Site, hosts: list[Host]
+) -> None:
+    assert stage(fleet).status == 0
+    for _ in range(2):  # the first run leaves the lock's file
+        hosts[1].run("rm -rf /srv/models/nvidia--*")
+        begun = time.monotonic()
+        run = stage(fleet)
+        assert run.status == 0, run.output
+        assert not any(map(listens, hosts))
+        hosts[2].run(HOLD)
+    assert LATE < time.monotonic() - begun < START / 2
 
 
 @in_proof("test_a_killed_job_leaves_no_port_and_a_killed_run_is_followed_by_the_next has the jobs")
