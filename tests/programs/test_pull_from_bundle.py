@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 
 from rackwright.concerns.image import IMAGE, parse, remove_names_script
 from rackwright.concerns.registry import SeenLogin
+from rackwright.hostside import host_script
 from rackwright.plan.change import Job
 from rackwright.plan.concern import HostReading
 from rackwright.settings.host_settings import HostSettings
+from tests import texts
 
 DIGEST = "sha256:" + "1" * 64
 REPOSITORY = "nvcr.io/nvidia/tensorrt-llm/release"
@@ -38,7 +41,7 @@ STUBS = {
     "docker": DOCKER,
     "uname": "#!/bin/sh\necho x86_64\n",
     "systemctl": "#!/bin/sh\nexit 0\n",
-    "systemd-socket-activate": "#!/bin/sh\nexec sleep 60\n",
+    "systemd-socket-activate": "#!/bin/sh\nexec /bin/sleep 60\n",
     "sleep": "#!/bin/sh\nexec /bin/sleep 0.1\n",
 }
 
@@ -132,3 +135,33 @@ def test_an_address_that_a_killed_pull_has_left_is_seen_and_taken_away(host: Doc
     (host.folder / "names").write_text(f"{BY_ADDRESS}\n{TAGGED}\n")
     assert host.run(remove_names_script()).returncode == 0
     assert host.names() == [TAGGED]
+
+
+def test_a_pull_that_waits_for_another_ones_end_says_so(host: DockerHost) -> None:
+    lock = host.folder / "run/bundle.lock"
+    with subprocess.Popen(["/usr/bin/flock", lock, "/bin/sh", "-c", "echo; exec /bin/sleep 2"], stdout=-1) as other:
+        assert other.stdout
+        other.stdout.readline()
+        done = host.pull()
+    assert done.returncode == 0
+    assert texts.PULL_WAITS in done.stdout
+    assert texts.PULL_WAITS not in host.pull().stdout
+
+
+PULLS = """#!/bin/sh
+printf '%s\\n' 'one: Pulling fs layer' 'two: Pulling fs layer' 'one: Pull complete'
+/bin/sleep 4
+exit $(cat "${0%/*}/../ends" 2>/dev/null || echo 0)
+"""
+
+
+def test_a_load_from_the_hosts_own_registry_says_how_far_it_is_and_why_it_failed(host: DockerHost) -> None:
+    (host.folder / "bin/docker").write_text(PULLS)
+    values = {"here": "127.83.87.2:600/x@sha256:1", "tagged": "x:1", "always": ""}
+    script = host_script("event") + host_script("image_layers", **values) + "load_layers"
+    assert host.run(script).returncode == 0
+    event = base64.b64decode((host.folder / "events").read_text().splitlines()[0].split()[3]).decode()
+    assert event.startswith(texts.UNPACKING.format(done=1, layers=2))
+    (host.folder / "ends").write_text("1")
+    done = host.run(script)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "one: Pull complete")

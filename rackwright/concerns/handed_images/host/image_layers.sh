@@ -9,9 +9,17 @@ way_in() { # prints the way
   esac
   if [ -n "$always${asked%% *}" ]; then echo layers; else echo name; fi
 }
-load_layers() {
-  docker pull --quiet "$here" >"$JOB/layers" 2>&1 && return
+load_layers() { # and say now and then how far that is: unpacking takes minutes
+  docker pull "$here" >"$JOB/layers" 2>&1 &
+  loading=$! seconds=0
+  while kill -0 "$loading" 2>/dev/null; do
+    sleep 1
+    seconds=$((seconds + 1))
+    [ $((seconds % 15)) != 0 ] || event progress "unpacking: $(layers_that 'Pull complete') of $(layers_that 'Pulling fs layer') layers, $seconds s"
+  done
+  wait "$loading" && return
   printf '%s\n' "error: $here could not be loaded" "$(tail -n 3 "$JOB/layers")"
   return 1
 }
+layers_that() { grep -c ": $1\$" "$JOB/layers"; }
 forget_address() { timeout 60 docker rmi "$here" >/dev/null 2>&1; }

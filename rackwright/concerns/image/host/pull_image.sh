@@ -159,7 +159,10 @@ mkdir -p "$work/none"
 # One pull at a time leads a name to the bundle; what a pull that was killed has left is taken away first.
 exec 8>>"$run/bundle.lock"
 # Others wait for its end: the name must not lead them there.
-if [ -n "$bundle" ]; then flock 8 && own_names; echo used >&8; lead_to_bundle; else ! flock -n 8 || own_names; flock -s 8; fi
+lock() { # as the arguments say
+  flock --nonblock "$@" 8 || { printf '%s\n' "another pull on this host leads a registry's name to a bundle: waiting for its end"; flock "$@" 8; }
+}
+if [ -n "$bundle" ]; then lock && own_names; echo used >&8; lead_to_bundle; else ! flock -n 8 || own_names; lock -s; fi
 [ -n "${led_to:-}${loaded:-}" ] || check_machine
 try=1
 until [ -n "${loaded:-}" ] || pull_once; do
