@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.servers.registry import HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.products import in_proof
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 REPOSITORY = f"{HOST}/nvidia/tensorrt-llm/release"
@@ -113,4 +117,55 @@ def test_a_host_takes_an_image_from_hosts_outside_the_run_with_the_registry_cut_
     for host in hosts:
         assert ":746" not in host.run("ss -Hltn").stdout
         assert "hand_on" not in host.run("nft list tables").stdout
+    assert stage(fleet, **settings).changed == []
+
+
+def begun(site: Site, *names: str, **settings: bool) -> subprocess.Popen[str]:
+    """Begin a run for some hosts."""
+    limit = [word for name in names for word in ("--limit", name)]
+    deploy = [str(BIN / "pyinfra"), f"{STAGING}/inventory.py", "tests/lab/deploys/image.py", "-y", *limit]
+    command = [*words(site, rate_mib=8, **settings), *deploy]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=site.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def ended(*runs: subprocess.Popen[str]) -> list[str]:
+    outputs = [run.communicate(timeout=600)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0] * len(runs), "\n".join(outputs)
+    return outputs
+
+
+@in_proof("one run takes it from hosts outside it in the test above; here two do at once, and one of them in vain")
+def test_two_runs_at_once_take_an_image_with_the_registry_cut_off_and_one_host_has_one_writer(
+    fleet: Site, hosts: list[Host]
+) -> None:
+    pin(fleet)
+    settings = {"keep_images": True}
+    giver, *takers = hosts
+    assert stage(fleet, **settings).status == 0
+    fleet.lab.registry.answer(503)
+    try:
+        for host in takers:
+            forget(host)
+        outputs = ended(*(begun(fleet, host.name, **settings) for host in takers))
+        assert all(f"asking {giver.name}" in output or f"{giver.name}, " in output for output in outputs), outputs
+        for host in takers:
+            forget(host)
+        first = begun(fleet, *(host.name for host in takers), **settings)
+        deadline = time.monotonic() + 120
+        while ":746" not in takers[0].run("ss -Htn state established").stdout:
+            assert first.poll() is None, first.communicate()[0]
+            assert time.monotonic() < deadline
+            time.sleep(0.3)
+        second = stage(fleet, "--limit", takers[0].name, **settings)
+        ended(first)
+        assert second.status != 0
+        refusal(second.output, "RW0705", takers[0].name)
+    finally:
+        fleet.lab.registry.heal()
+    digests = {host.run(f"docker image inspect --format '{{{{.RepoDigests}}}}' {IMAGE}").stdout for host in hosts}
+    assert len(digests) == 1
+    for host in hosts:
+        assert ":746" not in host.run("ss -Hltn").stdout
     assert stage(fleet, **settings).changed == []
