@@ -132,7 +132,7 @@ def _server(spec: HandOnSpec, keys: Keys, holdings: Sequence[Holding]) -> PieceS
     tls = _tls(spec, ssl.PROTOCOL_TLS_SERVER)
     server = PieceServer(spec.listen, holdings, keys, RateLimit(spec.serve), spec.stall, tls)
     server.start()
-    say(f"listening on {spec.listen.address} port {spec.listen.port}{', by TLS' if tls else ''}")
+    say(f"listening on {spec.listen.address} port {spec.listen.port}, {'by TLS' if tls else 'in clear'}")
     return server
 
 

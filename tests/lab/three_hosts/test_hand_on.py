@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -233,6 +234,18 @@ def listens(host: Host) -> bool:
     return ":7461" in host.run("ss -Hltn").stdout
 
 
+def listeners(host: Host) -> list[str]:
+    """Return the addresses at which the port is listened at."""
+    return [row.split()[3] for row in host.run("ss -Hltn 'sport = :7461'").stdout.splitlines()]
+
+
+def is_reached(host: Host) -> bool:
+    """Return True if this machine, which takes nothing, reaches the port."""
+    with socket.socket() as link:
+        link.settimeout(2)
+        return link.connect_ex((host.address, 7461)) == 0
+
+
 def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not what():
@@ -250,6 +263,8 @@ def test_a_killed_job_leaves_no_port_and_a_killed_run_is_followed_by_the_next(fl
             words, cwd=ROOT, env=fleet.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         wait_for(lambda: listens(hosts[0]) and listens(hosts[2]))
+        assert listeners(hosts[0]) == [f"{hosts[0].address}:7461"], "on the address of the one interface"
+        assert not is_reached(hosts[0]), "this machine takes nothing from it"
         if kill == "job":
             hosts[0].run("systemctl kill -s KILL 'rackwright-job-hand-on-*'")
             wait_for(lambda: not listens(hosts[0]), 10)

@@ -122,7 +122,7 @@ def test_a_host_takes_an_image_from_hosts_outside_the_run_with_the_registry_cut_
 
 def begun(site: Site, *names: str, **settings: bool) -> subprocess.Popen[str]:
     """Begin a run for some hosts."""
-    limit = [word for name in names for word in ("--limit", name)]
+    limit = [argument for name in names for argument in ("--limit", name)]
     deploy = [str(BIN / "pyinfra"), f"{STAGING}/inventory.py", "tests/lab/deploys/image.py", "-y", *limit]
     command = [*words(site, rate_mib=8, **settings), *deploy]
     return subprocess.Popen(
