@@ -161,7 +161,7 @@ def test_a_load_from_the_hosts_own_registry_says_how_far_it_is_and_why_it_failed
     script = host_script("event") + host_script("image_layers", **values) + "load_layers"
     assert host.run(script).returncode == 0
     event = base64.b64decode((host.folder / "events").read_text().splitlines()[0].split()[3]).decode()
-    assert event.startswith(texts.UNPACKING.format(done=1, layers=2))
+    assert event.removeprefix(texts.UNPACKING).startswith("1 of 2 ")
     (host.folder / "ends").write_text("1")
     done = host.run(script)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "one: Pull complete")
