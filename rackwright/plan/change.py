@@ -134,6 +134,8 @@ class Change:
     disowns: tuple[Owned, ...] = ()
     size: int = 0
     """Bytes to download, when known."""
+    about: int = 0
+    """Bytes of the whole of what it downloads, by the lock file: a run that was cut may have left some of them."""
     diff: str = ""
     """Unified diff of files without secrets."""
     endpoint: str = ""

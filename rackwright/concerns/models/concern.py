@@ -537,13 +537,14 @@ def _change(wanted: WantedModel, model: SeenModel | None, reading: SeenModels) -
 
 
 def _job(wanted: WantedModel, what: str, why: str, owned: bool) -> Change:
+    repository, about = wanted.source.repository, sum(pin.size for pin in wanted.source.pins.values()) if owned else 0
     if wanted.refusal is not None:
-        return Change(what, why, (wanted.refusal,), fetches=wanted.source.repository)
+        return Change(what, why, (wanted.refusal,), fetches=repository, about=about)
     if wanted.fetch is None:
         text = f"{what}: the image {wanted.image} is not known on this host, and the download runs in it"
-        return Change(what, why, (Refuse(text, final=False, code="RW2902"),), fetches=wanted.source.repository)
+        return Change(what, why, (Refuse(text, final=False, code="RW2902"),), fetches=repository, about=about)
     owns = (Owned("model", wanted.folder),) if owned else ()
-    return Change(f"{what} into {wanted.folder}", why, (wanted.fetch,), owns=owns, fetches=wanted.source.repository)
+    return Change(f"{what} into {wanted.folder}", why, (wanted.fetch,), owns=owns, fetches=repository, about=about)
 
 
 def _not_locked(source: ModelSource, model: SeenModel) -> list[str]:

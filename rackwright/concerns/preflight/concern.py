@@ -252,8 +252,8 @@ def _sized(change: Change, kind: Kind) -> Fetch:
     if change.size:
         return Fetch(change.what, kind, change.size, True)
     entries = figures().get(f"{kind}s") or []
-    about = next((int(entry["about"]) for entry in entries if entry["repository"] == change.fetches), 0)
-    return Fetch(change.what, kind, about, False)
+    usual = next((int(entry["about"]) for entry in entries if entry["repository"] == change.fetches), 0)
+    return Fetch(change.what, kind, change.about or usual, False)
 
 
 # -- changes
