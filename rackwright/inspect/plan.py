@@ -118,7 +118,7 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
     notes += _of_images(settings, reading) if OPTIONS.name in declared else []
     record: frozenset[Owned] = reading[RECORD]
     notes += left_behind(declared, record)
-    masked = tuple(mask(text, described.secrets) for text in refusals)
+    masked = tuple(mask(text, described.secrets) for text in dict.fromkeys(refusals))
     together = settings.group.hosts if settings.group else ()
     return HostPlan(name, state, changes, masked, notes=tuple(notes), others=declared.others, together=together)
 

@@ -209,7 +209,7 @@ def _news(host: Host, concern: str, text: str) -> Sequence[str]:
 def _give_up_early(host: Host, changes: Sequence[Change]) -> None:
     """Take a host out of the run on a refusal while looking ahead, so that nothing is written to it later."""
     steps = [step for change in changes for step in change.steps]
-    refusals = [step.message for step in steps if isinstance(step, Refuse) and step.final]
+    refusals = list(dict.fromkeys(step.message for step in steps if isinstance(step, Refuse) and step.final))
     if refusals and not host.state.is_executing:
         _take_out(host, refusals)
 

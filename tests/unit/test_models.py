@@ -23,6 +23,7 @@ from rackwright.concerns.models import (
     sources_of,
 )
 from rackwright.concerns.models import concern as models_module
+from rackwright.concerns.preflight.concern import fetch_of
 from rackwright.hostside import store_functions
 from rackwright.plan import reading
 from rackwright.plan.change import Job, Owned, Refuse
@@ -133,6 +134,18 @@ def test_a_bare_host_fetches_every_model_once_text(models: Path) -> None:
     assert draft.what.startswith("fetch nvidia/gpt-oss-120b-Eagle3 at main into")
     assert isinstance(base.steps[0], Job)
     assert base.owns == (Owned("model", f"{models}/openai--gpt-oss-120b--*"),)
+
+
+def test_a_missing_model_weighs_what_the_lock_file_lists_of_it(models: Path) -> None:
+    files = [{"path": name, "size": size, "sha256": "0" * 64} for name, size in (("config.json", 3), ("b", 4))]
+    (missing,) = pending(host(models, model={**BASE, "revision": COMMIT, "files": files}))
+    found = fetch_of(MODELS.name, missing)
+    assert found is not None
+    assert (found.size, found.exact) == (7, False), "a run that was cut may have left some of it"
+    (without,) = pending(host(models, model={**BASE, "repository": "some/model"}))
+    found = fetch_of(MODELS.name, without)
+    assert found is not None
+    assert found.size == 0
 
 
 def test_a_complete_model_needs_nothing(models: Path) -> None:
