@@ -52,6 +52,8 @@ class Parser(argparse.ArgumentParser):
 
     verb, verb_options = "", frozenset[str]()
     """The command that was typed, and its options."""
+    typed: Parser | None = None
+    """The parser of that command."""
     verbs: argparse._SubParsersAction[Parser] | None = None
     """All verbs; only of the whole command line."""
 
@@ -61,9 +63,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print usage, message and what is typed here instead of somebody's habit, exit 1."""
-        self.print_usage(sys.stderr)
+        nearest = self.typed or self
+        nearest.print_usage(sys.stderr)
         more = "".join(f"{self.prog}: {hint}\n" for hint in option_hints(message, self.verb, self.verb_options))
-        refused = f"the command line is not understood: {message}; next: {self.prog} --help"
+        refused = f"the command line is not understood: {message}; next: {nearest.prog} --help"
         self.exit(ExitCode.ERROR, f"{self.prog}: {coded('RW1024', refused)}\n{more}")
 
 
@@ -80,7 +83,7 @@ def parser(verb: str | None = None) -> Parser:
         if name in BEHIND_DASHES:
             _with_dashes(verbs.choices[name], name)
     if verb in VERBS:
-        found.verb, found.verb_options = verb, _options_of(verbs.choices[verb])
+        found.verb, found.verb_options, found.typed = verb, _options_of(verbs.choices[verb]), verbs.choices[verb]
     for brought in () if verb in (*VERBS, VERSION) else entry_points(group=GROUP):
         if brought.name not in VERBS:
             brought.load().add_parser(verbs)

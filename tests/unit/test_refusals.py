@@ -169,6 +169,14 @@ def test_a_word_that_is_not_understood_has_a_code(
     assert f": {code}: " in capsys.readouterr().err
 
 
+def test_a_word_too_many_is_answered_with_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.suppress(SystemExit):
+        main(["advise", "inventory/b200.py"])
+    error = capsys.readouterr().err
+    assert error.startswith("usage: rackwright advise ")
+    assert "next: rackwright advise --help" in error
+
+
 def test_the_walk_sees_the_errors() -> None:
     assert {"SettingsError", "StepFailedError", "RolledBackError", "SourceError"} <= errors().keys()
     assert errors()["LeaseHeldError"] != errors()["NotStartedError"] == ""
