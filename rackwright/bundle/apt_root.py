@@ -102,6 +102,15 @@ class AptRoot:
             for url, file, size, sha256 in _URI.findall(output)
         ]
 
+    def versions(self, names: re.Pattern[str]) -> dict[str, list[str]]:
+        """Return the versions of the packages whose names begin so, the newest first."""
+        matching = [name for name in self._run("apt-cache", "pkgnames").split() if names.match(name)]
+        found: dict[str, list[str]] = {}
+        for row in self._run("apt-cache", "madison", *matching).splitlines() if matching else ():
+            name, version, _ = (part.strip() for part in row.split("|", 2))
+            found.setdefault(name, []).append(version)
+        return found
+
     def records(self, packages: Mapping[str, PackageFile]) -> dict[str, str]:
         """Return what apt's list says of each package, by SHA-256, of files in the same folder."""
         names = list(dict.fromkeys(_name(one) for one in packages.values()))

@@ -1,4 +1,4 @@
-"""Packages that hosts install: Docker Engine, the container toolkit, the gateway's programs; for each system."""
+"""Packages that hosts install: Docker Engine, the container toolkit, the gateway's programs, NVIDIA's driver."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackwright.bundle.apt_root import KEYRINGS, AptRoot, PackageFile, archives, system_of
+from rackwright.bundle.driver_packages import BundledDriver, bundled_driver, driver_files
 from rackwright.bundle.fetching import Wanted, fetch
 from rackwright.concerns.docker.apt import (
     BASICS,
@@ -46,6 +47,8 @@ class PackageGroup:
     names: tuple[str, ...]
     repository: Repository | None = None
     preferences: str = ""
+    driver: BundledDriver | None = None
+    """Instead of names: all that a version of NVIDIA's driver has."""
 
 
 def groups_of(hosts: Iterable[HostSettings], system: OperatingSystem) -> list[PackageGroup]:
@@ -65,6 +68,8 @@ def _groups(settings: HostSettings, system: OperatingSystem) -> Iterator[Package
     yield PackageGroup((TOOLKIT,), toolkit_repository(settings), pin)
     other = docker_repository(settings, system) if settings.docker.source == "docker" else None
     yield PackageGroup(engine_packages(settings.docker.source, system), other)
+    if found := bundled_driver(settings, system):
+        yield PackageGroup((), found[1], found[0].pin, found[0])
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,8 @@ def packages_for(name: str, hosts: Sequence[HostSettings]) -> SystemPackages:
             if number:  # apt asks whether the lists that it has are still the newest
                 shutil.copytree(Path(folder) / "0/state/lists", root.folder / "state/lists")
             root.lay([*archives(system, keyring), *extra], group.preferences)
-            packages = {one.sha256: one for one in root.packages(group.names)}
+            files = driver_files(root, group.driver) if group.driver else root.packages(group.names)
+            packages = {one.sha256: one for one in files}
             records |= root.records(packages)
             found |= packages
     return SystemPackages(found, "\n".join(records[sha256] for sha256 in sorted(records)))

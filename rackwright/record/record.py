@@ -134,9 +134,11 @@ class Record:
         if self.cells:
             return f"{sum(self.cells)} of {counted(len(self.cells), 'cell')} measured"
         by_state = Counter(self.states.values())
-        silent = sum(host not in self.states for host in self.hosts)
-        parts = [f"{number} {state}" for state, number in by_state.most_common()]
-        return ", ".join([*parts, *([f"{silent} not begun"] if silent else [])]) or "no host"
+        silent = Counter(
+            "begun" if host in self.touched else "not begun" for host in self.hosts if host not in self.states
+        )
+        parts = [f"{number} {state}" for state, number in (*by_state.most_common(), *sorted(silent.items()))]
+        return ", ".join(parts) or "no host"
 
 
 def taken_back(state: RunState) -> RunState:

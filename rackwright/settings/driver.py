@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from rackwright.settings.misfit import MisfitError
 from rackwright.settings.sections import Frozen
@@ -12,6 +12,14 @@ from rackwright.settings.sections import Frozen
 BRANCH = r"^[1-9]\d{2}$"
 VERSION = r"^[1-9]\d{2}\.\d{1,4}(\.\d{1,3})?$"
 CODE = "RW0106"
+
+
+def _branch(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Branch = Annotated[str, BeforeValidator(_branch), Field(pattern=BRANCH)]
+"""A branch, as text or as the number that YAML reads."""
 
 
 class Driver(Frozen):
@@ -22,7 +30,7 @@ class Driver(Frozen):
 
     Fabric manager and IMEX get the same one, where the host needs them.
     """
-    branch: Annotated[str, Field(pattern=BRANCH)] | None = None
+    branch: Branch | None = None
     """Its branch, for example `580`: a version of another one is refused, as after a slip of the hand."""
     source: Literal["nvidia", "distribution"] = "nvidia"
     """Where its packages come from: NVIDIA's apt repository (`mirrors.driver`), or Ubuntu's own archive."""

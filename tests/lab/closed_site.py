@@ -51,13 +51,15 @@ class ClosedSite:
     """Settings of the test, over those of the lab."""
     before: tuple[str, ...] = ()
     """What stands before each command: the machine that it runs on."""
+    inventory: str = INVENTORY
+    wanted: dict[str, Any] = field(default_factory=lambda: {"model": MODEL, "image": IMAGE})
 
     def words(self, **settings: Any) -> tuple[str, ...]:
         """Return what stands before each command, so that it goes by the test's inventory."""
         paths = self.site.lab.paths
         lock = {"lock_file": self.lock_file.name, "private_ca": str(paths.pki / "ca.crt")}
         key = self.site.lab.secrets()["registry-key"]
-        wanted = {"model": MODEL, "image": IMAGE, "paths": lock, "hardware": {"architecture": "x86_64"}}
+        wanted = {**self.wanted, "paths": lock, "hardware": {"architecture": "x86_64"}}
         values = json.dumps({"registry_key": key, **wanted, **self.settings, **settings})
         names = " ".join(host.name for host in self.hosts)
         return *self.before, "env", f"STAGING_HOST={names}", f"STAGING_SETTINGS={values}", f"PYTHONPATH={ROOT}"
@@ -65,12 +67,13 @@ class ClosedSite:
     @property
     def lock_file(self) -> Path:
         """Its lock file; each lab has its own."""
-        return ROOT / f"tests/lab/staging/rackwright.lock.{self.site.lab.paths.id}.yml"
+        folder = ROOT / "tests/lab/staging" if self.inventory == INVENTORY else ROOT
+        return folder / f"rackwright.lock.{self.site.lab.paths.id}.yml"
 
     def rackwright(self, *words: str, **settings: Any) -> Run:
         """Run a verb on the test's inventory, with the way out of the lab's control machine."""
         verb, *options = words
-        return self.site.command(*self.words(**settings), str(BIN / "rackwright"), verb, INVENTORY, *options)
+        return self.site.command(*self.words(**settings), str(BIN / "rackwright"), verb, self.inventory, *options)
 
     def bundled(self, *options: str) -> Run:
         """Write the bundle of what the hosts need."""
@@ -89,7 +92,7 @@ class ClosedSite:
 
     def deploying(self, steps: str = "stage", **bundle: Any) -> tuple[str, ...]:
         """Return the words of that command."""
-        command = (str(BIN / "pyinfra"), INVENTORY, f"tests/lab/deploys/{steps}.py", "-y")
+        command = (str(BIN / "pyinfra"), self.inventory, f"tests/lab/deploys/{steps}.py", "-y")
         return *self.words(**self.closed(**bundle)), *command
 
     @contextmanager

@@ -87,6 +87,7 @@ def test_a_deploy_stages_and_a_rollout_switches_one_host_after_the_other(served:
     assert_all_serve(served, releases)
     assert "nvidia-kernel-open-dkms" in one.run("apt-mark showhold").stdout
     assert locks(one) == [NEW]
+    assert one.run("ls -d /run/rackwright-lab/ib_umad", check=False).returncode == 0, "loaded at the boot, for nvlsm"
     assert "RW4196" in switch(served, NEW).output
 
 

@@ -178,3 +178,9 @@ def test_last_lines_are_as_wide_as_the_terminal_and_a_command_stays_whole_text()
     assert as_wide(step, 50) == step
     assert as_wide("rackwright: RW0823: failed on h1; h2 not switched", 40).split("\n")[0].startswith("rackwright: RW")
     assert as_wide(cause, None) == cause
+
+
+def test_a_host_at_work_when_its_run_was_cut_has_begun() -> None:
+    begin = {"kind": "begin", "hosts": ["h1", "h2", "h3"]}
+    job = {"kind": "job", "host": "h1", "job": "driver-first"}
+    assert record_of("1", [begin, job]).counts() == "1 begun, 2 not begun"

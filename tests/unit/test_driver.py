@@ -210,7 +210,7 @@ def test_what_a_machine_needs_beside_its_driver() -> None:
     plain = wanted()
     assert (companions(plain), others(plain)) == ((), ())
     hgx = wanted(hardware={"fabric_manager": True})
-    assert (len(companions(hgx)), others(hgx)) == (1, ("nvlsm",))
+    assert (len(companions(hgx)), others(hgx)) == (1, ("nvlsm", "infiniband-diags"))
 
 
 def test_the_reading_is_parsed() -> None:
@@ -250,3 +250,8 @@ WELL = [f"module={NEW}", "status=0", f"library={NEW} ", "gpus=8", f"fabric={NEW}
 def test_a_host_is_judged_by_what_runs_on_it(lines: list[str], wrong: str) -> None:
     assert wrong in wrong_with(lines, NEW, 8)
     assert bool(wrong) == bool(wrong_with(lines, NEW, 8))
+
+
+@pytest.mark.parametrize("branch", [580, "580"])
+def test_a_branch_is_a_number_to_yaml_too(branch: int | str) -> None:
+    assert settings(driver={"branch": branch, "version": NEW}).driver.branch == "580"

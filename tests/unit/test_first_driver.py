@@ -60,7 +60,10 @@ def test_no_other_host_gets_a_driver_by_a_deploy(want: WantedDriver, host: SeenD
 
 
 def test_without_a_driver_the_profile_says_what_the_machine_is() -> None:
-    assert others(wanting(hardware={"fabric_manager": True, "compute_capability": ["10.0"]})) == ("nvlsm",)
+    assert others(wanting(hardware={"fabric_manager": True, "compute_capability": ["10.0"]})) == (
+        "nvlsm",
+        "infiniband-diags",
+    )
     assert others(wanting(hardware={"fabric_manager": True, "compute_capability": ["9.0"]})) == ()
     [row] = refusals(wanting(hardware={"gpu_models": ["GB10"]}), BARE)
     assert row.code == "RW4006"

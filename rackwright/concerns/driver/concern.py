@@ -63,7 +63,7 @@ def stage_script(wanted: WantedDriver, reading: SeenDriver) -> str:
     adds = _adds_repository(wanted, reading)
     first = wanted.is_first(reading)
     of_own = [one.name for one in reading.packages if one.is_precompiled and one.driver == ""]
-    return packages_functions(wanted.settings) + durable_script(
+    return packages_functions(wanted.settings, packages_address(wanted.settings)) + durable_script(
         "driver_stage",
         version=wanted.version,
         branch=wanted.settings.driver.wanted_branch,
@@ -80,13 +80,14 @@ def stage_script(wanted: WantedDriver, reading: SeenDriver) -> str:
     )
 
 
-def _common(settings: HostSettings) -> dict[str, str]:
-    return {"home": HOME, "bundle": packages_address(settings), **proxy_values(settings)}
+def packages_functions(settings: HostSettings, bundle: str = "") -> str:
+    """Return the functions of a job that handles the driver's packages.
 
-
-def packages_functions(settings: HostSettings) -> str:
-    """Return the functions of a job that handles the driver's packages."""
-    return host_script("apt") + host_script("driver_packages", **_common(settings)) + host_script("driver_kernel")
+    bundle: address of the bundle's packages, for the job that fetches; the others need what it has fetched alone, and
+    so keep running when the control machine is gone.
+    """
+    common = {"home": HOME, "bundle": bundle, **proxy_values(settings)}
+    return host_script("apt") + host_script("driver_packages", **common) + host_script("driver_kernel")
 
 
 def report(wanted: WantedDriver, reading: SeenDriver) -> str:

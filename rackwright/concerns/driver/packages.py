@@ -55,9 +55,10 @@ def companions(wanted: WantedDriver) -> tuple[str, ...]:
 def others(wanted: WantedDriver) -> tuple[str, ...]:
     """Return the packages with versions of their own that the machine needs beside its driver.
 
-    The subnet manager of NVLink 5: on a machine with Blackwell's GPUs that runs a fabric manager itself. Without a
-    driver no GPU is known, and the profile's compute capability counts.
+    The subnet manager of NVLink 5, on a machine with Blackwell's GPUs that runs a fabric manager itself; its start asks
+    for the switches' ports by ibstat, which is in infiniband-diags (NVIDIA/gpu-driver-container#246,
+    siderolabs/extensions#893). Without a driver no GPU is known, and the profile's compute capability counts.
     """
     read = [gpu.compute_capability or "" for gpu in wanted.gpus.gpus]
     blackwell = any(one.startswith("10.") for one in read or wanted.settings.hardware.compute_capability)
-    return ("nvlsm",) if blackwell and wanted.settings.hardware.fabric_manager else ()
+    return ("nvlsm", "infiniband-diags") if blackwell and wanted.settings.hardware.fabric_manager else ()

@@ -81,7 +81,18 @@ def notes(rows: Sequence[StatusRow]) -> list[str]:
     for text in dict.fromkeys(row.direct for row in rows if row.direct):
         hosts = dict.fromkeys(row.host for row in rows if row.direct == text)
         found.append(f"ports {text}: {hosts_text(list(hosts))}")
-    return found + [f"{row.host}: in quarantine: {row.quarantine}" for row in rows if row.quarantine]
+    found += dict.fromkeys(
+        f"{row.host}: in quarantine: {row.quarantine}; {_way_out(row)}" for row in rows if row.quarantine
+    )
+    return found
+
+
+def _way_out(row: StatusRow) -> str:
+    """Return the commands by which a host leaves its quarantine, once its fault is mended."""
+    release = f"rackwright quarantine INVENTORY --release --limit {row.host}"
+    if row.drained:
+        return f"next: rackwright diagnose INVENTORY --limit {row.host}; when its fault is mended: {release}"
+    return f"next, when its fault is mended: {release}"
 
 
 def _releases(rows: Sequence[StatusRow]) -> list[str]:

@@ -60,6 +60,8 @@ MODPROBE = {
     )
 }
 """What loads the module: modprobe does nothing while one is loaded."""
+UMAD = {"etc/modprobe.d/ib-umad-lab.conf": "install ib_umad mkdir -p /run/rackwright-lab/ib_umad\n"}
+"""What loads the module by which NVLink 5's subnet manager reaches its switches."""
 SMI, MANAGER_UNIT = "usr/bin/nvidia-smi", "usr/lib/systemd/system/nvidia-fabricmanager.service"
 
 
@@ -132,7 +134,7 @@ def _all() -> Iterator[tuple[str, str, Made]]:
         for name, made in packages(version).items():
             yield version, name, made
     name, version = SUBNET_MANAGER
-    yield version, name, Made()
+    yield version, name, Made(files=UMAD)
 
 
 def install_line(version: str, *others: str, fabric_manager: bool = True) -> str:

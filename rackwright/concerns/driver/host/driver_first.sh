@@ -31,6 +31,7 @@ event progress "loading NVIDIA's driver $version"
 loaded=$(modprobe nvidia 2>&1) ||
   fail "NVIDIA's driver $version is installed, and its module was not loaded: $(printf '%s\n' "$loaded" | tail -n 1); next: rackwright rollout INVENTORY --drivers --limit HOST, which restarts the host; or on it: journalctl -k --grep NVRM"
 modprobe nvidia-uvm 2>/dev/null || :
+load_umad
 [ -z "$fabric" ] || systemctl enable --quiet --now nvidia-fabricmanager || echo "nvidia-fabricmanager did not start; see: journalctl -u nvidia-fabricmanager"
 ! systemctl cat nvidia-persistenced.service >/dev/null 2>&1 || systemctl enable --quiet --now nvidia-persistenced || :
 # It makes the devices, too.

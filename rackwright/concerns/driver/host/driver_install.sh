@@ -8,6 +8,7 @@ kernel=$(value_of kernel)
 if keep_kernel "$kernel" && (apt "installing NVIDIA's driver $version" $options install $(way "$home/$version/new" "$(value_of drop)")) && boot_once "$kernel"; then
   forget_locks "$(value_of drop)"
   hold "$home/$version/new"
+  load_umad
   exit 0
 fi
 forget_kernel

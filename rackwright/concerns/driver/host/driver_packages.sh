@@ -34,6 +34,14 @@ forget_locks() {
   done
 }
 
+# The subnet manager of NVLink 5 reaches the switches by the module ib_umad, which nothing else loads.
+load_umad() {
+  # shellcheck disable=SC2016 - dpkg-query's own variables
+  dpkg-query -W -f '${db:Status-Status}\n' nvlsm 2>/dev/null | grep -qx installed || return 0
+  if modprobe ib_umad 2>/dev/null; then echo ib_umad >/etc/modules-load.d/rackwright-ib-umad.conf
+  else echo "this kernel has no module ib_umad, without which NVLink 5's subnet manager does not start; on Ubuntu: apt-get install linux-modules-extra-$(uname -r)"; fi
+}
+
 # What is held before the switch, for the way back.
 note_holds() { [ -e "$home/$version/held" ] || apt-mark showhold >"$home/$version/held"; }
 

@@ -29,18 +29,27 @@ chosen() {
   done
 }
 
+other="another driver.version" one_of="a driver.version of these, or mirrors.driver"
+if [ -n "$bundle" ]; then other="where there is a way out: rackwright bundle INVENTORY --out DIR, with this driver.version" one_of=$other; fi
 install=
 for package in $packages; do install="$install $(chosen $(names_of "$package"))"; done
 for package in $more; do
   one=$(chosen $(printf %s "$package" | tr '|' ' '))
-  [ -n "$one" ] || fail "apt knows no $(printf %s "$package" | sed 's/|/ and no /g') of NVIDIA's driver $version, which this machine needs beside it; next: another driver.version"
+  [ -n "$one" ] || fail "apt knows no $(printf %s "$package" | sed 's/|/ and no /g') of NVIDIA's driver $version, which this machine needs beside it; next: $other"
   install="$install $one"
 done
-install=$(printf '%s ' $install $others)
+for name in $others; do
+  if [ -n "$(versions "$name")" ]; then install="$install $name"
+  # shellcheck disable=SC2016 - dpkg-query's own variables
+  elif ! dpkg-query -W -f '${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed; then
+    fail "apt knows no $name, which this machine needs beside its driver$([ "$name" != nvlsm ] || echo " for NVLink 5"); next: a repository on this host that has it (NVIDIA's has nvlsm, Ubuntu's archive does not), or driver.source: nvidia"
+  fi
+done
+install=$(printf '%s ' $install)
 case " $install" in
   *nvidia-kernel-*=* | *nvidia-dkms-*=* | *nvidia-headless-*=* | *linux-modules-nvidia-*=* | *nvidia-open*=*) ;;
   *)
-    fail "apt knows no kernel modules of NVIDIA's driver $version; for $(set -- $packages; echo "${1:-$more}") it has: $(versions "$(set -- $packages; echo "${1:-nvidia-open}")" | tr '\n' ' '); next: a driver.version of these, or mirrors.driver" ;;
+    fail "apt knows no kernel modules of NVIDIA's driver $version; for $(set -- $packages; echo "${1:-$more}") it has: $(versions "$(set -- $packages; echo "${1:-nvidia-open}")" | tr '\n' ' '); next: $one_of" ;;
 esac
 
 # NVIDIA's own lock for exactly this driver, where its repository has one; that of another driver goes, and the
@@ -83,6 +92,7 @@ fetch_old() {
   done
   # shellcheck disable=SC2086 - options
   (cd "$part/old" && apt-get -q $from -o Acquire::Retries=3 download "$1" >"$log" 2>&1) && return 0
+  [ -z "$bundle" ] || command -v dpkg-repack >/dev/null || { before=$(installed) && install dpkg-repack && note_brought; }
   command -v dpkg-repack >/dev/null && (cd "$part/old" && dpkg-repack "${1%%=*}" >"$log" 2>&1) && return 0
   fail "there is no way back: the package ${1%%=*} ${1#*=}, which is installed now, is no longer in any archive; next, on this host: apt-get install dpkg-repack, which packs what is installed, or put that package's file into /var/cache/apt/archives"
 }
