@@ -46,7 +46,7 @@ def switch(args: argparse.Namespace, data: Mapping[str, Any], agree: Agree) -> i
     refuse_halves(entries, "rollout --drivers")
     found = survey(args.inventory, args.limit, only=args.only)
     print(paragraph("\n".join([table(found, shown_width()), *mixed_racks(found)])))
-    due = due_hosts(args.inventory, found)
+    due = with_mates(due_hosts(args.inventory, found), found, mates_of(entries))
     restarting = [entry for entry in entries if entry.name in {one.name for one in due}]
     refuse_cut_off(args.inventory, everybody, restarting, due)
     root = site_root(Path(args.inventory)).absolute()
@@ -130,6 +130,17 @@ def due_hosts(inventory: str, found: Sequence[Surveyed]) -> list[Surveyed]:
     return due
 
 
+def with_mates(
+    due: Sequence[Surveyed], found: Sequence[Surveyed], mates: Mapping[str, Sequence[str]]
+) -> list[Surveyed]:
+    """Return hosts whose driver is due, and those that serve with them: an endpoint over several restarts whole.
+
+    mates: by host, all that serve its endpoint together.
+    """
+    names = {one.name for one in due}
+    return [one for one in found if one.name in names or names & {*mates.get(one.name, ())}]
+
+
 def _state(one: Surveyed) -> DriverState:
     assert one.reading is not None
     return DRIVER.wanted(one.settings, one.reading).state(one.reading[DRIVER])
@@ -171,9 +182,13 @@ def _agreed(args: argparse.Namespace, chosen: Sequence[Surveyed], agree: Agree) 
 
 def headline(chosen: Sequence[Surveyed]) -> str:
     """Return what is going to happen, before the operator is asked for yes."""
-    moves = "\n  ".join(f"{name}: {now} -> {wanted}" for name, now, wanted, _ in map(row_of, chosen))
+    moves = "\n  ".join(f"{name}: {_move(now, wanted)}" for name, now, wanted, _ in map(row_of, chosen))
     return (
         f"This switches NVIDIA's driver on {counted(len(chosen), 'host')}, one after the other in waves: each is "
         f"drained, gets the packages, restarts, and must answer before the next one goes; the first failure goes back "
         f"and stops all.\n  {moves}"
     )
+
+
+def _move(now: str, wanted: str) -> str:
+    return f"{now} -> {wanted}" if now != wanted else f"{now}, restarts with the others of its endpoint"

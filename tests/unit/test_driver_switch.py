@@ -99,6 +99,20 @@ def test_a_host_that_has_its_driver_is_left_alone(version: str | None) -> None:
     assert driver_changes(settings(driver={"version": version} if version else {}), host(), 600, None) == []
 
 
+def test_one_that_has_its_driver_restarts_with_those_that_serve_with_it() -> None:
+    pair = together(0).model_copy(update={"driver": wanting(NOW).driver})
+    restart, back, *_ = [step for change in driver_changes(pair, host(), 600, None) for step in change.steps]
+    assert isinstance(restart, HostRestart)
+    assert "apt" not in restart.job.script
+    assert isinstance(back, DriverReturn)
+    found = [Surveyed(name, wanting(NOW), Declared((DRIVER.name,)), host()) for name in ("h1", "h2", "h3")]
+    assert [one.name for one in drivers.with_mates(found[1:2], found, {"h1": ("h1", "h2"), "h2": ("h1", "h2")})] == [
+        "h1",
+        "h2",
+    ]
+    assert "h1: 580.159.04, restarts with the others" in headline(found[:1])
+
+
 def test_one_that_is_installed_and_not_loaded_is_only_restarted() -> None:
     [change] = driver_changes(wanting(), host(driver_now(NEW)), 600, None)
     restart, back = change.steps

@@ -64,6 +64,7 @@ def driver_changes(
 ) -> list[Change]:
     """Switch a host's driver; or wait for its return alone, where it was restarted since an earlier run began.
 
+    A host that has the driver already takes part for those that serve with it alone: it restarts with them.
     seconds: within which it must be back. before: the boot in which that earlier run found it, if any.
     """
     wanted, driver = DRIVER.wanted(settings, reading), reading[DRIVER]
@@ -77,6 +78,11 @@ def driver_changes(
     if rows := refusals(wanted, driver):
         return [Change(row.text, "", (Refuse(f"{row.text}; next: {row.fix}", code=row.code),)) for row in rows]
     match wanted.state(driver):
+        case DriverState.SETTLED if settings.group is not None:
+            what = "restart with the hosts of its endpoint that get another driver"
+            return restart_changes(
+                settings, reading, seconds, RestartWork(what, "they serve together", returned=returned)
+            )
         case DriverState.UNMANAGED | DriverState.SETTLED:
             return []
         case DriverState.UNSTAGED:
