@@ -21,7 +21,7 @@ from rackwright_lab.machine import locks
 from rackwright_lab.machine.trees import remove_tree
 
 GATEWAYS = ("haproxy", "curl", "keepalived", "nftables", "uacme", "openssl")
-WANTED = (*FETCHED, "tree", "ufw", "firewalld", "iptables-persistent", "grub2-common", "infiniband-diags", *GATEWAYS)
+WANTED = (*FETCHED, "tree", "ufw", "firewalld", "iptables-persistent", "grub2-common", *GATEWAYS)
 """What lab hosts install in addition to what is there, or what tests install on them."""
 LISTS = "var/lib/apt/lists"
 ARCHIVE = "var/cache/apt/archives"

@@ -26,6 +26,8 @@ WITH_KERNEL, KERNEL = "590.48.01", "99.1.0-1-amd64"
 VERSIONS = (OLD, NEW, BROKEN, ALONE, WITH_KERNEL)
 SUBNET_MANAGER = "nvlsm", "2025.10.12"
 """NVLink 5's, with versions of its own."""
+DIAGNOSTICS = "infiniband-diags", "44.0"
+"""Debian's, by which the fabric manager asks for switches: here, since lab hosts' short lists of Debian lack it."""
 FORMAT = 2
 """Raise it when the making of the packages changes in a way that they do not show."""
 FABRIC = """\
@@ -135,6 +137,8 @@ def _all() -> Iterator[tuple[str, str, Made]]:
             yield version, name, made
     name, version = SUBNET_MANAGER
     yield version, name, Made(files=UMAD)
+    name, version = DIAGNOSTICS
+    yield version, name, Made()
 
 
 def install_line(version: str, *others: str, fabric_manager: bool = True) -> str:
