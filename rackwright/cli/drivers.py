@@ -46,7 +46,7 @@ def switch(args: argparse.Namespace, data: Mapping[str, Any], agree: Agree) -> i
     refuse_halves(entries, "rollout --drivers")
     found = survey(args.inventory, args.limit, only=args.only)
     print(paragraph("\n".join([table(found, shown_width()), *mixed_racks(found)])))
-    due = with_mates(due_hosts(args.inventory, found), found, mates_of(entries))
+    due = with_peers(due_hosts(args.inventory, found), found, mates_of(entries))
     restarting = [entry for entry in entries if entry.name in {one.name for one in due}]
     refuse_cut_off(args.inventory, everybody, restarting, due)
     root = site_root(Path(args.inventory)).absolute()
@@ -130,15 +130,15 @@ def due_hosts(inventory: str, found: Sequence[Surveyed]) -> list[Surveyed]:
     return due
 
 
-def with_mates(
-    due: Sequence[Surveyed], found: Sequence[Surveyed], mates: Mapping[str, Sequence[str]]
+def with_peers(
+    due: Sequence[Surveyed], found: Sequence[Surveyed], peers: Mapping[str, Sequence[str]]
 ) -> list[Surveyed]:
     """Return hosts whose driver is due, and those that serve with them: an endpoint over several restarts whole.
 
-    mates: by host, all that serve its endpoint together.
+    peers: by host, all that serve its endpoint together.
     """
     names = {one.name for one in due}
-    return [one for one in found if one.name in names or names & {*mates.get(one.name, ())}]
+    return [one for one in found if one.name in names or names & {*peers.get(one.name, ())}]
 
 
 def _state(one: Surveyed) -> DriverState:

@@ -39,6 +39,7 @@ from rackwright.rollout.maintenance.cut_off import refuse_jump_hosts, refuse_thi
 from rackwright.rollout.resumable_runs import candidates
 from rackwright.rollout.resuming import rest_of
 from rackwright.settings.host_settings import HostSettings
+from tests import texts
 from tests.refused import refusal, refused
 from tests.unit.machines import docker, gpus, settings
 from tests.unit.test_candidates import run
@@ -106,11 +107,11 @@ def test_one_that_has_its_driver_restarts_with_those_that_serve_with_it() -> Non
     assert "apt" not in restart.job.script
     assert isinstance(back, DriverReturn)
     found = [Surveyed(name, wanting(NOW), Declared((DRIVER.name,)), host()) for name in ("h1", "h2", "h3")]
-    assert [one.name for one in drivers.with_mates(found[1:2], found, {"h1": ("h1", "h2"), "h2": ("h1", "h2")})] == [
+    assert [one.name for one in drivers.with_peers(found[1:2], found, {"h1": ("h1", "h2"), "h2": ("h1", "h2")})] == [
         "h1",
         "h2",
     ]
-    assert "h1: 580.159.04, restarts with the others" in headline(found[:1])
+    assert f"h1: {NOW}, {texts.RESTARTS_WITH}" in headline(found[:1])
 
 
 def test_one_that_is_installed_and_not_loaded_is_only_restarted() -> None:
