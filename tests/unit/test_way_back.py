@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from paramiko import SSHException
 
-from rackwright.adapter.ssh.way_back import NoWayBackError, lead_back, lead_back_again
+from rackwright.adapter.ssh.way_back import NoWayBackError, end_ways_back, lead_back, lead_back_again
 
 
 @dataclass
@@ -28,6 +28,9 @@ class Transport:
         self.ports.append((address, port))
         self.begin = begin
         return port
+
+    def cancel_port_forward(self, address: str, port: int) -> None:
+        self.ports.remove((address, port))
 
 
 def host(transport: Transport, state: Any = None) -> Any:
@@ -50,6 +53,16 @@ def test_a_new_connection_gets_the_same_port_and_a_host_without_one_none() -> No
     lead_back(first, 7460, 1)
     lead_back_again(host(second, first.state))
     assert second.ports == [("127.0.0.1", 7460)]
+
+
+def test_a_host_that_was_looked_at_has_its_port_free_for_the_run_that_follows() -> None:
+    transport = Transport()
+    one = host(transport)
+    lead_back(one, 7460, 1)
+    end_ways_back(one.state)
+    assert transport.ports == []
+    lead_back(one, 7460, 1)
+    assert transport.ports == [("127.0.0.1", 7460)]
 
 
 def test_an_sshd_that_does_not_forward_is_a_refusal_with_what_to_do() -> None:

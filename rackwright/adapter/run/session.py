@@ -114,6 +114,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     tell(not_followed((entry.name, entry.data) for entry in entries))
     _prepare(len(entries))
     from rackwright.adapter.run.interrupt import interruptible  # noqa: PLC0415 - as above
+    from rackwright.adapter.ssh.way_back import end_ways_back  # noqa: PLC0415 - as above
 
     inventory = inventory_of((entry.name, entry.data) for entry in entries)
     tame_output()
@@ -137,6 +138,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
                 tune(host)
             yield [Connected(host, by_name[host.name]) for host in reached]
         finally:
+            end_ways_back(state)
             disconnect_all(state)
 
 

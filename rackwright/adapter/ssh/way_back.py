@@ -59,6 +59,15 @@ def lead_back_again(host: Host) -> None:
         lead_back(host, way[0], way[1])
 
 
+def end_ways_back(state: Any) -> None:
+    """Free the hosts' ports that lead to this machine: the next connection of this process may want them."""
+    ways = part_of(state, WaysBack).by_host
+    for port, _, transport in ways.values():
+        with contextlib.suppress(SSHException, OSError, EOFError):
+            transport.cancel_port_forward(ADDRESS, port)
+    ways.clear()
+
+
 def _transport(host: Host) -> Any:
     client: Any = getattr(host.connector, "client", None)
     return client.get_transport() if client is not None else None
