@@ -35,6 +35,8 @@ globals().update(
             # MiniMax-M3 on all GPUs, without and with Eagle3.
             "b200_vllm_minimax_m3": [],
             "b200_vllm_minimax_m3_eagle3": [],
+            # GLM-5 on all GPUs with TensorRT-LLM 1.3.0rc8.
+            "b200_glm5": [],
         },
         children={
             "b200_vllm": ["b200_vllm_eagle3"],

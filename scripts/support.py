@@ -96,7 +96,7 @@ OF_ONE_MODEL = ("glm53-flash", "kimi-k3", "latest", "minimax-m3", "qwen38", "qwe
 """Tags of vLLM's images that name no version: most name the model that they were made for."""
 OF_TODAY = {
     "TensorRT-LLM 1.2.1": ("1.2.1",),
-    "TensorRT-LLM 1.3.0rc9, rc12": ("1.3.0rc9", "1.3.0rc12"),
+    "TensorRT-LLM 1.3.0rc5 to rc12": ("1.3.0rc5", "1.3.0rc8", "1.3.0rc9", "1.3.0rc12"),
     "TensorRT-LLM 1.4.0rc1": ("1.4.0rc1",),
     "vLLM": ("0.12.0", "0.25.0", "0.28.0-ubuntu2404", "0.33.0", *OF_ONE_MODEL),
     "SGLang": ("0.5.23",),
@@ -189,7 +189,8 @@ NO_RECIPE = """\
 A dash: no recipe was found for that machine with that version, so none is shipped. Most are a vendor's; those of
 three DGX Sparks in a ring and of four at a switch are a community's. vLLM's and SGLang's recipes for gpt-oss-120b name
 no RTX PRO 6000, SGLang's no GB200, and NVIDIA's configurations for TensorRT-LLM no RTX PRO 6000. NVIDIA's guide for
-GLM-5.3-Flash adds packages to TensorRT-LLM's image, which no profile does. `b200_newest`, `dgx_spark_newest` and
+GLM-5.3-Flash adds packages to TensorRT-LLM's image, which no profile does, and
+of its guide for GLM-5.2 and GLM-5.3 only the beginning was read. `b200_newest`, `dgx_spark_newest` and
 `gb200_tray_newest` are earlier guides in this version's own words. None of these ran on its own hardware here:
 [send a record](../how-to/real-gpu.md#send-a-record-of-your-hardware) of one that did.
 """

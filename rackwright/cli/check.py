@@ -22,6 +22,8 @@ from rackwright.loading.notes import notes
 from rackwright.loading.password import open_password_file
 from rackwright.loading.validate import leaves
 from rackwright.messages import RackwrightError, counted, printable, printable_values
+from rackwright.settings.group import Group
+from rackwright.settings.host_settings import EndpointSettings
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import some
 from rackwright.settings.secret import Secret, shown_value
@@ -142,7 +144,7 @@ def _verdict(judged: Judged) -> str:
 
 def _summary(host: InventoryHost) -> str:
     endpoints = [
-        f"{name}: {endpoint.engine_kind} {endpoint.version} at {endpoint.address}:{endpoint.port}"
+        f"{name}: {endpoint.engine_kind} {endpoint.version} {_where(host.settings.group, endpoint)}"
         for name, endpoint in host.settings.all_endpoints.items()
     ]
     if host.settings.is_gateway:
@@ -150,6 +152,14 @@ def _summary(host: InventoryHost) -> str:
         bind = f"[{gateway.bind}]" if ":" in gateway.bind else gateway.bind
         endpoints.append(f"gateway at {bind}:{gateway.port} to {models or 'no model'}")
     return f"{host.name} ({', '.join(host.groups) or 'no group'}) {'; '.join(endpoints)}"
+
+
+def _where(group: Group | None, endpoint: EndpointSettings) -> str:
+    """Return the address of an endpoint; of several hosts the first one alone has it."""
+    at = f"at {endpoint.address}:{endpoint.port}"
+    if group is None:
+        return at
+    return f"{at}, on {some(group.hosts)} together" if group.is_head else f"together with {group.head.host}"
 
 
 def _origins(host: InventoryHost) -> list[str]:

@@ -92,10 +92,18 @@ globals().update(
 def _group_rows(stem: str, group: SiteGroup, has_others: bool) -> Iterator[str]:
     yield f"{json.dumps(group.name)}: ["
     if group.hosts:
+        yield from (f"    {row}" for row in _about_together(group.profile.hosts))
         yield from (f"    {row}" for host in group.hosts for row in _host_rows(host))
     elif not has_others:
         yield from (f"    {row}" for row in _examples(stem, group.profile.hosts))
     yield "],"
+
+
+def _about_together(together: int) -> Iterator[str]:
+    """Yield what to know of hosts that were read, where some of them serve together."""
+    if together > 1:
+        yield f"# Each {NUMBERS[together]} neighbours serve together, and the first one answers."
+        yield '# fabric_address, where a cable connects them: ("10.0.0.7", {"fabric_address": "192.0.2.11"}).'
 
 
 def _examples(stem: str, together: int) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rackwright.init.typed_host import TypedHost, typed_host
-from rackwright.messages import RackwrightError
+from rackwright.messages import RackwrightError, counted
 from rackwright.profiles import catalog
 from rackwright.profiles.catalog import Profile
 from rackwright.tables import Column, aligned, shown_width
@@ -14,7 +14,9 @@ from rackwright_engines.nearest import nearest
 Ask = Callable[[str], str]
 HOSTS = "Hosts (USER@ADDRESS ..., Enter for none yet): "
 MACHINES = "What are your hosts?"
-COLUMNS = [Column("PROFILE"), Column("MODEL", 3, 12), Column("ENGINE", 2, 14), Column("DRAFTING", 1, 8)]
+COLUMNS = [Column(head) for head in ("PROFILE", "MODEL", "ENGINE", "DRAFTING")]
+INDENT, WIDTH = 2, 100
+"""Of a row, and of a page where no terminal says its own."""
 
 
 def ask_hosts(ask: Ask) -> list[TypedHost]:
@@ -35,7 +37,11 @@ def ask_machine(ask: Ask) -> tuple[str, ...]:
     print(f"\n{MACHINES}")
     for number, stem in enumerate(stems, 1):
         print(f"  {number}  {catalog.profile(found[stem][0]).machine}")
-    return tuple(found[stems[_number(ask, "Number: ", stems, default=None)]])
+    return _by_hosts(found[stems[_number(ask, "Number: ", stems, default=None)]])
+
+
+def _by_hosts(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names, key=lambda name: catalog.profile(name).hosts))
 
 
 def ask_profile(ask: Ask, names: Sequence[str], machine: str) -> str:
@@ -46,12 +52,37 @@ def ask_profile(ask: Ask, names: Sequence[str], machine: str) -> str:
 
 
 def rows_of(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Yield a table of profiles with their numbers."""
-    rows = [
-        [f"{number:2}  {one.name}", one.model.rpartition("/")[2], f"{one.engine} {one.version}", _drafting(one)]
-        for number, one in enumerate(profiles, 1)
-    ]
-    yield from (f"  {row}" for row in aligned(COLUMNS, rows, (shown_width() or 100) - 2))
+    """Yield a table of profiles with their numbers; what the width has no room for is left out."""
+    width = (shown_width() or WIDTH) - INDENT
+    tables = [_table(profiles, cells) for cells in (_whole, _without_draft, _engine_alone)]
+    table = next((rows for rows in tables if max(map(len, rows)) <= width), tables[-1])
+    hosts = 1
+    for one, row in zip(profiles, table, strict=True):
+        if one.hosts != hosts:
+            yield f"  {counted(one.hosts, 'host')} that serve one model together:"
+        hosts = one.hosts
+        yield f"  {row}"
+
+
+def _table(profiles: Sequence[Profile], cells: Callable[[Profile], list[str]]) -> list[str]:
+    rows = [[f"{number:2}  {one.name}", *cells(one)] for number, one in enumerate(profiles, 1)]
+    return aligned(COLUMNS[: len(rows[0])], rows, None)
+
+
+def _whole(one: Profile) -> list[str]:
+    return [*_without_draft(one), _drafting(one)]
+
+
+def _without_draft(one: Profile) -> list[str]:
+    return [_model(one), f"{one.engine} {one.version}"]
+
+
+def _engine_alone(one: Profile) -> list[str]:
+    return [_model(one), one.engine]
+
+
+def _model(one: Profile) -> str:
+    return one.model.rpartition("/")[2]
 
 
 def _drafting(one: Profile) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rackwright.init.choices import Choices, SiteGroup
-from rackwright.init.fresh import host_entry
+from rackwright.init.fresh import NUMBERS, host_entry
 from rackwright.init.machine import Machine
 from rackwright.init.typed_host import TypedHost
 from rackwright.messages import counted
@@ -22,7 +22,7 @@ ABOUT = {
     "templates": "the endpoint's unit and its two scripts",
     ".gitignore": "what stays out of version control",
     "rackwright.lock.yml": "the profile as it is now, so that an upgrade restarts nothing",
-    ".rackwright": "not to edit: what an update merges by, and the settings' schema for editors",
+    ".rackwright": "not to edit: an update merges by it; the settings' schema for editors",
     "inventory/ansible.py": "reads an Ansible inventory for pyinfra",
     "inventory/lab.py": "the hosts of the lab that is up",
     "group_vars/lab.yml": "what is different in the lab",
@@ -64,19 +64,31 @@ def _shown(path: Path) -> str:
 def _about(found: Choices) -> Iterator[tuple[str, str]]:
     for stem, groups in found.inventories.items():
         hosts = sum(len(group.hosts) for group in groups)
-        yield f"inventory/{stem}.py", counted(hosts, "host") if hosts else "two example hosts"
+        yield f"inventory/{stem}.py", counted(hosts, "host") if hosts else _no_hosts(groups)
     for group in found.groups:
         yield f"group_vars/{group.name}.yml", f"profile {group.profile.name}, and what you set beside it"
+
+
+def _no_hosts(groups: Sequence[SiteGroup]) -> str:
+    if len(groups) > 1:
+        return "the groups, without a host yet"
+    return f"{NUMBERS[max(groups[0].profile.hosts, 2)]} example hosts"
 
 
 def edits(texts: Mapping[Path, str], found: Choices) -> Iterator[str]:
     """Yield file and line of what must be edited. texts: the site's files as they are."""
     for stem, groups in found.inventories.items():
-        if not any(group.hosts for group in groups):
-            yield from _edit(Path(f"inventory/{stem}.py"), texts, ".example.com", "your hosts")
+        yield from _edit(Path(f"inventory/{stem}.py"), texts, *_wanted_of(groups))
     yield from _edit(ALL, texts, "# models:", "your Hugging Face token, where the model needs one")
-    if any("nvcr.io" in "".join(group.profile.files.values()) for group in found.groups):
+    if any(group.profile.image.startswith("nvcr.io/") for group in found.groups):
         yield from _edit(ALL, texts, "# registry:", "your NGC key, where the image needs a login")
+
+
+def _wanted_of(groups: Sequence[SiteGroup]) -> tuple[str, str]:
+    """Return the words of the line of an inventory that must be edited, and what belongs there."""
+    if any(group.hosts for group in groups):
+        return "# fabric_address", "the hosts' addresses to each other"
+    return (".example.com" if len(groups) == 1 else f"{json.dumps(groups[0].name)}: [", "your hosts")
 
 
 def _edit(path: Path, texts: Mapping[Path, str], words: str, what: str) -> Iterator[str]:

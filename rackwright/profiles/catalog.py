@@ -47,6 +47,7 @@ class Profile:
     model: str
     engine: str
     """TensorRT-LLM, vLLM or SGLang."""
+    image: str
     version: str
     drafting: str
     """Draft and its tokens; empty without drafting."""
@@ -87,6 +88,7 @@ def profile(name: str) -> Profile:
         hosts=values.get("hosts", 1),
         model=values["model"]["repository"],
         engine=PRODUCTS[values.get("engine_kind", DEFAULT_ENGINE)],
+        image=str(values["image"]),
         version=str(values["image"]).rpartition(":")[2].removeprefix("v"),
         drafting=row.get("drafting", ""),
         source=_source(texts, published),

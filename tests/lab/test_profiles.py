@@ -28,8 +28,6 @@ INVENTORY = Path(__file__).parent / "profiles" / "inventory.py"
 HOME = "/var/lib/rackwright/endpoints/llm"
 NO_PROFILES = {"all", "lab", "lab_gateway", "rtx_pro_6000", "dgx_spark", "h200", "b300", "gb300"}
 """Files of group_vars/ that deploy nothing alone."""
-NO_MPI = {"dgx_spark_pair"}
-"""Two hosts by a version whose stand-in has no Open MPI: test_group_trtllm.py deploys a pair by another one."""
 PROFILES: dict[str, dict[str, Any]] = {
     "b200": {},
     "gb200": {},
@@ -55,6 +53,7 @@ PROFILES: dict[str, dict[str, Any]] = {
     "b200_qwen38_flash_next": ONE,
     "h200_trtllm": {},
     "b200_nemotron3_super": {},
+    "b200_glm5": {},
     "b200_sglang": {},
     "b200_vllm": {},
     "b200_vllm_eagle3": {},
@@ -154,7 +153,7 @@ def bench(site: Site, worker_lab: Lab) -> Bench:
 
 def test_no_shipped_profile_is_left_out() -> None:
     files = {file.stem for file in (ROOT / "group_vars").glob("*.yml")}
-    assert files - NO_PROFILES - NO_MPI == {*PROFILES, *GROUPS}
+    assert files - NO_PROFILES == {*PROFILES, *GROUPS}
 
 
 @pytest.mark.parametrize(

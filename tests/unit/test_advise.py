@@ -110,6 +110,7 @@ def test_what_works_on_more_requests_at_once_comes_before_advice_for_other_loads
         "b200_vllm_qwen38_27b",
         "b200_vllm_minimax_m3",
         "b200_vllm_minimax_m3_eagle3",
+        "b200_glm5",
         "b200_nemotron3_super",
         "b200_qwen38_flash_next",
     ]
@@ -119,7 +120,7 @@ def test_other_models_come_after_gpt_oss_and_long_prompts_only_to_those_that_tak
     short, long = ([one.profile for one in advise("B200", Load(tokens, 1))] for tokens in (1024, 16385))
     served = {row["name"]: row.get("serves", "") for row in table("measured")["profiles"]}
     assert [bool(served[name]) for name in short] == sorted(bool(served[name]) for name in short)
-    assert short[-10:-7] == ["b200_deepseek_r1", "b200_llama33_70b", "b200_qwen3_30b"]
+    assert short[-11:-8] == ["b200_deepseek_r1", "b200_llama33_70b", "b200_qwen3_30b"]
     assert {*short} - {*long} == {"b200_stable", "b200_llama33_70b", "b200_qwen3_30b"}
 
 

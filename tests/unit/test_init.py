@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,49 @@ def test_a_site_is_right_before_it_is_edited(
     assert main(["check", f"inventory/{stem}.py"]) == 0, capsys.readouterr()
     hosts = load_inventory(f"inventory/{stem}.py")
     assert {host.settings.model.repository for host in hosts if host.settings.model} == {catalog.profile(profile).model}
+
+
+SPARK = Machine("NVIDIA GB10", 1, architecture="aarch64", driver="580.95.05", system="Ubuntu 24.04", has_sudo=True)
+
+
+def test_hosts_that_serve_together_are_told_of_their_addresses_to_each_other(
+    machines: dict[TypedHost, Machine],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    machines.update({HERE: SPARK, THERE: SPARK})
+    hosts = ["--host", "ops@10.0.0.7", "--host", "ops@10.0.0.8"]
+    assert main(["init", str(tmp_path), "--profile", "dgx_spark_pair_vllm_qwen38_27b", *hosts]) == 0
+    rows = (tmp_path / "inventory/dgx_spark.py").read_text().splitlines()
+    [number] = [number for number, row in enumerate(rows, 1) if row.strip().startswith("# fabric_address")]
+    output = capsys.readouterr().out
+    assert f"inventory/dgx_spark.py:{number}" in output
+    assert "NGC" not in output, "vLLM's image needs no login there"
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "inventory/dgx_spark.py"]) == 0
+    head, member, *_ = capsys.readouterr().out.splitlines()
+    assert "127.0.0.1:8000" in head
+    assert "10.0.0.7, 10.0.0.8" in head
+    assert "127.0.0.1" not in member, "the first one alone answers"
+    assert "10.0.0.7" in member
+
+
+@pytest.mark.parametrize(
+    ("profiles", "shown"),
+    [
+        (["b200"], "two example hosts"),
+        (["dgx_spark_ring_vllm_qwen35_397b"], "three example hosts"),
+        (["b200", "b200_vllm"], "the groups, without a host yet"),
+    ],
+)
+def test_an_inventory_without_hosts_says_what_is_in_it(
+    profiles: list[str], shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", str(tmp_path), *(text for name in profiles for text in ("--profile", name))]) == 0
+    output = capsys.readouterr().out
+    assert shown in output
+    assert re.search(r"inventory/\w+\.py:\d+ +your hosts", output)
 
 
 def test_two_profiles_for_one_machine_are_two_groups(tmp_path: Path) -> None:
@@ -243,6 +287,20 @@ def test_hosts_and_a_profile_for_each_kind_are_asked(
     output = capsys.readouterr().out
     assert '("10.0.0.8", {"ssh_user": "ops"}),  # 8 x NVIDIA H200' in (tmp_path / "inventory/h200.py").read_text()
     assert yaml.safe_load((tmp_path / "group_vars/b200.yml").read_text()) == {"profile": B200.fitting[0]}
+    assert has_wide_lines(output.replace(str(tmp_path), "site")) == []
+
+
+def test_what_takes_several_hosts_says_how_many(
+    answers: list[str], machines: dict[TypedHost, Machine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machines.update({HERE: SPARK})
+    answers += ["ops@10.0.0.7", ""]
+    assert main(["init", str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    pairs = output.partition("  2 hosts that serve one model together:\n")[2].partition("  3 hosts that serve one")[0]
+    assert {row.split()[1] for row in pairs.splitlines()} == {
+        name for name in catalog.names() if name.startswith("dgx_spark_pair")
+    }
     assert has_wide_lines(output.replace(str(tmp_path), "site")) == []
 
 

@@ -72,6 +72,7 @@ KNOWN = {
     "Nemotron 3 Nano": "Nemotron-3-Nano",
     "MiniMax-M3": "MiniMax-M3",
     "Kimi-K3": "Kimi-K3",
+    "GLM-5": "GLM-5-FP8",
     "GLM-5.3-Flash": "GLM-5.3-Flash",
     "Gemma 4 31B": "gemma-4-31B",
 }

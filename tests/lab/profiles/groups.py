@@ -15,6 +15,7 @@ GROUPS: dict[str, tuple[int, dict[str, Any]]] = {
     "gb300_pair_vllm_kimi_k3": (2, FOUR),
     "dgx_spark_ring_vllm_qwen35_397b": (3, ONE),
     "dgx_spark_four_vllm_qwen38_flash_next": (4, ONE),
+    "dgx_spark_pair": (2, ONE),
     "gb200_pair": (2, {**FOUR, "image": f"nvcr.io/{REPOSITORY}:{MPI_APART['1.1.0rc0']}"}),
 }
 """Hosts and settings by profile; the image of gb200_pair is the same stand-in with the Open MPI that real ones have."""

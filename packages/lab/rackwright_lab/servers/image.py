@@ -31,13 +31,13 @@ from rackwright_lab.standins.option_tables import table_of
 REPOSITORY = "nvidia/tensorrt-llm/release"
 VERSIONS = (
     "1.1.0rc0", "1.2.0rc0", "1.2.0rc1", "1.2.0rc6", "1.2.1",
-    "1.3.0rc1", "1.3.0rc9", "1.3.0rc12", "1.3.0rc27", "1.4.0rc1",
+    "1.3.0rc1", "1.3.0rc5", "1.3.0rc8", "1.3.0rc9", "1.3.0rc12", "1.3.0rc27", "1.4.0rc1",
 )  # fmt: skip
 MULTI_ARCH = "1.3.0rc27"
 """This version's tag is an index of linux/amd64 and linux/arm64; the others are plain amd64 manifests."""
 ARM64_ONLY = "1.2.0rc6-arm64"
 """A tag that only has linux/arm64 (its files are amd64's: it is there to be refused)."""
-WITH_MPI = ("1.2.1", "1.3.0rc12")
+WITH_MPI = ("1.2.1", "1.3.0rc5", "1.3.0rc12")
 """Versions whose images have Open MPI, as all real ones have: 80 MB, for an endpoint of several hosts alone."""
 MPI_APART = {"1.1.0rc0": "1.1.0rc0-mpi"}
 """A version that single hosts pull all the time, and the tag of its image with Open MPI."""

@@ -153,6 +153,7 @@ REPOSITORIES = {
         Repository("Qwen/Qwen3.8-Flash-Next", 2, 6, _made("Qwen4Exp", 4096, 248320)),
         Repository("Qwen/Qwen3.8-Flash-Next-FP8", 2, 6, _made("Qwen4Exp", 4096, 248320)),
         Repository("nvidia/Qwen3.8-Flash-Next-NVFP4", 2, 6, _made("Qwen4Exp", 4096, 248320)),
+        Repository("zai-org/GLM-5-FP8", 2, 6, _made("GlmMoeDsa", 6144, 154880, 202752)),
         Repository("zai-org/GLM-5.3-Flash", 2, 6, _made("Glm5Next", 4096, 154880, _MILLION)),
         Repository("nvidia/MiniMax-M3-NVFP4", 2, 6, _made("MiniMaxM3", 6144, 200064, 524288)),
         Repository("Inferact/MiniMax-M3-EAGLE3", 1, 2, _made("MiniMaxM3Eagle3", 6144, 200064)),
