@@ -148,6 +148,9 @@ FETCHED = "{sets}: ready to be measured with"
 WINS = "wins {where} by {ratio}x ("
 ACCEPTANCE = "{rate} tokens a step; {share}; {positions}"
 NO_FIGURES = "{failed} of {asked} failed, so it has no figures"
+NOTHING_KEPT = "no preset is kept: no cell proves a variant"
+KEPT_PRESET = "kept as preset {name} in"
+TUNE_TIME_OVER = "its time ({seconds} s)"
 AS_BEFORE_TUNE = "serves release {release}, as before the tune"
 
 

@@ -128,7 +128,8 @@ def run(args: argparse.Namespace) -> int:
     earlier = {rule.run: read_bench(root, rule.run) for rule in rules if rule.run}
     entry = one_of(args, chosen_hosts(args.inventory, args.limit, args.only))
     with tempfile.TemporaryDirectory(prefix="rackwright-bench-") as folder:
-        prompts = prompt_files(suite, Path(args.suite).absolute().parent, root, Path(folder), args.suite)
+        at = Path(args.suite).absolute().parent
+        prompts = prompt_files(suite, at, root, Path(folder), args.suite, limits.most)
         plan = BenchPlan(suite, Path(args.suite).stem, prompts, args.tokenizer or "")
         name = endpoint_of(entry, args.endpoint)
         work = work_of(args, plan, entry, name, root, limits)
@@ -202,8 +203,9 @@ def begun(
     record = new_record(root, BENCH)
     options = {"suite": args.suite, **work.begin}
     append(record, "begin", **beginning(Path(args.inventory).absolute(), root, [entry.name], BENCH, options))
+    back = ", and the host puts back what served" if args.tune or args.compare else ""
     again = f"; next: the same command with --resume {record.stem}" if args.tune else ""
-    status, text = ExitCode.ERROR, f"stopped from outside: the cells that were measured stay{again}"
+    status, text = ExitCode.ERROR, f"stopped from outside: the cells that were measured stay{back}{again}"
     try:
         with connected([entry]) as (one,):
             cells = work.carry_out(one, python, record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,11 +28,12 @@ ONE_ROUND = Limits()
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """What is to be measured: the suite, and the file of each set of requests that is not made."""
+    """What is to be measured: the suite, and the files of each set of requests that is not made."""
 
     suite: Suite
     name: str
-    prompts: Mapping[str, Path] = field(default_factory=dict)
+    prompts: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    """By set, a file for each round."""
     tokenizer: str = ""
     """A folder of the user's; empty: the host's own."""
 
@@ -40,6 +41,11 @@ class BenchPlan:
     def cells(self) -> list[Cell]:
         """All of its cells."""
         return list(cells(self.suite))
+
+    def prompts_of(self, cell: Cell, number: int) -> Path | None:
+        """Return the file of a cell's requests in a round; None where aiperf makes them."""
+        found = self.prompts.get(cell.dataset)
+        return found[number - 1] if found else None
 
     @property
     def seconds(self) -> float:
@@ -94,7 +100,7 @@ def measure_round(
     for cell in plan.cells:
         name = called(cell.name, variant)
         try:
-            measured = measure_cell(round_tool, measuree, suite, cell, plan.prompts.get(cell.dataset))
+            measured = measure_cell(round_tool, measuree, suite, cell, plan.prompts_of(cell, number))
         except StepFailedError:
             raise
         except RackwrightError as error:

@@ -192,6 +192,7 @@ def plan_text(found: TunePlan, taken_up: int = 0) -> str:
         *_goal_lines(found.goal, most),
         *(f"time: {text}" for text in time_in_words(found.time, len(found.variants), most, found.limits.seconds)),
         *([f"taken up from an earlier run: {counted(taken_up, 'trial')}"] if taken_up else []),
+        "time: staging the variants comes first, while what serves keeps running; it counts, and is not in an estimate",
         "after each trial, and at the end, the release that serves now serves again; the winner is kept as a "
         "preset, and is not deployed",
         "",

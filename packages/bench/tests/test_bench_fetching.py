@@ -147,7 +147,7 @@ def test_the_hub_s_file_is_fetched_by_its_published_hash_and_measured_with(serve
     assert "as 127.0.0.1 has it" in lines[-1]
     assert locked(tmp_path) == {"talks": sha(TALKS)}
     found = prompt_files(suite_of(SUITE, "bench.yml"), tmp_path, tmp_path, tmp_path)
-    assert json.loads(found["talks"].read_text().splitlines()[0]) == {"text": "Hello there", "output_length": 10}
+    assert json.loads(found["talks"][0].read_text().splitlines()[0]) == {"text": "Hello there", "output_length": 10}
     count = len(server.requests)
     assert "is there already" in fetch(server, tmp_path, "published")[0]
     assert len(server.requests) == count
@@ -219,7 +219,7 @@ def test_a_million_lengths_are_no_million_prompts(tmp_path: Path) -> None:
     assert sum(sys.getsizeof(one) + sys.getsizeof(one.text) for one in found) < 5_000_000
     (tmp_path / "b.csv").write_text(content)
     suite = suite_of(BURST_SUITE, "bench.yml")
-    sent = prompt_files(suite, tmp_path, tmp_path, tmp_path)["burst"].read_text().splitlines()
+    sent = prompt_files(suite, tmp_path, tmp_path, tmp_path)["burst"][0].read_text().splitlines()
     assert [len(json.loads(one)["text"].split()) for one in sent] == [100_000] * 3
 
 

@@ -135,7 +135,9 @@ def test_the_statistics_of_answers_are_read_from_what_aiperf_writes() -> None:
     for row in rows:
         row["metrics"] |= statistics(5, 15, 6)
     whole: dict[str, Any] = {"pooled_spec_decode_acceptance_histogram": {"0": 4, "2": 6}}
-    assert measured(whole, rows).drafting == Drafting(2.2, 0.4, (0.6, 0.6))
+    assert measured(whole, rows).drafting == Drafting(2.2, 0.4, (0.6, 0.6, 0.0)), (
+        "the third position too, which no step has won"
+    )
 
 
 def trtllm(version: str, **engine: Any) -> EndpointSettings:

@@ -9,6 +9,7 @@ import pytest
 
 from rackwright.messages import SettingsError
 from rackwright_bench.aiperf.words import Target, profile_words
+from rackwright_bench.running import BenchPlan
 from rackwright_bench.suites.loading import InvalidSuiteError, load_suite, own_suites, suite_of
 from rackwright_bench.suites.prompts import LOCK, prompt_files
 from rackwright_bench.suites.suite import cells
@@ -151,9 +152,24 @@ def test_a_set_from_a_file_has_no_synthetic_lengths() -> None:
 
 def test_the_three_forms_become_prompts_and_lengths(tmp_path: Path) -> None:
     found = prompt_files(suite_of(SUITE, "bench.yml"), files(tmp_path), tmp_path, tmp_path)
-    assert rows(found["a"]) == [{"text": "What is 2 + 2?", "output_length": 32}] * 7
-    assert [(len(str(row["text"]).split()), row["output_length"]) for row in rows(found["b"])] == [(3, 7)] * 7
-    assert rows(found["c"]) == [{"text": "Hello there", "output_length": 10}] * 7
+    assert rows(found["a"][0]) == [{"text": "What is 2 + 2?", "output_length": 32}] * 7
+    assert [(len(str(row["text"]).split()), row["output_length"]) for row in rows(found["b"][0])] == [(3, 7)] * 7
+    assert rows(found["c"][0]) == [{"text": "Hello there", "output_length": 10}] * 7
+
+
+def test_each_round_has_the_next_requests_of_a_file_and_begins_again_at_its_end(tmp_path: Path) -> None:
+    text = (
+        "datasets: {a: {kind: spec_bench, output: 8, path: spec.jsonl}}\narrivals: {one: {concurrency: 1, requests: 5}}"
+    )
+    (tmp_path / "spec.jsonl").write_text("".join(f"{json.dumps({'turns': [str(n)]})}\n" for n in range(20)))
+    suite = suite_of(f"{text}\nwarmup: 2\n", "bench.yml")
+    one, two, three = prompt_files(suite, tmp_path, tmp_path, tmp_path, rounds=3)["a"]
+    prompts = [[row["text"] for row in rows(path)] for path in (one, two, three)]
+    assert [len(texts) for texts in prompts] == [7, 7, 7]
+    assert len(set(prompts[0] + prompts[1])) == 14, "none comes again, so none is in a prefix cache"
+    assert prompts[2][-1] == prompts[0][0], "twenty requests are at an end"
+    plan = BenchPlan(suite, "bench", {"a": [one, two, three]})
+    assert [plan.prompts_of(plan.cells[0], number) for number in (1, 2, 3)] == [one, two, three]
 
 
 def test_a_file_is_locked_at_first_use_and_other_bytes_are_refused(tmp_path: Path) -> None:

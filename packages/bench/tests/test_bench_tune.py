@@ -11,9 +11,11 @@ import pytest
 from rackwright.cli.main import main
 from rackwright.concerns.endpoint.quality.question_run import JudgedAnswers
 from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import RolledBackError
 from rackwright.concerns.lease import LEASED
 from rackwright.messages import RackwrightError, SettingsError
+from rackwright.plan.jobstream import Event
 from rackwright.record.journal import append, read_record
 from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.aiperf.words import Target
@@ -26,9 +28,9 @@ from rackwright_bench.suites.loading import load_suite
 from rackwright_bench.variants import comparing, tuning
 from rackwright_bench.variants.bounds import bound_of, broken_bounds, without_room
 from rackwright_bench.variants.changes import changed_keys
-from rackwright_bench.variants.estimate import TimeEstimate, measuring_times, time_in_words
+from rackwright_bench.variants.estimate import TimeEstimate, estimate_of, measuring_times, time_in_words
 from rackwright_bench.variants.taken_up import earlier_tune, refuse_other_machine, take_up
-from rackwright_bench.variants.trial import TrialEndpoint
+from rackwright_bench.variants.trial import TrialEndpoint, trial_line
 from rackwright_bench.variants.trials import Goal, Trials, conclusion
 from rackwright_bench.variants.tuning import Tuning
 
@@ -94,6 +96,14 @@ def test_a_variant_that_is_behind_by_its_whole_interval_leaves() -> None:
     assert found.open() == ["settings", "fast"]
     assert found.winner() == "fast"
     assert found.decided(3, 0.0) == "fast is proven"
+
+
+def test_a_tune_that_is_cut_before_another_variant_is_measured_compares_nothing() -> None:
+    found = trials(Goal(), fast=[])
+    found.add("settings", 1, cells(100))
+    assert conclusion(found) == "nothing is compared: no other variant than settings was measured to its end"
+    found.lost["fast"] = "the host rolled it back: it died"
+    assert conclusion(found).startswith("settings stays, and is proven the best: fast the host rolled it back")
 
 
 def test_one_round_makes_no_variant_leave_and_no_winner() -> None:
@@ -249,11 +259,33 @@ def test_no_trial_begins_that_the_time_does_not_hold(monkeypatch: pytest.MonkeyP
     made.carry_out(Limits(9, 0.0, seconds=160))
     assert host.tried == ["settings", "fast", "slow"]
     assert host.now <= 160
-    assert "does not hold another trial" in made.ended
+    assert "does not hold another trial; next: the same command with --resume r" in made.ended
     made, host, _ = tune(monkeypatch, tmp_path / "s.jsonl")
     made.expected = 200
     made.carry_out(Limits(9, 0.0, seconds=160))
     assert host.tried == []
+
+
+def test_what_a_trial_took_counts_for_the_next_ones_rather_than_what_records_say(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The first switch of a site is slower than those after it: here 200 s are expected, and a trial takes 50."""
+    made, host, _ = tune(monkeypatch, tmp_path / "r.jsonl")
+    made.expected = 200
+    made.carry_out(Limits(9, 0.0, seconds=300))
+    assert host.tried == ["settings", "fast", "slow", "slow", "fast", "settings"]
+
+
+def test_the_loads_of_trials_are_the_next_plan_s_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    monkeypatch.setenv("RACKWRIGHT_RUNS", str(tmp_path / "runs"))
+    record = tmp_path / "runs" / "1.jsonl"
+    append(record, "host", host="a", state="switching")
+    append(record, "host", host="a", state="switched")
+    assert estimate_of(tmp_path, {}, 3).load not in (None, 10)
+    made, _, _ = tune(monkeypatch, record)
+    made.carry_out(Limits(1, 0.0))
+    assert estimate_of(tmp_path, {}, 3).load == 10
 
 
 def test_a_trial_that_takes_longer_than_the_time_is_cut_and_does_not_count(
@@ -334,6 +366,17 @@ def test_a_variant_that_answers_worse_is_out_also_after_a_cut(monkeypatch: pytes
     again = Trials(list(RATES), NAMES, Goal())
     take_up(again, earlier_tune(tmp_path, "1", WANTED), tmp_path / "runs" / "2.jsonl")
     assert again.fault("fast") == made.trials.fault("fast")
+
+
+def test_a_line_of_a_trial_promises_no_commit() -> None:
+    progress = SwitchProgress("llm", "/logs")
+    lines = [trial_line(progress, Event(kind, text)) for kind, text in (("word", "300"), ("end", "committed"))]
+    assert lines[0] == "basic proof passed: it is measured now"
+    assert progress.waits
+    assert "commit" not in lines[1]
+    assert "nothing was switched" in lines[1]
+    assert trial_line(progress, Event("end", "rolled-back it was measured")).endswith("rolled-back")
+    assert trial_line(progress, "loading") == "loading"
 
 
 # -- a cut, and the way on

@@ -115,7 +115,8 @@ def by_answers(rows: Iterable[Mapping[str, Any]], histogram: Mapping[str, int]) 
     if not steps or not drafted:
         return NOT_TOLD
     won = {int(number): count for number, count in histogram.items()}
-    positions = range(max(won, default=0))
+    # No step may have won the last position: a draft has as many as its engine drafts a step.
+    positions = range(max(*won, round(drafted / steps)) if won else 0)
     by_position = tuple(sum(won[number] for number in won if number > index) / steps for index in positions)
     return Drafting(1 + accepted / steps, accepted / drafted, by_position)
 

@@ -39,22 +39,26 @@ ROW = re.compile(r"[^\r\n]+")
 CAVEAT = "burstgpt has lengths alone: its prompts are made up, so its acceptance is not that of real chats"
 
 
-def prompt_files(suite: Suite, beside: Path, root: Path, out: Path, file: str = "SUITE") -> dict[str, Path]:
-    """Write the requests of each set that is read from a file; returns the files that aiperf takes, by set.
+def prompt_files(
+    suite: Suite, beside: Path, root: Path, out: Path, file: str = "SUITE", rounds: int = 1
+) -> dict[str, list[Path]]:
+    """Write the requests of each set that is read from a file; returns the files that aiperf takes, by set and round.
 
-    beside: the folder that relative paths are of. file: the suite's name or file, for messages. Raises SettingsError
-    naming the set, its key and what is missing.
+    Each round has the next ones of the file, whose end leads to its begin: what is not restarted between two rounds,
+    as a tune's settings, has those of the round before in its prefix cache. beside: the folder that relative paths are
+    of. file: the suite's name or file, for messages. Raises SettingsError naming the set, its key and what is missing.
     """
     digests_by_set = locked(root)
     needed = max(pattern.requests for pattern in suite.arrivals.values()) + suite.warmup
-    found, digests = dict[str, Path](), dict[str, str]()
+    found, digests = dict[str, list[Path]](), dict[str, str]()
     for name, data in suite.datasets.items():
         if data.kind != "random":
             content = _content(name, data, beside, digests_by_set.get(name) or data.sha256 or "", file)
             digests[name] = _checked(name, data, content, digests_by_set, root)
-            chosen = islice(cycle(rows(name, data, content.decode(errors="replace"), suite.seed)), needed)
-            found[name] = out / f"{name}.jsonl"
-            found[name].write_text("".join(f"{json.dumps(_line(row))}\n" for row in chosen))
+            order = cycle(rows(name, data, content.decode(errors="replace"), suite.seed))
+            found[name] = [out / f"{name}.{number}.jsonl" for number in range(1, rounds + 1)]
+            for path in found[name]:
+                path.write_text("".join(f"{json.dumps(_line(row))}\n" for row in islice(order, needed)))
     note_digests(root, digests)
     return found
 

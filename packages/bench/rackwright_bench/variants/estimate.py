@@ -1,4 +1,4 @@
-"""The time of a tune, by the records of the site: its last switches, and the last runs of the same suite."""
+"""The time of a tune, by the records of the site: its trials, or else its last switches, and runs of the same suite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rackwright.messages import counted
 from rackwright.record.durations import switch_time
 from rackwright.record.journal import Event, read_record, records
 from rackwright_bench.figures.rounds import FEWEST
-from rackwright_bench.record import CELL, ROUND
+from rackwright_bench.record import CELL, ROUND, TRIAL
 
 OF_AN_INTERVAL = 2
 """Rounds before which no figure has an interval."""
@@ -36,10 +36,15 @@ class TimeEstimate:
 
 
 def estimate_of(root: Path, suite: Mapping[str, Any], cells: int) -> TimeEstimate:
-    """Return what the records say. suite: as `measuring` events have it."""
+    """Return what the records say: a trial's load is the same work, a switch has the whole gate.
+
+    suite: as `measuring` events have it.
+    """
     paths = records(root)
-    took = [seconds for path in paths[-RUNS:] for seconds in measuring_times(read_record(path), suite, cells)]
-    return TimeEstimate(switch_time(paths), median(took) if took else None)
+    newest = [read_record(path) for path in paths[-RUNS:]]
+    took = [seconds for events in newest for seconds in measuring_times(events, suite, cells)]
+    loads = [event["load"] for events in newest for event in events if event["kind"] == TRIAL and event.get("load")]
+    return TimeEstimate(median(loads) if loads else switch_time(paths), median(took) if took else None)
 
 
 def measuring_times(events: Sequence[Event], suite: Mapping[str, Any], cells: int) -> Iterator[float]:

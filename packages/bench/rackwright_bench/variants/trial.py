@@ -30,7 +30,7 @@ from rackwright.messages import RackwrightError, ReadingError
 from rackwright.paths import endpoint_dir, failed_dir
 from rackwright.plan.change import Change, Refuse, Shell
 from rackwright.plan.concern import HostReading
-from rackwright.plan.jobstream import Heard, text_of
+from rackwright.plan.jobstream import Event, Heard, text_of
 from rackwright.plan.ownership import RECORD, OwnershipRecord
 from rackwright.remote.commands import run_simple
 from rackwright.remote.errors import NotStartedError, StepFailedError
@@ -133,7 +133,7 @@ class TrialEndpoint:
         answer = OVER if step.restarts else "commit"
 
         def heed(heard: Heard) -> None:
-            self.say(f"  {_shown(progress, heard)}")
+            self.say(f"  {trial_line(progress, heard)}")
             if progress.waits:
                 progress.waits = False
                 try:
@@ -162,12 +162,18 @@ class TrialEndpoint:
             ) from error
 
 
-def _shown(progress: SwitchProgress, heard: Heard) -> str:
-    """Return the host's message as a line, and add it to the progress."""
+def trial_line(progress: SwitchProgress, heard: Heard) -> str:
+    """Return the host's message as a line, and add it to the progress. Of a trial nothing is committed."""
     try:
-        return progress.hear(heard).text
+        text = progress.hear(heard).text
     except (ReadingError, ValueError):
         return text_of(heard)
+    match heard:
+        case Event("word"):
+            return "basic proof passed: it is measured now"
+        case Event("end", outcome) if outcome.startswith("committed"):
+            return "nothing was switched: what served all the time has its clients again"
+    return text
 
 
 def _is_its(step: object, endpoint: str) -> bool:

@@ -173,6 +173,10 @@ def conclusion(trials: Trials) -> str:
     if not best:
         return f"no variant can be taken: {'; '.join(_faults(trials))}"
     if best == first:
+        if not any(trials.done.get(name) for name in trials.names[1:]) and not set(trials.names[1:]) <= set(
+            trials.lost
+        ):
+            return f"nothing is compared: no other variant than {first} was measured to its end"
         if not trials.stays():
             return f"{first} stays: no other variant is proven better ({goal.figure}{bounds})"
         others = ", ".join(_behind(trials, name) for name in trials.names[1:])

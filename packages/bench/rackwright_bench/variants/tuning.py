@@ -47,6 +47,8 @@ class Tuning(Comparison):
     _until: float = math.inf
     _began: float = 0.0
     """When the trial that is under way began."""
+    _loaded: float = 0.0
+    """Seconds until its variant served."""
     _late: bool = False
     _took: dict[str, float] = field(default_factory=dict)
     """Seconds of each variant's last trial."""
@@ -67,20 +69,25 @@ class Tuning(Comparison):
                 if self.trials.has(name, number) or name in self.trials.lost:
                     continue
                 if self._late or self.clock() + self._expected_of(name) > self._until:
-                    self.ended = f"its time ({limits.seconds:.0f} s) does not hold another trial"
+                    self.ended = f"its time ({limits.seconds:.0f} s) does not hold another trial; {self._taken_up_by}"
                     return
                 self._try(name, number)
             if self._late:
-                self.ended = f"its time ({limits.seconds:.0f} s) is over"
+                self.ended = f"its time ({limits.seconds:.0f} s) is over; {self._taken_up_by}"
                 return
             if why := self.trials.decided(number, limits.narrow):
                 self.ended = f"{why}, after round {number}"
                 return
         self.ended = f"{limits.most} rounds are measured"
 
+    @property
+    def _taken_up_by(self) -> str:
+        return f"next: the same command with --resume {self.record.stem}, and more time where one trial needs it"
+
     def _expected_of(self, name: str) -> float:
-        """Return the seconds that a trial takes: its last one's, or the longest one's, or what the records say."""
-        return self._took.get(name) or max([*self._took.values(), self.expected])
+        """Return the seconds that a trial takes: its last one's, or the longest of this tune's, or what records say."""
+        with_loads = [seconds for one, seconds in self._took.items() if one != self.trials.first]
+        return self._took.get(name) or max(with_loads, default=self.expected)
 
     def _ends_without(self, _: str) -> bool:
         return False
@@ -98,7 +105,8 @@ class Tuning(Comparison):
             return
         worse = self.worse_answers()
         self.trials.unfit |= worse
-        event = {"seconds": round(self._took[name], 1), "worse": worse.get(name)}
+        load = None if name == self.trials.first else round(self._loaded, 1)
+        event = {"seconds": round(self._took[name], 1), "load": load, "worse": worse.get(name)}
         append(self.record, TRIAL, host=self.trial.one.entry.name, variant=name, round=number, **event)
         if fault := self.trials.fault(name):
             self.say(f"{name} {fault}" + ("" if name == self.trials.first else "; it is not tried again"))
@@ -106,8 +114,12 @@ class Tuning(Comparison):
     def _at_work(
         self, name: str, number: int, measuree: Measuree, check: QualityCheck | None, beat: Callable[[], None]
     ) -> Found:
-        """Measure and ask in time: putting back takes what the load took, which is over now, or what records say."""
-        deadline = self._until - max(self.load, self.clock() - self._began)
+        """Measure and ask in time: putting back takes what the load took, which is over now, or what records say.
+
+        What serves already was not loaded, and is not put back.
+        """
+        self._loaded = self.clock() - self._began
+        deadline = self._until - max(self._loaded, 0.0 if name == self.trials.first else self.load)
         try:
             cells = super()._at_work(name, number, measuree, check, lambda: self._in_time(beat, deadline))
         except TimeIsUpError:
