@@ -170,6 +170,17 @@ def test_the_text_of_presets_comes_before_what_others_measured(
     assert "     kept: ttft_p95 <= 500" in lines
     assert "     without private settings that were measured with: environment.PROXY" in lines
     assert any(row.startswith("2. rtx_pro_6000_vllm") for row in lines)
+    assert "its settings, for group_vars/: rackwright advise --preset NAME" in lines
+
+
+def test_the_next_command_names_the_inventory_where_its_hosts_have_a_file_of_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep_presets(tmp_path / "rackwright.presets.x.yml", {"mine": preset()})
+    wanted = WantedShape(ASKED, tmp_path, "rackwright.presets.x.yml", "a llm")
+    monkeypatch.setattr("rackwright.cli.advise.wanted_shape", lambda _: wanted)
+    assert main(WORDS) == 0
+    assert "group_vars/: rackwright advise -i INVENTORY --preset NAME" in capsys.readouterr().out
     assert main([*WORDS, "--site", str(tmp_path), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["presets"]
     assert (row["name"], row["preset"]["settings"]) == ("mine", SETTINGS)

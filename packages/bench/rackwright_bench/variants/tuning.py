@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rackwright.concerns.endpoint.quality.quality_check import QualityCheck
-from rackwright.messages import RackwrightError
+from rackwright.messages import RackwrightError, counted
 from rackwright.plan.concern import HostReading
 from rackwright.record.journal import append
 from rackwright_bench.endpoint_on_host import Measuree
@@ -78,7 +78,7 @@ class Tuning(Comparison):
             if why := self.trials.decided(number, limits.narrow):
                 self.ended = f"{why}, after round {number}"
                 return
-        self.ended = f"{limits.most} rounds are measured"
+        self.ended = f"{counted(limits.most, 'round')} measured"
 
     @property
     def _taken_up_by(self) -> str:
