@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
+from urllib.error import URLError
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from rackwright.hostside.hand_on.failures import HandOnError
 from rackwright.hostside.hand_on.pieces import PIECE, Keys, count, length, same
 from rackwright.hostside.hand_on.rate_limit import RateLimit
+from rackwright.hostside.hand_on.receive import words
 from rackwright.hostside.hand_on.request import offset, parse
 from rackwright.hostside.hand_on.server import PieceServer
 from rackwright.hostside.hand_on.slot import IDLE, LAG, ServingSlot
@@ -243,3 +246,11 @@ def test_a_line_names_the_hosts_that_are_waited_for_and_how_long() -> None:
     assert server.waits_for(299.6) == texts.WAITS.format(rows=f"{ask} and {begin}", seconds=300)
     server.done |= set(listen.allow[2:])
     assert server.waits_for(59) == texts.WAITS.format(rows=ask, seconds=59)
+
+
+def test_a_host_that_does_not_listen_yet_is_no_error_of_the_system() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(OSError, match="efused") as refused:
+            socket.create_connection(taken.getsockname())
+    assert words(refused.value) == words(URLError(refused.value)) == "nothing listens there yet"

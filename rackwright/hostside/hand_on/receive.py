@@ -36,4 +36,6 @@ def words(error: BaseException) -> str:
     reason = getattr(error, "reason", None) or error
     if isinstance(reason, TimeoutError):
         return "it does not answer in time"
+    if isinstance(reason, ConnectionRefusedError):
+        return "nothing listens there yet"
     return str(reason) or type(error).__name__

@@ -18,7 +18,6 @@ take_away() {
   [ -z "$there" ] || (apt "taking NVIDIA's driver $version away again" purge $there)
 }
 
-event progress "installing NVIDIA's driver $version"
 # shellcheck disable=SC2046,SC2086 - options and lists
 if ! (apt "installing NVIDIA's driver $version" $options install $(way "$home/$version/new" "$(value_of drop)")); then
   take_away

@@ -1,7 +1,6 @@
 # Install the staged driver, while the host's endpoints rest; a restart follows whatever becomes of it, and shows what counts.
 # Parameters: version, home, http_proxy, https_proxy, no_proxy, bundle. It stands behind event.sh, durable.sh, apt.sh and driver_packages.sh.
 begin_driver
-event progress "installing NVIDIA's driver $version"
 note_holds
 kernel=$(value_of kernel)
 # shellcheck disable=SC2046,SC2086 - options and lists

@@ -31,13 +31,19 @@ chosen() {
 
 other="another driver.version" one_of="a driver.version of these, or mirrors.driver"
 if [ -n "$bundle" ]; then other="where there is a way out: rackwright bundle INVENTORY --out DIR, with this driver.version" one_of=$other; fi
-install=
+install= missing=
 for package in $packages; do install="$install $(chosen $(names_of "$package"))"; done
 for package in $more; do
   one=$(chosen $(printf %s "$package" | tr '|' ' '))
-  [ -n "$one" ] || fail "apt knows no $(printf %s "$package" | sed 's/|/ and no /g') of NVIDIA's driver $version, which this machine needs beside it; next: $other"
+  [ -n "$one" ] || missing=${missing:-$package}
   install="$install $one"
 done
+case " $(printf '%s ' $install)" in
+  *nvidia-kernel-*=* | *nvidia-dkms-*=* | *nvidia-headless-*=* | *linux-modules-nvidia-*=* | *nvidia-open*=*) ;;
+  *)
+    fail "apt knows no kernel modules of NVIDIA's driver $version; for $(set -- $packages; echo "${1:-$more}") it has: $(versions "$(set -- $packages; echo "${1:-nvidia-open}")" | tr '\n' ' '); next: $one_of" ;;
+esac
+[ -z "$missing" ] || fail "apt knows no $(printf %s "$missing" | sed 's/|/ and no /g') of NVIDIA's driver $version, which this machine needs beside it; next: $other"
 for name in $others; do
   if [ -n "$(versions "$name")" ]; then install="$install $name"
   # shellcheck disable=SC2016 - dpkg-query's own variables
@@ -46,11 +52,6 @@ for name in $others; do
   fi
 done
 install=$(printf '%s ' $install)
-case " $install" in
-  *nvidia-kernel-*=* | *nvidia-dkms-*=* | *nvidia-headless-*=* | *linux-modules-nvidia-*=* | *nvidia-open*=*) ;;
-  *)
-    fail "apt knows no kernel modules of NVIDIA's driver $version; for $(set -- $packages; echo "${1:-$more}") it has: $(versions "$(set -- $packages; echo "${1:-nvidia-open}")" | tr '\n' ' '); next: $one_of" ;;
-esac
 
 # NVIDIA's own lock for exactly this driver, where its repository has one; that of another driver goes, and the
 # way back brings it again; without one, that of the branch may stay.
