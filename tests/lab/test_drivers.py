@@ -184,6 +184,10 @@ def test_a_driver_without_its_fabric_manager_is_not_staged(served: Site) -> None
     run = served.deploy("-y", *words(ALONE), limit=[one.name])
     assert run.status == 1
     assert texts.NO_COMPANION in run.output
+    nowhere = served.deploy("-y", *words("580.200.01"), limit=[one.name])
+    assert nowhere.status == 1
+    assert texts.NO_MODULES.format(version="580.200.01") in nowhere.output
+    assert texts.NO_COMPANION not in nowhere.output
 
 
 @in_proof(THE_THIN_ONE)
