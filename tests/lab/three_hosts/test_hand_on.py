@@ -206,6 +206,70 @@ def test_a_hub_cache_of_a_user_is_taken_over_and_stays_as_it_is_through_every_ve
         user.run("rm -rf /home/ops/.cache")
 
 
+SHARDS = {"repository": "openai/gpt-oss-20b", "mount": "/config/models/eagle", "exclude": ["original/*", "metal/*"]}
+FLIP_SHARD = FLIP.replace("nvidia--*/model.safetensors", "openai--gpt-oss-20b--*/model-00001*")
+
+
+@in_proof("the test above repairs; tests/programs/test_fetch_model.py and test_hand_on.py kill at every percent")
+def test_a_repair_that_is_killed_meets_a_full_disk_or_is_begun_twice_leaves_nothing_half(
+    fleet: Site, hosts: list[Host]
+) -> None:
+    """By the hub at a crawl: each has to be under way when it is disturbed."""
+    host, web = hosts[1], fleet.lab.paths.web
+    sums = "cd /srv/models/openai--gpt-oss-20b--*[0-9a-f] && sha256sum *"
+    repair = [*words_of_cache(fleet, "repair", model=SHARDS, hand_on=None), "--limit", host.name]
+    fleet.lab.hosts[1].fill_disk("/srv/models", 200)
+    try:
+        staged = fleet.command(*words_for(fleet, model=SHARDS, hand_on=None), "--limit", host.name)
+        assert staged.status == 0, staged.output
+        right = host.run(sums).stdout
+        host.run(FLIP_SHARD)
+        flipped = host.run(sums).stdout
+        assert flipped != right
+        assert cache_of(fleet, "verify", "--limit", host.name, model=SHARDS, hand_on=None).status == 2
+        faults.set_fault(web, "slow", path="*cdn*", value=64 << 10)
+
+        killed = started(fleet, repair)
+        wait_for(lambda: bool(parts(host)) or killed.poll() is not None, 240)
+        host.run("systemctl kill -s KILL 'rackwright-job-model-*'")
+        output, _ = killed.communicate(timeout=240)
+        assert killed.returncode == 1, output
+        assert host.run(sums).stdout == flipped, "the old file stays until a right one takes its place"
+
+        full = started(fleet, repair)
+        wait_for(lambda: "rackwright-job-model" in host.run("systemctl list-units --plain --no-legend").stdout, 240)
+        host.run("head -c 300M /dev/zero >/srv/models/filler", check=False)
+        output, _ = full.communicate(timeout=300)
+        assert (full.returncode, "the disk is full" in output, "df -h /srv/models" in output) == (1, True, True), output
+        assert host.run(sums).stdout == flipped
+        host.run("rm /srv/models/filler")
+
+        two = [started(fleet, repair) for _ in range(2)]
+        wait_for(lambda: bool(parts(host)) or two[0].poll() is not None, 240)
+        faults.clear(web)
+        outputs = [one.communicate(timeout=300)[0] for one in two]
+        assert sorted(one.returncode for one in two) in ([0, 0], [0, 1]), outputs
+        assert all(one.returncode == 0 or "RW0705" in output for one, output in zip(two, outputs, strict=True)), outputs
+        assert not any("Traceback" in one for one in (output, *outputs))
+        assert host.run(sums).stdout == right
+        assert cache_of(fleet, "verify", "--limit", host.name, model=SHARDS, hand_on=None).status == 0
+        assert "partial" not in host.run("ls /srv/models").stdout
+    finally:
+        host.free_disk("/srv/models")
+
+
+def parts(host: Host) -> str:
+    """Return the unfinished files of a host's downloads."""
+    return host.run("find /srv/models -path '*.partial/.parts/*.part'").stdout
+
+
+def started(site: Site, words: list[str]) -> subprocess.Popen[str]:
+    """Begin a command."""
+    return subprocess.Popen(
+        words, cwd=ROOT, env=site.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
 def words_of_cache(site: Site, verb: str, *options: str, **settings: Any) -> list[str]:
     """Return the words of `rackwright cache` with these settings over the others."""
     command = [str(BIN / "rackwright"), "cache", verb, f"{STAGING}/inventory.py", *options]
