@@ -10,6 +10,7 @@ import pytest
 
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.driver import NEW, OLD, install_line
+from tests import texts
 from tests.lab.closed_site import ClosedSite
 from tests.lab.conftest import Run, Site, own_lab
 from tests.lab.fleets import proven
@@ -86,8 +87,9 @@ def test_a_driver_that_the_bundle_does_not_have_names_the_command_that_writes_it
     closed: ClosedSite, tmp_path: Path
 ) -> None:
     host = closed.site.lab.host("lived2")
-    closed.settings["driver"] = {**DRIVER, "version": OLD}
-    host.run("rm -rf /var/lib/rackwright/driver")
+    closed.settings["driver"] = {**DRIVER, "version": "580.200.01"}
     run = deploy(closed, host.name)
     assert run.status == 1, run.output
-    refusal(run.output, "RW4096", OLD, "rackwright bundle INVENTORY --out DIR")
+    refusal(run.output, "RW4096", "580.200.01")
+    assert texts.NO_MODULES.format(version="580.200.01") in run.output
+    assert f"rackwright bundle {closed.inventory} --out DIR, with this driver.version" in run.output
