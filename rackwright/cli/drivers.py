@@ -44,7 +44,7 @@ def switch(args: argparse.Namespace, data: Mapping[str, Any], agree: Agree) -> i
     """
     everybody, entries = loaded_for(args.inventory, args.limit, args.only)
     refuse_halves(entries, "rollout --drivers")
-    found = survey(args.inventory, args.limit, only=args.only)
+    found = with_drivers(survey(args.inventory, args.limit, only=args.only))
     print(paragraph("\n".join([table(found, shown_width()), *mixed_racks(found)])))
     due = with_peers(due_hosts(args.inventory, found), found, mates_of(entries))
     restarting = [entry for entry in entries if entry.name in {one.name for one in due}]
@@ -71,10 +71,17 @@ def _present(args: argparse.Namespace, root: Path, entries: Sequence[InventoryHo
     return choose_participants(path, names, root, listed, args.skip_offline, drained=drained, peers=peers)
 
 
+def with_drivers(found: Sequence[Surveyed]) -> list[Surveyed]:
+    """Return the hosts that can have a driver: one that is a gateway and serves nothing itself has none."""
+    return [one for one in found if DRIVER.name not in one.declared.silent]
+
+
 def row_of(one: Surveyed) -> tuple[str, str, str, str]:
     """Return a host's row: its driver, the wanted one, and how far it is, or what refuses it."""
     if one.reading is None:
         return one.name, "?", one.settings.driver.version or "-", printable(one.trouble)
+    if DRIVER.name not in one.declared:
+        return one.name, "?", one.settings.driver.version or "-", "deploy.py does not call driver() for it"
     wanted, reading = DRIVER.wanted(one.settings, one.reading), one.reading[DRIVER]
     rows = refusals(wanted, reading)
     state = "; ".join(row.message for row in rows) or wanted.state(reading)
@@ -95,7 +102,7 @@ def mixed_racks(found: Sequence[Surveyed]) -> list[str]:
 def _mixed(rack: str, found: Sequence[Surveyed]) -> str:
     drivers: dict[str, list[str]] = {}
     for one in found:
-        if one.settings.hardware.rack == rack and one.reading is not None:
+        if one.settings.hardware.rack == rack and one.reading is not None and DRIVER.name in one.declared:
             drivers.setdefault(row_of(one)[1], []).append(one.name)
     each = "; ".join(f"{version} on {', '.join(hosts)}" for version, hosts in drivers.items())
     return (

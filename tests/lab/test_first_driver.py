@@ -213,7 +213,7 @@ def test_hosts_with_several_versions_of_vbios_are_named_below_the_table_of_firmw
     finally:
         lived.run(f"sed -i s/{odd}/{usual}/ {MODEL}")
     assert found.status == 0, found.output
-    assert texts.NONE_USUAL.format(kind="VBIOS", model="NVIDIA B200") in found.output, "one host has each"
+    assert texts.NONE_USUAL in found.output, "one host has each"
     assert f"{odd} on {lived.name}" in found.output
 
 

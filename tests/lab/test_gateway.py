@@ -10,8 +10,10 @@ import pytest
 
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from rackwright_lab.servers.driver import NEW, OLD, install_line
 from tests.lab.conftest import BIN, ROOT, Run, Site, own_lab
 from tests.lab.products import in_proof
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 INVENTORY = """
@@ -21,6 +23,7 @@ from rackwright_lab.inventory import hosts
 away = ("away", {"ssh_hostname": "10.79.255.1"})
 globals().update(build(__file__, {"b200": [away], "gateway": hosts()}))
 """
+DRIVER = {"version": NEW, "console": "serial"}
 SETTINGS = "gateway: {tls: false, port: 80, allow_from: [10.79.0.0/16]}\n"
 
 
@@ -77,6 +80,33 @@ def test_a_gateway_comes_stays_and_goes(site: Site, folder: Path) -> None:
     assert gone.status == 0, gone.output
     remaining = "ls -d /etc/rackwright /etc/systemd/system/rackwright-gateway.service /usr/sbin/haproxy 2>/dev/null"
     assert host.run(remaining, check=False).stdout == ""
+
+
+@in_proof("tests/unit/test_driver_switch.py decides both")
+def test_a_mere_gateway_has_no_driver_and_the_only_one_that_serves_too_is_not_restarted(
+    site: Site, folder: Path
+) -> None:
+    host = site.lab.host("bare1")
+    first = site.command(BIN / "pyinfra", "inventory/lab.py", "deploy.py", "-y", "--limit", "gateway", cwd=folder)
+    assert first.status == 0, first.output
+    driver = [text for key, value in DRIVER.items() for text in ("--data", f"driver.{key}={value}")]
+
+    def switch(*words: str) -> Run:
+        options = ("rollout", "inventory/lab.py", "--drivers", "-y", *driver)
+        return site.command(BIN / "rackwright", *options, *words, cwd=folder)
+
+    refusal(switch("--limit", "gateway").output, "RW4196", "nothing was done")
+    for verb in ("firmware", "diagnose", "plan"):
+        looked = site.command(BIN / "rackwright", verb, "inventory/lab.py", "--limit", "gateway", cwd=folder)
+        assert "Traceback" not in looked.output, looked.output
+
+    host.run(install_line(OLD))
+    (folder / "inventory/lab.py").write_text(INVENTORY.replace('"b200": [away]', '"b200": hosts()'))
+    run = switch()
+    assert run.status == 1, run.output
+    refusal(run.output, "RW3606", host.name, "nothing was done", "next: ")
+    assert answer(host, "/healthz")[0] == "503", "it serves on"
+    host.run("[ ! -e /var/lib/rackwright/driver ]")
 
 
 def closing(folder: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rackwright.cli import drivers
-from rackwright.cli.drivers import due_hosts, headline, mixed_racks, refuse_cut_off, table
+from rackwright.cli.drivers import due_hosts, headline, mixed_racks, refuse_cut_off, table, with_drivers
 from rackwright.cli.gateway_hosts import Gateways
 from rackwright.concerns.deploy_steps import Declared
 from rackwright.concerns.diagnosis.seen import SeenDiagnosis
@@ -289,6 +289,14 @@ def test_the_table_has_each_host_and_its_next_step() -> None:
 def test_nothing_is_begun_where_a_host_is_refused(hosts: list[Surveyed], code: str) -> None:
     with refused(code):
         due_hosts("i.py", hosts)
+
+
+def test_hosts_without_the_step_are_said_and_mere_gateways_are_left_out() -> None:
+    without = replace(surveyed("a", driver_now(), ("docker",)), reading=replace(host(driver_now()), by_concern={}))
+    assert texts.NO_DRIVER_STEP in table([without])
+    assert mixed_racks([replace(without, settings=wanting(hardware={"rack": "r1"}))]) == []
+    mere = replace(without, name="g", declared=Declared(("gateway",), silent=frozenset({"driver"})))
+    assert [one.name for one in with_drivers([without, mere])] == ["a"]
 
 
 def test_hosts_that_are_as_wanted_do_not_take_part() -> None:
