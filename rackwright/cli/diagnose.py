@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from rackwright.adapter.run.session import chosen_hosts
 from rackwright.cli.inventories import add_limit
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import site_root
+from rackwright.loading.host import InventoryHost
 from rackwright.record.journal import read_record
 from rackwright.record.record import DIAGNOSE
 from rackwright.rollout.launch import begin
@@ -27,9 +29,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.set_defaults(handler=run)
 
 
+def with_gpus(hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
+    """Return the hosts to test: without mere gateways, unless there are no others."""
+    return [host for host in hosts if not host.settings.is_gateway_alone] or list(hosts)
+
+
 def run(args: argparse.Namespace) -> int:
     """Test, print a table, and put hosts with a failed GPU in quarantine; returns the exit status."""
-    hosts = chosen_hosts(args.inventory, args.limit, args.only)
+    hosts = with_gpus(chosen_hosts(args.inventory, args.limit, args.only))
     root = site_root(Path(args.inventory).expanduser()).absolute()
     started = begin(args.inventory, root, hosts, DIAGNOSE, not args.plain, level=args.level)
     if why := started.vetoed():

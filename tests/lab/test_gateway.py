@@ -96,9 +96,11 @@ def test_a_mere_gateway_has_no_driver_and_the_only_one_that_serves_too_is_not_re
         return site.command(BIN / "rackwright", *options, *words, cwd=folder)
 
     refusal(switch("--limit", "gateway").output, "RW4196", "nothing was done")
-    for verb in ("firmware", "diagnose", "plan"):
-        looked = site.command(BIN / "rackwright", verb, "inventory/lab.py", "--limit", "gateway", cwd=folder)
+    for verb in ("firmware", "diagnose", "plan", "drift", "cache ls", "cache verify", "cache prune", "cache repair"):
+        typed = (*verb.split(), "inventory/lab.py", "--limit", "gateway")
+        looked = site.command(BIN / "rackwright", *typed, cwd=folder)
         assert "Traceback" not in looked.output, looked.output
+        assert "Docker" not in looked.output, looked.output
 
     host.run(install_line(OLD))
     (folder / "inventory/lab.py").write_text(INVENTORY.replace('"b200": [away]', '"b200": hosts()'))

@@ -35,6 +35,7 @@ from rackwright.plan.ownership import RECORD
 from rackwright.record.record import CACHE_PRUNE, CACHE_REPAIR, CACHE_VERIFY
 from rackwright.rollout.launch import Run
 from rackwright.rollout.maintenance.caches import care_for, damaged_in
+from rackwright.settings.host_settings import HostSettings
 from tests.unit.test_plan import recorded, settings
 
 OLD = SeenModel(
@@ -225,6 +226,8 @@ def test_no_image_goes_while_docker_does_not_answer() -> None:
     found = spare_of(settings(), with_old(*OWNED, image=silent), {}, {})
     assert [one.name for one in found.spare] == [OLD.path]
     assert "Docker does not answer" in found.held[0]
+    mere = HostSettings.model_validate({}).with_gateways((), ())
+    assert spare_of(mere, with_old(*OWNED, image=silent), {}, {}).held == (), "a mere gateway needs no Docker"
 
 
 def test_a_cut_download_goes_when_no_endpoint_would_continue_it() -> None:

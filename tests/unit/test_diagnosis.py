@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from rackwright.cli.diagnose import with_gpus
 from rackwright.cli.main import parser
 from rackwright.concerns.diagnosis import changes, report
 from rackwright.concerns.diagnosis.changes import asked_changes, due_changes, due_level, level_for
@@ -29,6 +30,7 @@ from rackwright.concerns.preflight.row import Case, CheckRow
 from rackwright.exit_codes import ExitCode
 from rackwright.hostside import job_script
 from rackwright.inspect.drift import drift_of
+from rackwright.loading.host import InventoryHost
 from rackwright.messages import ReadingError
 from rackwright.plan.change import Job, Refuse
 from rackwright.plan.concern import HostReading
@@ -37,6 +39,7 @@ from rackwright.record.quarantine import after_run
 from rackwright.record.record import record_of
 from rackwright.rollout.launch import Run
 from rackwright.rollout.maintenance.diagnosis import RecordedDiagnosis, diagnose_hosts, diagnoses_in, table
+from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.sections import Diagnosis as DiagnosisSection
 from rackwright_lab.gpu.pose import DCGMI, FILES, write_host
 from tests.unit.machines import EVERYTHING, case, docker, gpu_output, gpus
@@ -563,3 +566,10 @@ def test_a_diagnosis_that_is_due_is_no_drift() -> None:
     assert due_level(settings(), due) == 1
     found = drift_of("h1", settings(), due, EVERYTHING).findings
     assert not [one for one in found if "diagnose" in one.text]
+
+
+def test_mere_gateways_are_not_tested_beside_other_hosts() -> None:
+    mere = InventoryHost("g1", ("gateway",), {}, HostSettings.model_validate({}).with_gateways((), ()), {})
+    serving = InventoryHost("a", ("b200",), {}, settings(), {})
+    assert with_gpus([mere, serving]) == [serving]
+    assert with_gpus([mere]) == [mere], "it says itself that it has no dcgmi"

@@ -52,7 +52,7 @@ def spare_of(
         return SpareOfHost(held=(f"what release {unclear[0]} needs cannot be read, so nothing is removed",))
     needs = needs_of(settings, reading)
     held = []
-    if not reading[IMAGE].answered:
+    if not (reading[IMAGE].answered or settings.is_gateway_alone):
         held.append("Docker does not answer, so no image is removed; next: journalctl -u docker --lines 50")
     if reading[MODELS].hangs:
         held.append(f"the file system of {settings.models.folder} does not answer, so no model is removed")
