@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -50,3 +52,35 @@ def test_the_head_sends_the_key_of_its_binding(guarded: str, tmp_path: Path) -> 
     (tmp_path / "keys/0a1b2c3d4e5f").write_text(f"{KEY}\n")
     assert answers(tmp_path, guarded, KEY="0a1b2c3d4e5f")
     assert not answers(tmp_path, guarded)
+
+
+TALK = """
+RANK=1 state=running token=t mine=m word=- grace=5 engine=$$ SECONDS=0
+heed() { printf '%s\\n' "$*"; [ "$1" != stop ] || exit 0; }
+engine_ended() { return 1; }
+"""
+
+
+def heeded(*pieces: str) -> list[str]:
+    """Let a member hear pieces of the head's answers, each long after the one before; returns what it heeds."""
+    _, begun, remaining = host_text("run_member.bash").partition("\nhear() {")
+    assert begun
+    functions = f"hear() {{{remaining.partition(chr(10) + 'join() {')[0]}"
+    ours, theirs = socket.socketpair()
+    script = f"{functions}\n{TALK}\nwire={theirs.fileno()}; talk"
+    member = subprocess.Popen(["bash", "-uc", script], stdout=subprocess.PIPE, text=True, pass_fds=[theirs.fileno()])
+    theirs.close()
+    with ours, member:
+        for piece in pieces:
+            ours.sendall(piece.encode())
+            time.sleep(2.5)  # beyond its patience of a second, and its pause of another
+        assert member.stdout is not None
+        return member.stdout.read().splitlines()
+
+
+def test_an_answer_that_comes_in_two_pieces_is_heard_whole() -> None:
+    assert heeded("ready t m p - -\nrea", "dy t m p - -\n", "stop - m p - -\n") == [
+        "ready t m p - -",
+        "ready t m p - -",
+        "stop - m p - -",
+    ]

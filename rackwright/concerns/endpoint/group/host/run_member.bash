@@ -144,7 +144,7 @@ heed() { # word token release proven asked-for key: what the head says
         start_engine
       fi ;;
     ready) [ -z "$engine" ] || printf '%s\n' $$ >"$here/ready" ;;
-    *) [ -z "$engine" ] || give_up "the head stops; so does this host" ;;
+    wait | stop) [ -z "$engine" ] || give_up "the head stops; so does this host" ;;
   esac
   if [ -n "$engine" ]; then
     [ "$2" = "$token" ] || give_up "the head has started anew; so does this host"
@@ -155,14 +155,22 @@ heed() { # word token release proven asked-for key: what the head says
     *) if whole "$5"; then has=$5:yes; else has=$5:no; fi ;;
   esac
 }
+hear() { # seconds; sets answer to a whole line. A busy host's time may be over within one: what came of it is kept
+  local piece status
+  IFS= read -r -t "$1" -u "$wire" piece
+  status=$?
+  rest=$rest$piece
+  [ $status != 0 ] || { answer=$rest; rest=''; }
+  return $status
+}
 talk() { # until the line is cut
-  local answer newer status at=$SECONDS has=-:no
+  local answer='' rest='' status at=$SECONDS has=-:no
   while printf '%s %s %s %s %s %s\n' "$RANK" "$state" "$token" "$mine" "$has" "$word" >&"$wire" 2>/dev/null; do
-    IFS= read -r -t 1 -u "$wire" answer
+    hear 1
     status=$?
     if [ $status = 0 ]; then
       # After a pause several answers lie there.
-      while IFS= read -r -t 0.02 -u "$wire" newer; do answer=$newer; done
+      while hear 0.02; do :; done
       at=$SECONDS
       # shellcheck disable=SC2086 - six words
       set -f; set -- $answer; set +f
