@@ -29,7 +29,7 @@ modinfo -F license nvidia; dpkg-query -W 'nvidia*' 'libnvidia*'
 ls -l /sys/firmware/efi/efivars /lib/modules /sys/module/nvidia /sys/bus/pci/devices /etc/dgx-release /boot
 cd /sys/class/dmi/id && head product_name sys_vendor bios_version; head /sys/module/nvidia/version
 exit 0"""
-"""What a switch of the driver goes by, in the words of the machine."""
+"""Commands that show the facts by which a driver is switched, as the machine says them."""
 SAME = """\
 said=$({smi}); echo "nvidia-smi: $said"
 {firmware}

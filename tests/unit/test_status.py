@@ -573,9 +573,9 @@ def test_a_quarantined_host_is_marked_with_its_reason_text() -> None:
     text = render([replace(row(), quarantine="Xid 79 on GPU 3")])
     assert "serving (quarantined)" in text
     release = "rackwright quarantine INVENTORY --release --limit h"
-    assert f"h: in quarantine: Xid 79 on GPU 3; next, when its fault is mended: {release}" in text
+    assert f"h: in quarantine: Xid 79 on GPU 3; next, when its fault is fixed: {release}" in text
     drained = render([replace(row(), quarantine="Xid 79 on GPU 3", drained="drained by ops")])
-    assert f"next: rackwright diagnose INVENTORY --limit h; when its fault is mended: {release}" in drained
+    assert f"next: rackwright diagnose INVENTORY --limit h; when its fault is fixed: {release}" in drained
 
 
 def test_a_host_whose_watch_is_paused_is_marked_with_who_and_why() -> None:

@@ -28,7 +28,7 @@ ONE_ROUND = Limits()
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """What is to be measured: the suite, and the files of each set of requests that is not made."""
+    """The load to measure: the suite, and the files of each set of requests that is not made."""
 
     suite: Suite
     name: str

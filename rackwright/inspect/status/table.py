@@ -88,11 +88,11 @@ def notes(rows: Sequence[StatusRow]) -> list[str]:
 
 
 def _way_out(row: StatusRow) -> str:
-    """Return the commands by which a host leaves its quarantine, once its fault is mended."""
+    """Return the commands by which a host leaves its quarantine, once its fault is fixed."""
     release = f"rackwright quarantine INVENTORY --release --limit {row.host}"
     if row.drained:
-        return f"next: rackwright diagnose INVENTORY --limit {row.host}; when its fault is mended: {release}"
-    return f"next, when its fault is mended: {release}"
+        return f"next: rackwright diagnose INVENTORY --limit {row.host}; when its fault is fixed: {release}"
+    return f"next, when its fault is fixed: {release}"
 
 
 def _releases(rows: Sequence[StatusRow]) -> list[str]:

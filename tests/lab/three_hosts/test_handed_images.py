@@ -136,7 +136,7 @@ def ended(*runs: subprocess.Popen[str]) -> list[str]:
     return outputs
 
 
-@in_proof("one run takes it from hosts outside it in the test above; here two do at once, and one of them in vain")
+@in_proof("one run takes it from hosts outside it in the test above; here two do at once, and one is refused")
 def test_two_runs_at_once_take_an_image_with_the_registry_cut_off_and_one_host_has_one_writer(
     fleet: Site, hosts: list[Host]
 ) -> None:

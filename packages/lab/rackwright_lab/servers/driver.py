@@ -63,7 +63,7 @@ MODPROBE = {
 }
 """What loads the module: modprobe does nothing while one is loaded."""
 UMAD = {"etc/modprobe.d/ib-umad-lab.conf": "install ib_umad mkdir -p /run/rackwright-lab/ib_umad\n"}
-"""What loads the module by which NVLink 5's subnet manager reaches its switches."""
+"""Files that load the module by which NVLink 5's subnet manager reaches its switches."""
 SMI, MANAGER_UNIT = "usr/bin/nvidia-smi", "usr/lib/systemd/system/nvidia-fabricmanager.service"
 
 
