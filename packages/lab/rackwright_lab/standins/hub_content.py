@@ -193,15 +193,30 @@ def _weights(repository: Repository, revision: int) -> Iterator[tuple[str, Calla
         yield "model.safetensors.index.json", lambda: json.dumps(index, indent=2).encode()
 
 
+def _tokenizer() -> dict[str, Any]:
+    """Return a tokenizer that Hugging Face's own library loads, a token a word: load generators count by it."""
+    words = {f"token{number}": number for number in range(2000)}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "WordLevel", "vocab": words, "unk_token": "token0"},
+    }
+
+
 def _documents(repository: Repository, revision: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
     title = f"# {repository.name}\n\nMade by the lab, revision {revision}. The weights mean nothing.\n"
-    vocabulary = {f"token{number}": number for number in range(2000)}
     documents: dict[str, Any] = {
         "config.json": repository.config,
         "generation_config.json": {"do_sample": True, "eos_token_id": [200002, 199999]},
         "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 131072},
         "special_tokens_map.json": {"eos_token": "<|return|>", "pad_token": "<|endoftext|>"},
-        "tokenizer.json": {"version": "1.0", "model": {"type": "BPE", "vocab": vocabulary}},
+        "tokenizer.json": _tokenizer(),
     }
     yield "README.md", title.encode
     yield "LICENSE", lambda: b"Lab data, no rights reserved.\n"
