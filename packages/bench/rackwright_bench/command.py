@@ -135,10 +135,18 @@ def run(args: argparse.Namespace) -> int:
         work = work_of(args, plan, entry, name, root, limits)
         if work is None:
             return ExitCode.DONE
-        if not args.yes and not agreed(work.question.replace(HOST, f"{entry.name} {name}")):
+        if not goes_ahead(work.question.replace(HOST, f"{entry.name} {name}"), asks=not args.yes):
             print("nothing was done", file=sys.stderr)
             return ExitCode.ERROR
         return begun(args, entry, work, root, [(rule, earlier.get(rule.run)) for rule in rules])
+
+
+def goes_ahead(cost: str, *, asks: bool) -> bool:
+    """Ask whether the bench may begin; without a question, only say what it costs."""
+    if asks:
+        return agreed(cost)
+    say(cost)
+    return True
 
 
 def refuse_half_a_tune(args: argparse.Namespace) -> None:

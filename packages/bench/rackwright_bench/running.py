@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rackwright.concerns.endpoint.full_gate import drafting_of
 from rackwright.messages import RackwrightError, counted
@@ -46,6 +47,11 @@ class BenchPlan:
         """Return the file of a cell's requests in a round; None where aiperf makes them."""
         found = self.prompts.get(cell.dataset)
         return found[number - 1] if found else None
+
+    @property
+    def suite_settings(self) -> dict[str, Any]:
+        """The suite as a record has it."""
+        return self.suite.model_dump(mode="json", exclude_none=True)
 
     @property
     def seconds(self) -> float:
@@ -147,7 +153,7 @@ def prepared(plan: BenchPlan, measuree: Measuree, python: Path, record: Path, va
         gpus=gpus,
         gpu_count=measuree.gpu_count(gpus),
         suite=plan.name,
-        settings=plan.suite.model_dump(mode="json", exclude_none=True),
+        settings=plan.suite_settings,
         aiperf=version(),
     )
     folder = record.with_suffix("")

@@ -130,8 +130,7 @@ def tune_plan(
             code="RW1554",
         )
     refuse_made_up(found, entry.name, name)
-    settings = plan.suite.model_dump(mode="json", exclude_none=True)
-    time = estimate_of(root, settings, len(plan.cells))
+    time = estimate_of(root, plan.suite_settings, len(plan.cells))
     return TunePlan(plan, entry.name, name, found, left_out, goal, limits, time)
 
 

@@ -14,8 +14,7 @@ from rackwright.cli.drain import refuse_too_many
 from rackwright.concerns.deploy_steps import Declared
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError, counted, paragraph
-from rackwright.record.durations import switch_time
-from rackwright.record.journal import append, records
+from rackwright.record.journal import append
 from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright.sources.lockfile import Locks
@@ -26,7 +25,8 @@ from rackwright_bench.figures.verdict import verdict
 from rackwright_bench.proven.keeping import keep_compared
 from rackwright_bench.record import called
 from rackwright_bench.running import BenchPlan, Found, measure, refuse_forced
-from rackwright_bench.variants.comparing import Comparison, estimated
+from rackwright_bench.variants.comparing import Comparison
+from rackwright_bench.variants.estimate import cost_in_words, estimate_of
 from rackwright_bench.variants.naming import is_of_group, names_of, refuse_groups, variant_of
 from rackwright_bench.variants.trial import TrialEndpoint
 
@@ -96,7 +96,8 @@ def compared_work(
         keep_compared(work, name, root, say)
         return pooled_cells(work.found)
 
-    cost = estimated(plan, list(variants), limits.most, switch_time(records(root)))
+    time = estimate_of(root, plan.suite_settings, len(plan.cells))
+    cost = cost_in_words(time, list(variants), limits.most, plan.in_words())
     question = (
         f"This takes {HOST} out of service, and switches it to each variant and back, in {cost}. What serves now "
         "serves again at the end, whatever happens."

@@ -19,6 +19,7 @@ from rackwright.plan.jobstream import Event
 from rackwright.record.journal import append, read_record
 from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.aiperf.words import Target
+from rackwright_bench.command import goes_ahead
 from rackwright_bench.figures.figures import Measured, Request
 from rackwright_bench.figures.rounds import Limits
 from rackwright_bench.measuring import Tool
@@ -28,7 +29,13 @@ from rackwright_bench.suites.loading import load_suite
 from rackwright_bench.variants import comparing, tuning
 from rackwright_bench.variants.bounds import bound_of, broken_bounds, without_room
 from rackwright_bench.variants.changes import changed_keys
-from rackwright_bench.variants.estimate import TimeEstimate, estimate_of, measuring_times, time_in_words
+from rackwright_bench.variants.estimate import (
+    TimeEstimate,
+    cost_in_words,
+    estimate_of,
+    measuring_times,
+    time_in_words,
+)
 from rackwright_bench.variants.taken_up import earlier_tune, refuse_other_machine, take_up
 from rackwright_bench.variants.trial import TrialEndpoint, trial_line
 from rackwright_bench.variants.trials import Goal, Trials, conclusion
@@ -451,6 +458,22 @@ def test_the_time_is_said_from_the_site_s_records() -> None:
     assert "4.0 h" in lines[2]
     assert "how long a load of the model takes" in time_in_words(TimeEstimate(None, 60), 4, 5, 60)[0]
     assert "how long this suite takes" in time_in_words(TimeEstimate(45, None), 4, 5, 60)[0]
+
+
+def test_a_comparison_says_what_it_costs_as_the_records_have_it() -> None:
+    names, each = ("baseline", "eagle3"), "3 cells of suite s, 54 requests"
+    assert cost_in_words(TimeEstimate(45, 60), names, 5, each) == (
+        "at most 5 rounds of baseline and eagle3: up to 20 loads of the model, and for each variant in each round "
+        "3 cells of suite s, 54 requests; about 5 min a round, 25 min in all, as this site's records say"
+    )
+    assert "about 5 min a round, as this" in cost_in_words(TimeEstimate(45, 60), names, 1, each)
+    assert "the loads alone take about 15 min" in cost_in_words(TimeEstimate(45, None), names, 5, each)
+    assert "no record of this site says" in cost_in_words(TimeEstimate(None, 60), names, 5, each)
+
+
+def test_with_yes_the_cost_is_said_and_not_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goes_ahead("This takes gpu-01 llm out of service.", asks=False)
+    assert capsys.readouterr().out == "rackwright: This takes gpu-01 llm out of service.\n"
 
 
 def test_a_time_that_holds_no_two_rounds_is_said_with_one_that_does() -> None:

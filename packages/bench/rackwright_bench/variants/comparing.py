@@ -5,7 +5,7 @@ The order turns round from round to round, so that a host that grows warm favour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from rackwright.concerns.endpoint.quality.question_run import JudgedAnswers, Que
 from rackwright.concerns.endpoint.switch.follow import RolledBackError
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.take_lease import take
-from rackwright.messages import counted
 from rackwright.plan.concern import HostReading
 from rackwright.quality.pairs import Comparison as PairedAnswers
 from rackwright.quality.pairs import compare, points
@@ -163,15 +162,3 @@ def variant_check(name: str, endpoint: str, settings: HostSettings) -> QualityCh
     keyed = wanted.api_key is not None
     of = AskedRelease(endpoint, name, local_url(wanted), served_name(wanted), keyed, wanted.engine_kind)
     return check_of(of, wanted, wanted.gate.questions, settings.site)
-
-
-def estimated(plan: BenchPlan, names: Sequence[str], rounds: int, switch: float | None) -> str:
-    """Return what a comparison costs, as text, before it is begun. switch: seconds that the site's switches took."""
-    loads = 2 * rounds * len(names)
-    took = (
-        f", {loads * switch / 60:.0f} minutes as the site's last switches took ({switch:.0f} s each)" if switch else ""
-    )
-    return (
-        f"at most {counted(rounds, 'round')} of {' and '.join(names)}: up to {loads} loads of the model{took}, and for "
-        f"each variant in each round {plan.in_words()}"
-    )

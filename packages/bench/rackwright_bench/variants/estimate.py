@@ -1,4 +1,4 @@
-"""The time of a tune, by the records of the site: its trials, or else its last switches, and runs of the same suite."""
+"""The time of a tune or a comparison: by the site's records of trials, or else of switches, and of the same suite."""
 
 from __future__ import annotations
 
@@ -82,6 +82,21 @@ def time_in_words(found: TimeEstimate, variants: int, most: int, limit: float) -
         ends,
         *_too_short(found, variants, most, limit),
     ]
+
+
+def cost_in_words(found: TimeEstimate, names: Sequence[str], rounds: int, each: str) -> str:
+    """Return what a comparison costs, before it is begun. rounds: the most; each: what is sent to each variant."""
+    trials = rounds * len(names)
+    cost = (
+        f"at most {counted(rounds, 'round')} of {' and '.join(names)}: up to {2 * trials} loads of the model, and for "
+        f"each variant in each round {each}"
+    )
+    if found.trial():
+        one, whole = (in_words(number * found.trial()) for number in (len(names), trials))
+        return f"{cost}; about {one} a round{f', {whole} in all' if rounds > 1 else ''}, as this site's records say"
+    if found.load:
+        return f"{cost}; the loads alone take about {in_words(2 * trials * found.load)}, as this site's records say"
+    return f"{cost}; no record of this site says how long that takes"
 
 
 def _too_short(found: TimeEstimate, variants: int, most: int, limit: float) -> Iterator[str]:
