@@ -178,6 +178,15 @@ def failed_dir(home: str) -> str:
     return f"{home}/failed"
 
 
+TRIALS = "trials"
+"""Folder in an endpoint's, with the logs of variants that a bench has tried."""
+
+
+def trials_dir(endpoint: str) -> str:
+    """Return that folder of an endpoint; root's alone."""
+    return f"{endpoint_dir(endpoint)}/{TRIALS}"
+
+
 def trial_file(home: str) -> str:
     """Return the path of the script that takes a trial back: in the folder of what is tried, while it is tried."""
     return f"{home}/trial"

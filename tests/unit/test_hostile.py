@@ -324,6 +324,20 @@ def test_kept_logs_are_roots_alone(job: Path) -> None:
     assert " kept " in (job / "events").read_text()
 
 
+def test_logs_of_trials_push_out_no_log_of_a_failure(job: Path) -> None:
+    words = {"unit": "u", "home": str(job), "label": "abc", "part": "all"}
+    keeping = "journalctl() { echo said; }\n" + job_script("keep_log", **words)
+    (job / "trials").mkdir()
+    for number in range(30):
+        (job / "trials" / f"20260101T0000{number:02}-x.log").touch()
+    assert run(keeping, JOB=str(job)).returncode == 0
+    (failure,) = (job / "failed").iterdir()
+    assert run(f"export kept_in=trials\n{keeping}", JOB=str(job)).returncode == 0
+    assert list((job / "failed").iterdir()) == [failure]
+    assert len(list((job / "trials").iterdir())) == 20
+    assert (job / "trials").stat().st_mode & 0o777 == 0o700
+
+
 PRINTS = re.compile(r"""\becho\b(?:'[^']*'|"[^"$`]*"|[^;|&)"'$`])*(?:"[^"$`]*)?[$`]""")
 """An echo of anything but constants: dash's makes line breaks and escapes of what an engine or a name holds."""
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from statistics import fmean
 
 from rackwright.adapter.concurrency import sleep
-from rackwright.messages import RackwrightError, printable
+from rackwright.messages import RackwrightError
 from rackwright_bench.aiperf.environment import without_ours
+from rackwright_bench.aiperf.failure_cause import failure_cause
 from rackwright_bench.aiperf.process import LOG, begun
 from rackwright_bench.aiperf.results import EACH, read_results
 from rackwright_bench.aiperf.words import GRACE, Target, profile_words, surroundings
@@ -71,7 +72,12 @@ def _found(out: Path, why: str) -> Measured:
         return read_results(out)
     if (out / EACH).exists() and (found := read_results(out)).failed:
         return found
-    raise RackwrightError(f"{why}; its words: {out / LOG}", code="RW1512")
+    raise RackwrightError(f"{why}; its words: {out / LOG}{_next(why)}", code="RW1512")
+
+
+def _next(why: str) -> str:
+    """Return the next command where the cause names one."""
+    return "; next: the same command with --tokenizer DIR, files that it reads" if "tokenizer" in why.lower() else ""
 
 
 def _run(
@@ -84,7 +90,11 @@ def _run(
         samples = list(_samples(process, until, measuree, tool.beat))
     if process.returncode == 0:
         return samples, ""
-    why = f"it took more than {suite.timeout} s" if time.monotonic() > until else _last_words(out / LOG)
+    why = (
+        f"it took more than {suite.timeout} s"
+        if time.monotonic() > until
+        else failure_cause((out / LOG).read_text(errors="replace"))
+    )
     return samples, f"aiperf ended with {process.returncode}: {why}"
 
 
@@ -98,14 +108,6 @@ def _samples(
             looked = time.monotonic()
             yield measuree.gpus()
         sleep(0.2)
-
-
-def _last_words(log: Path) -> str:
-    """Return the last line of its log with an error in it."""
-    lines = [row.strip("│╭╮╰╯─ ") for row in log.read_text(errors="replace").splitlines()]
-    printed = [row for row in lines if row]
-    errors = [row for row in printed if "error" in row.lower()]
-    return printable((errors or printed or ["it printed nothing"])[-1], longest=300)
 
 
 def _reasons(samples: Sequence[GpuSample]) -> int:

@@ -55,6 +55,15 @@ def note_cell(record: Path, host: str, name: str, text: str, measured: Measured 
     append(record, CELL, host=host, name=name, text=text, round=number, measured=values)
 
 
+def last_text(record: Path, variant: str) -> str:
+    """Return the sentence on the newest cell of a variant; empty without one."""
+    named = f"{variant}:"
+    texts = (
+        event["text"] for event in read_record(record) if event["kind"] == CELL and event["name"].startswith(named)
+    )
+    return next(reversed(list(texts)), "")
+
+
 def called(cell: str, variant: str = "") -> str:
     """Return a cell's name in the record: with its variant before it, where several are compared."""
     return f"{variant}:{cell}" if variant else cell

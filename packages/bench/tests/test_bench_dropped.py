@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -55,17 +56,26 @@ class Trial:
 
 
 def compared(
-    monkeypatch: pytest.MonkeyPatch, record: Path, failing: dict[str, RackwrightError], rounds: int = 2
+    monkeypatch: pytest.MonkeyPatch,
+    record: Path,
+    failing: dict[str, RackwrightError],
+    rounds: int = 2,
+    nothing_of: str = "",
+    failed: int = 0,
 ) -> Trial:
-    """Compare three variants; returns the trial."""
+    """Compare three variants; returns the trial. nothing_of: a variant of which no cell has a figure."""
     trial = Trial(failing)
     names = ("baseline", "long_context", "lmsys")
     cell = Measured((Request(90.0, 5.0, 1000.0, 1.0, 10),), seconds=1.0)
 
     def measure_round(*words: Any) -> None:
         *_, number, found, name = words
-        found.setdefault("random.one", []).append(cell)
-        note_cell(record, "a", f"{name}:random.one", "", cell, number)
+        if name == nothing_of and not failed:
+            note_cell(record, "a", f"{name}:random.one", "aiperf ended with 1: it cannot read", None, number)
+            return
+        measured = replace(cell, requests=(), failed=failed) if name == nothing_of else cell
+        found.setdefault("random.one", []).append(measured)
+        note_cell(record, "a", f"{name}:random.one", "all failed: HTTP 500", measured, number)
 
     def say(text: str) -> None:
         trial.serves = text.partition(": ")[2] if text.startswith("round") else trial.serves
@@ -104,3 +114,21 @@ def test_without_anything_to_compare_it_ends(
 ) -> None:
     with pytest.raises(type(next(iter(failing.values())))):
         compared(monkeypatch, tmp_path / "r.jsonl", failing)
+
+
+@pytest.mark.parametrize(("failed", "why"), [(0, "aiperf ended with 1: it cannot read"), (4, "all failed: HTTP 500")])
+def test_a_first_one_without_any_figure_ends_it_before_another_is_switched(
+    failed: int, why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trial = Trial({})
+    monkeypatch.setattr(f"{__name__}.Trial", lambda _: trial)
+    with pytest.raises(RackwrightError) as caught:
+        compared(monkeypatch, tmp_path / "r.jsonl", {}, nothing_of="baseline", failed=failed)
+    assert caught.value.code == "RW1542"
+    assert trial.tried == ["baseline"]
+    assert f"long_context, lmsys not tried, what served serves again; {why}; next: " in caught.value.text
+
+
+def test_another_one_without_any_figure_keeps_its_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trial = compared(monkeypatch, tmp_path / "r.jsonl", {}, nothing_of="lmsys")
+    assert trial.tried.count("lmsys") == 2

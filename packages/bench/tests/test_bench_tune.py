@@ -11,7 +11,7 @@ import pytest
 from rackwright.cli.main import main
 from rackwright.concerns.endpoint.quality.question_run import JudgedAnswers
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.events import VARIANT, SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import RolledBackError
 from rackwright.concerns.lease import LEASED
 from rackwright.messages import RackwrightError, SettingsError
@@ -37,7 +37,7 @@ from rackwright_bench.variants.estimate import (
     time_in_words,
 )
 from rackwright_bench.variants.taken_up import earlier_tune, refuse_other_machine, take_up
-from rackwright_bench.variants.trial import TrialEndpoint, trial_line
+from rackwright_bench.variants.trial import OVER, TrialEndpoint, trial_line
 from rackwright_bench.variants.trials import Goal, Trials, conclusion
 from rackwright_bench.variants.tuning import Tuning
 
@@ -361,6 +361,22 @@ def test_a_variant_that_does_not_start_is_out_and_the_tune_goes_on(
         again.carry_out(Limits(9, 0.0))
 
 
+def test_settings_that_aiperf_cannot_measure_end_it_and_are_no_trial_to_take_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RACKWRIGHT_RUNS", str(tmp_path))
+    made, host, _ = tune(monkeypatch, tmp_path / "1.jsonl")
+    monkeypatch.setattr(
+        tuning, "measure_round", lambda *words: note_cell(words[3], "a", "settings:x", "it ended", None)
+    )
+    with pytest.raises(RackwrightError) as caught:
+        made.carry_out(Limits(9, 0.0))
+    assert caught.value.code == "RW1542"
+    assert "fast, slow not tried, what served serves again; it ended; next: " in caught.value.text
+    assert host.tried == ["settings"]
+    assert take_up(Trials(list(RATES), NAMES, Goal()), earlier_tune(tmp_path, "1", WANTED), tmp_path / "2.jsonl") == 0
+
+
 def test_a_variant_that_answers_worse_is_out_also_after_a_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     monkeypatch.setenv("RACKWRIGHT_RUNS", str(tmp_path / "runs"))
@@ -376,7 +392,7 @@ def test_a_variant_that_answers_worse_is_out_also_after_a_cut(monkeypatch: pytes
 
 
 def test_a_line_of_a_trial_promises_no_commit() -> None:
-    progress = SwitchProgress("llm", "/logs")
+    progress = SwitchProgress("llm", "/logs/trials", VARIANT)
     lines = [trial_line(progress, Event(kind, text)) for kind, text in (("word", "300"), ("end", "committed"))]
     assert lines[0] == "basic proof passed: it is measured now"
     assert progress.waits
@@ -384,6 +400,17 @@ def test_a_line_of_a_trial_promises_no_commit() -> None:
     assert "nothing was switched" in lines[1]
     assert trial_line(progress, Event("end", "rolled-back it was measured")).endswith("rolled-back")
     assert trial_line(progress, "loading") == "loading"
+
+
+def test_a_trial_that_was_measured_is_no_failed_try() -> None:
+    progress = SwitchProgress("llm", "/logs/trials", VARIANT)
+    heard = (Event("failed", OVER.partition(" ")[2]), Event("kept", "/logs/trials/x.log"))
+    assert [trial_line(progress, one) for one in heard] == [
+        "measured: the host puts back what served",
+        "the log of this trial is kept on the host: /logs/trials/x.log",
+    ]
+    assert trial_line(progress, Event("failed", "it died")) == "it died; not keeping this variant"
+    assert SwitchProgress("llm", "/x").hear(Event("kept", "/x/y.log")).text.startswith("the log of the failed try is")
 
 
 # -- a cut, and the way on

@@ -61,6 +61,11 @@ class Measured:
     """Of which it was pooled; none for a single one."""
 
     @property
+    def has_figures(self) -> bool:
+        """True if its requests were answered, all of them."""
+        return bool(self.requests) and not self.failed
+
+    @property
     def request_rate(self) -> float:
         """Answered requests a second."""
         return len(self.requests) / self.seconds
@@ -115,7 +120,7 @@ def as_json(measured: Measured) -> dict[str, Any]:
 def figures_of(measured: Measured) -> dict[str, Any]:
     """Return what a program that reads a record wants first; no rate and no latency where requests have failed."""
     figures: dict[str, Any] = {"answered": len(measured.requests), "failed": measured.failed}
-    if measured.failed or not measured.requests:
+    if not measured.has_figures:
         return figures
     figures |= {"request_rate": measured.request_rate, "output_rate": measured.output_rate, "goodput": measured.goodput}
     figures |= {"total_rate": measured.total_rate, "ttft_mean": measured.mean("ttft"), "tpot_mean": measured.mean(TPOT)}

@@ -44,17 +44,15 @@ def shares(
     found = []
     for cell, at_once in concurrency.items():
         pairs = [
-            pair for pair in zip(one.get(cell, ()), other.get(cell, ()), strict=False) if all(map(_is_whole, pair))
+            pair
+            for pair in zip(one.get(cell, ()), other.get(cell, ()), strict=False)
+            if all(measured.has_figures for measured in pair)
         ]
         if pairs:
             ones, others = [pair[0].output_rate for pair in pairs], [pair[1].output_rate for pair in pairs]
             by_round = tuple(b / a for a, b in zip(ones, others, strict=True))
             found.append(Share(cell, at_once, in_pairs(ones, others), by_round))
     return found
-
-
-def _is_whole(cell: Measured) -> bool:
-    return bool(cell.requests) and not cell.failed
 
 
 def widest(found: Iterable[Share]) -> float:

@@ -91,7 +91,7 @@ def grids(found: Bench) -> Iterator[Grid]:
 def _shares(one: Map, first: str, other: str, base: Cells, cells: Cells) -> Grid:
     fields = {}
     for name, cell in cells.items():
-        if name in base and _is_whole(cell) and _is_whole(base[name]):
+        if name in base and cell.has_figures and base[name].has_figures:
             share = ratio_of(estimate(base[name], one.compared), estimate(cell, one.compared)).value
             gain = (share - 1 if one.more_is_better else 1 - share) * 2
             fields[name] = Field(f"{share:.1%}", max(-1.0, min(1.0, gain)))
@@ -100,7 +100,7 @@ def _shares(one: Map, first: str, other: str, base: Cells, cells: Cells) -> Grid
 
 
 def _values(one: Map, variant: str, cells: Cells) -> Grid | None:
-    found = {name: one.figure(cell) for name, cell in cells.items() if _is_whole(cell)}
+    found = {name: one.figure(cell) for name, cell in cells.items() if cell.has_figures}
     figures = {name: value for name, value in found.items() if value is not None}
     if not figures:
         return None
@@ -118,10 +118,6 @@ def _grid(name: str, title: str, cells: Cells, fields: Mapping[str, Field], lege
     across = tuple(dict.fromkeys(key.rpartition(".")[0] for key in cells))
     down = tuple(dict.fromkeys(key.rpartition(".")[2] for key in cells))
     return Grid(name, title, across, down, fields, legend)
-
-
-def _is_whole(cell: Measured) -> bool:
-    return bool(cell.requests) and not cell.failed
 
 
 def _percent(share: float | None) -> float | None:

@@ -15,6 +15,7 @@ from rackwright.concerns.endpoint.quality.question_run import JudgedAnswers, Que
 from rackwright.concerns.endpoint.switch.follow import RolledBackError
 from rackwright.concerns.lease import LEASED
 from rackwright.concerns.lease.take_lease import take
+from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
 from rackwright.quality.pairs import Comparison as PairedAnswers
 from rackwright.quality.pairs import compare, points
@@ -23,7 +24,7 @@ from rackwright_bench.endpoint_on_host import Measuree
 from rackwright_bench.figures.rounds import Limits, round_numbers
 from rackwright_bench.figures.verdict import Share, shares, widest
 from rackwright_bench.measuring import Tool
-from rackwright_bench.record import called, note_cell
+from rackwright_bench.record import called, last_text, note_cell
 from rackwright_bench.running import BenchPlan, Found, Say, measure_round, prepared
 from rackwright_bench.variants.naming import on_trial
 from rackwright_bench.variants.trial import Beat, TrialEndpoint
@@ -95,6 +96,20 @@ class Comparison:
 
         check = variant_check(name, self.trial.endpoint, settings)
         self.trial.while_serving(settings, self.plan.seconds + (check.seconds if check else 0), work)
+        if name == next(iter(self.variants)) and not self._has_figures(name):
+            raise RackwrightError(self._without_figures(name, number), code="RW1542")
+
+    def _has_figures(self, name: str) -> bool:
+        """Return True if a cell of a variant that was measured has figures."""
+        return any(one.has_figures for rounds in self.found.get(name, {}).values() for one in rounds)
+
+    def _without_figures(self, name: str, number: int) -> str:
+        others, why = ", ".join(one for one in self.variants if one != name), last_text(self.record, name)
+        command = "" if "; next: " in why else "; next: correct that, then the same command"
+        return (
+            f"{name} has no figure in any cell of round {number}, so nothing can be compared with it: {others} not "
+            f"tried, what served serves again; {why}{command}"
+        )
 
     def _at_work(
         self, name: str, number: int, measuree: Measuree, check: QualityCheck | None, beat: Callable[[], None]

@@ -17,7 +17,7 @@ from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.release.concern import RELEASE
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.events import VARIANT, SwitchProgress
 from rackwright.concerns.endpoint.switch.follow import ending
 from rackwright.concerns.endpoint.switch.measurement_window import window
 from rackwright.concerns.endpoint.switch.steps import Proved
@@ -27,7 +27,7 @@ from rackwright.concerns.models import MODELS
 from rackwright.concerns.options import OPTIONS
 from rackwright.concerns.read_host import read_host
 from rackwright.messages import RackwrightError, ReadingError
-from rackwright.paths import endpoint_dir, failed_dir
+from rackwright.paths import TRIALS, trials_dir
 from rackwright.plan.change import Change, Refuse, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.jobstream import Event, Heard, text_of
@@ -42,7 +42,8 @@ STAGED = (IMAGE, ENCODINGS, MODELS, RELEASE, OPTIONS)
 """Concerns that bring what a release needs; what serves is untouched by them."""
 ROLLED_BACK = 3
 """Exit status of a host's transaction that received the message `over`."""
-OVER = "over it was measured, and never to be kept"
+MEASURED = "it was measured, and never to be kept"
+OVER = f"over {MEASURED}"
 
 
 @dataclass
@@ -129,7 +130,7 @@ class TrialEndpoint:
         """
         step = self.step(settings)
         deadline = settings.all_endpoints[self.endpoint].gate.commit_deadline
-        progress = SwitchProgress(self.endpoint, failed_dir(endpoint_dir(self.endpoint)))
+        progress = SwitchProgress(self.endpoint, trials_dir(self.endpoint), VARIANT)
         answer = OVER if step.restarts else "commit"
 
         def heed(heard: Heard) -> None:
@@ -141,7 +142,7 @@ class TrialEndpoint:
                 finally:
                     self._word(answer)
 
-        ended = follow_job(self.one.host, _longer(step, budget).job, heed)
+        ended = follow_job(self.one.host, _on_trial(step, budget).job, heed)
         if ended.status == ROLLED_BACK and progress.waited and step.restarts:
             return
         if (error := ending(step, progress, ended)) is not None:
@@ -171,6 +172,8 @@ def trial_line(progress: SwitchProgress, heard: Heard) -> str:
     match heard:
         case Event("word"):
             return "basic proof passed: it is measured now"
+        case Event("failed", outcome) if outcome.strip() == MEASURED:
+            return "measured: the host puts back what served"
         case Event("end", outcome) if outcome.startswith("committed"):
             return "nothing was switched: what served all the time has its clients again"
     return text
@@ -180,6 +183,8 @@ def _is_its(step: object, endpoint: str) -> bool:
     return isinstance(step, Refuse) or (isinstance(step, Proved) and step.endpoint == endpoint)
 
 
-def _longer(step: Proved, seconds: float) -> Proved:
-    """Its job may take as much longer as measuring does."""
-    return replace(step, job=replace(step.job, timeout=step.job.timeout + int(seconds)))
+def _on_trial(step: Proved, seconds: float) -> Proved:
+    """Return its job with as much more time as measuring takes, and a place of its own for the logs of trials."""
+    job = step.job
+    script = f"export kept_in={TRIALS}\n{job.script}"
+    return replace(step, job=replace(job, script=script, timeout=job.timeout + int(seconds)))

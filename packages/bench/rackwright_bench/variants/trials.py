@@ -66,7 +66,7 @@ class Trials:
         if why := self.lost.get(name) or self.unfit.get(name):
             return why
         for number, cells in sorted(self.done.get(name, {}).items()):
-            if missing := [cell for cell in self.cells if cell not in cells or not _is_whole(cells[cell])]:
+            if missing := [cell for cell in self.cells if cell not in cells or not cells[cell].has_figures]:
                 return f"has no figures of {', '.join(missing)} in round {number}: requests failed"
             if broken := next(broken_bounds(self.goal.bounds, cells), ""):
                 return f"{broken} in round {number}"
@@ -86,7 +86,7 @@ class Trials:
         return in_pairs([self.goal.of(two[n]) for n in common], [self.goal.of(one[n]) for n in common])
 
     def _is_complete(self, cells: Cells) -> bool:
-        return all(cell in cells and _is_whole(cells[cell]) for cell in self.cells)
+        return all(cell in cells and cells[cell].has_figures for cell in self.cells)
 
     # -- what follows
 
@@ -137,10 +137,6 @@ class Trials:
     def stays(self) -> bool:
         """Return True if the first variant is proven the best: every other one is behind it, or out."""
         return self.best() == self.first and self.open() == [self.first]
-
-
-def _is_whole(cell: Measured) -> bool:
-    return bool(cell.requests) and not cell.failed
 
 
 # -- in words

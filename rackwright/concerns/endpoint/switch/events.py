@@ -16,6 +16,7 @@ from rackwright.plan.jobstream import PROGRESS, Event, Heard
 
 PLAIN_LOG = re.compile(r"(?!\.)[0-9A-Za-z._-]{1,200}\.log")
 """Name of a kept log, without any folder."""
+VARIANT = "variant"
 COLOURS = {"proved": "green", "refused": "red", "warning": "yellow", "not measured": "yellow"}
 
 
@@ -56,7 +57,7 @@ class SwitchProgress:
     logs: str
     """Folder on the host with the logs of failed tries."""
     tried: str = "release"
-    """The kind of trial, as a word."""
+    """The kind of trial, as a word; VARIANT for one that is measured and never kept."""
     refused: dict[str, str] = field(default_factory=dict)
     """Rows that stopped the release, with what was seen."""
     cause: str = ""
@@ -127,7 +128,8 @@ def _hear_kept(progress: SwitchProgress, text: str) -> ShownLine:
     # The control machine reads it as root: only a plain name, and only in the folder that it expects.
     if folder == progress.logs and PLAIN_LOG.fullmatch(name):
         progress.retained_log = name
-    return ShownLine(f"the log of the failed try is kept on the host: {text}")
+    of = "this trial" if progress.tried == VARIANT else "the failed try"
+    return ShownLine(f"the log of {of} is kept on the host: {text}")
 
 
 def _hear_not_admitted(progress: SwitchProgress, text: str) -> ShownLine:

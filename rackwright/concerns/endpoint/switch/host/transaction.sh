@@ -26,7 +26,8 @@ blame() { # say what kind of failure it was: what the host has measured of itsel
   [ ! -s "$cause" ] || event cause "$(tail -n 1 "$cause")"
 }
 finish() { # outcome, exit status
-  printf '%s\n' "release=$release" "outcome=$1" "time=$(date '+%F %T')" "reason=$failure" | durable_file "$home/last-switch"
+  [ "$1 $measured" = "rolled-back yes" ] && said= || said=$failure
+  printf '%s\n' "release=$release" "outcome=$1" "time=$(date '+%F %T')" "reason=$said" | durable_file "$home/last-switch"
   # What an earlier switch has left unproven stays on trial when this one has not begun.
   case $1 in not-committed | not-switched) ;; *) durably_gone "$trial" ;; esac
   case $1 in committed | rolled-back) run "$unmark" ;; not-switched) run "$undone" ;; esac
@@ -68,8 +69,8 @@ approved() { # whether the control machine, which asks the rest of the gate, say
       [ "$word" = hold ] && end=$((seconds + deadline)) && continue
       [ "$word" = admit ] && { let_in; clock; end=$((seconds + deadline)); continue; }
       printf '%s\n' "$text" >"$reason"
-      # A trial ends as it was meant to, by `over`: no check has refused it.
-      [ "$word" = over ] || printf 'check\n' >"$cause"
+      # A trial ends as it was meant to, by `over`: no check has refused it, and the next plan has nothing to say of it.
+      if [ "$word" = over ]; then measured=yes; else printf 'check\n' >"$cause"; fi
       return 1
     fi
     sleep 0.2
@@ -99,6 +100,7 @@ roll_back() {
 }
 
 failure=
+measured=
 clients=out
 : >"$reason"
 : >"$cause"
