@@ -1,4 +1,4 @@
-"""Who has heard the word of a host: the real script over notes as word_main.sh writes them."""
+"""Who has heard the word of a host: the real scripts that answer (word_main.sh) and that read its notes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 
 from rackwright.hostside import host_script, host_text
 from rackwright.rollout.maintenance.host_marks import marks_in
+from rackwright.settings.host_settings import HostSettings
+from tests.programs.word_host import asking, word_host
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
 GATEWAY = "gateway-gw1@llm"
@@ -152,3 +154,56 @@ def test_a_rollout_reads_when_each_gateway_asked_last(notes: Notes) -> None:
     )  # fmt: skip
     (question,) = marks_in(read.stdout.splitlines()).questions
     assert (question.gateway, question.endpoint, 39 < question.ago < 60) == ("gw1", "llm", True)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """Return the folder of a host whose endpoint a serves, and whose b does not."""
+    model = {"repository": "m/a", "mount": "/models/m/a"}
+    folder = word_host(tmp_path, HostSettings.model_validate({"model": model}))
+    (folder / "state/marks/sick-b").write_text("word=down\n")
+    return folder
+
+
+def answered(host: Path, *pieces: bytes, pause: float = 0.8) -> tuple[str, list[str]]:
+    """Send the pieces of a question with pauses, and keep the connection; returns the answer and the notes."""
+    with asking(host) as (connection, answering):
+        for number, piece in enumerate(pieces):
+            time.sleep(pause if number else 0)
+            connection.sendall(piece)
+        answering.wait(30)
+        return connection.recv(100).decode(), [path.name for path in (host / "notes").iterdir()]
+
+
+@pytest.mark.parametrize("pieces", [(b"a", b" gw1\n"), (b"a g", b"w", b"1\n"), (b"a gw1", b"\n")])
+def test_a_question_in_pieces_is_answered_as_a_whole_one(host: Path, pieces: tuple[bytes, ...]) -> None:
+    assert answered(host, *pieces) == ("ready up\n", ["gateway-gw1@a"])
+
+
+def test_a_name_that_begins_like_another_is_not_taken_for_it(host: Path) -> None:
+    (host / "state/endpoints/ab").symlink_to("a")
+    assert answered(host, b"a", b"b gw1\n") == ("down #stopped\n", ["gateway-gw1@ab"])
+
+
+@pytest.mark.parametrize("half", [b"a", b"a gw", b"sent hang-a"])
+def test_half_a_question_never_gets_an_endpoint_up(host: Path, half: bytes) -> None:
+    began = time.monotonic()
+    assert answered(host, half) == ("down #unknown\n", [])
+    assert 2 < time.monotonic() - began < 6
+
+
+LATE = 'read() { if [ "$3" = 0.5 ]; then sleep 0.6; piece=; return 142; fi; builtin read "$@"; }\n'
+"""A host so busy that the time of `read` is over before it looks."""
+
+
+def test_a_question_that_came_while_the_host_was_busy_is_no_silence(host: Path) -> None:
+    script = host / "word"
+    script.write_text(LATE + script.read_text())
+    assert answered(host, b"a gw1\n") == ("ready up\n", ["gateway-gw1@a"])
+    assert answered(host)[0] == "down #sick\n"
+
+
+def test_silence_is_answered_by_the_worst(host: Path) -> None:
+    began = time.monotonic()
+    assert answered(host)[0] == "down #sick\n"
+    assert time.monotonic() - began < 2.4

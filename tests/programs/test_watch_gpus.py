@@ -23,7 +23,10 @@ PATHS = {
 }
 PROGRAMS = {
     "nvidia-smi": """: >"$D/asked-now"
-case $1 in nvlink) cat "$D/links" 2>/dev/null ;; *) cat "$D/xml"; exit "$(cat "$D/status")" ;; esac""",
+case $1 in
+  nvlink) cat "$D/links" 2>/dev/null; exit "$(cat "$D/links-status")" ;;
+  *) cat "$D/xml"; exit "$(cat "$D/status")" ;;
+esac""",
     "journalctl": 'cat "$D/kernel" 2>/dev/null; echo "-- cursor: s=1"; : >"$D/kernel"',
 }
 XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1, name=python3, x"
@@ -42,6 +45,7 @@ class Host:
         for name, text in PROGRAMS.items():
             (folder / "bin" / name).write_text(f"#!/bin/sh\nD={folder}\n{text}\n")
             (folder / "bin" / name).chmod(0o755)
+        (folder / "links-status").write_text("0")
         (folder / "hanging").mkdir()
         (folder / "hanging/nvidia-smi").write_text("#!/bin/sh\nwhile :; do sleep 60; done\n")
         (folder / "hanging/nvidia-smi").chmod(0o755)
@@ -195,6 +199,17 @@ def test_a_link_of_nvlink_that_was_up_is_a_state(host: Host) -> None:
     for second, faults in (("26.562 GB/s", "0"), ("<inactive>", "1"), ("26.562 GB/s", "0")):
         (host.folder / "links").write_text(links.format(second))
         assert host.look()["faults"] == faults
+
+
+def test_links_that_were_not_all_counted_in_time_are_none_that_are_down(host: Host) -> None:
+    links = host.folder / "links"
+    links.write_text(f"GPU 0: NVIDIA H200 (UUID: {ONE})\n\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n")
+    assert host.look()["faults"] == "0"
+    links.write_text(f"GPU 0: NVIDIA H200 (UUID: {ONE})\n\t Link 0: 26.562 GB/s\n")
+    (host.folder / "links-status").write_text("124")
+    assert host.look()["faults"] == "0"
+    (host.folder / "links-status").write_text("0")
+    assert host.look()["faults"] == "1"
 
 
 def test_a_driver_that_does_not_answer_is_reported_and_nothing_else(host: Host) -> None:

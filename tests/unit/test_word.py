@@ -13,11 +13,12 @@ import pytest
 
 from rackwright.concerns.firewall.iptables_rules import endpoint_rules
 from rackwright.concerns.firewall.nft_drops import word_drops
-from rackwright.concerns.watch.word import NAME, SCRIPT, askers, listener, question, refusals, word_files
+from rackwright.concerns.watch.word import NAME, askers, listener, question, refusals, word_files
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.peers import with_peers
 from rackwright.plan.change import Refuse
 from rackwright.settings.host_settings import HostSettings
+from tests.programs.word_host import word_host
 
 
 def settings(model: str = "m/a", **more: object) -> HostSettings:
@@ -68,21 +69,7 @@ def test_a_port_of_an_endpoint_is_refused() -> None:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    homes = tmp_path / "state/endpoints"
-    for name in ("a", "b"):
-        (homes / name / "releases/1").mkdir(parents=True)
-        (homes / name / "current").symlink_to("releases/1")
-        (homes / name / "proven").symlink_to("releases/1")
-        (tmp_path / f"invocation:rackwright-{name}.service").symlink_to("x")
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "state/marks").mkdir()
-    systemctl = tmp_path / "systemctl"
-    systemctl.write_text("#!/bin/sh\necho active\n")
-    systemctl.chmod(0o755)
-    text = word_files(settings())[SCRIPT].replace("/var/lib/rackwright", f"{tmp_path}/state")
-    text = text.replace("/run/systemd/units", str(tmp_path)).replace("/run/rackwright-word", f"{tmp_path}/notes")
-    (tmp_path / "word").write_text(text.replace("PATH=", f"PATH={tmp_path}:"))
-    return tmp_path
+    return word_host(tmp_path, settings())
 
 
 def ask(folder: Path, question: bytes, asker: str = "::ffff:10.0.0.9") -> str:

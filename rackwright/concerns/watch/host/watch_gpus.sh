@@ -92,10 +92,13 @@ $uuid
   cp "$own/gpus" "$own/gpus.before"
 }
 read_links() { # NVLink's links of each GPU, as nvidia-smi counts them
-  timeout -k 2 10 nvidia-smi nvlink --status 2>/dev/null | awk '
+  timeout -k 2 10 nvidia-smi nvlink --status 2>/dev/null >"$own/links"
+  # Cut by the limit of time, it has not printed all of them.
+  case $? in 124 | 137) return ;; esac
+  awk '
     /^GPU / { gpu = $0; sub(/.*UUID: /, "", gpu); sub(/\).*/, "", gpu); n[gpu] += 0 }
     /Link [0-9]+: [0-9.]+ GB/ { n[gpu]++ }
-    END { for (gpu in n) print gpu, n[gpu] }' | while read -r uuid links; do
+    END { for (gpu in n) print gpu, n[gpu] }' "$own/links" | while read -r uuid links; do
     had=$(sed -n "s/^links $uuid //p" "$well")
     if [ "$links" -gt "${had:-0}" ]; then { grep -v "^links $uuid " "$well"; echo "links $uuid $links"; } | durable_file "$well" 0600
     elif [ "$links" -lt "${had:-0}" ]; then fault "links-$uuid" "GPU $uuid: $links of $had NVLink links are up"; fi

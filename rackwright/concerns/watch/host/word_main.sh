@@ -36,7 +36,18 @@ note() { # word; what a drainer reads: a file for each asker, and for each endpo
   # Each note has the same length, and takes the place of the one before by one write: no reader finds half of it.
   printf 'last=%-14s\nprevious=%-14s\nword=%-14s\n' "$now" "$previous" "$1" 1<>"$file"
 }
-IFS= read -r -t 0.5 -n 256 asked
+# A busy host's time may be over within a line, or before it is looked at: what has come of it is kept, and the rest is waited for.
+# An asker that never ends its line gets its answer before a gateway gives up (4 s), and no endpoint's word.
+hear() { # seconds; adds to `asked` what comes in them, and fails while the line has no end
+  IFS= read -r -t "$1" -n $((256 - ${#asked})) piece
+  status=$?
+  asked=$asked$piece
+  [ $status -le 128 ]
+}
+asked=
+if ! hear 0.5 && { [ -n "$asked" ] || read -r -t 0; }; then
+  until hear 1; do [ $SECONDS -lt 3 ] || { echo 'down #unknown'; exit; }; done
+fi
 asked=${asked%$'\r'}
 known=yes gateway=
 # A peer with the same event asks whether this host sends it (notify.j2): pending or sent, and the event's age in seconds.
