@@ -50,6 +50,13 @@ def domain(site: Site) -> str:
     return site.lab.hosts[0].run("nvidia-imex-ctl -N").stdout.strip()
 
 
+def assert_both_serve_with(site: Site, version: str) -> None:
+    """Assert that the driver of both is this one, their IMEX domain is up, and one release serves."""
+    assert modules(site) == [version, version]
+    assert domain(site) == "Domain State: UP"
+    wait_until_one_release_serves(site)
+
+
 SWITCH = ("--drivers", "-y", "--plain", "--bake", "1")
 
 
@@ -111,9 +118,7 @@ def test_where_one_of_them_cannot_install_it_all_of_them_go_back(site: Site) -> 
     run = switch(site, OLD)
     assert run.status == 3, run.output
     refusal(run.output, "RW4126", head.name, member.name)
-    assert modules(site) == [NEW, NEW]
-    assert domain(site) == "Domain State: UP"
-    wait_until_one_release_serves(site)
+    assert_both_serve_with(site, NEW)
 
 
 @pytest.mark.usefixtures("_domain_is_up")
@@ -125,9 +130,7 @@ def test_where_the_imex_of_one_does_not_start_all_of_them_go_back(site: Site) ->
     assert run.status == 3, run.output
     refusal(run.output, "RW4104", "nvidia-imex does not start", "journalctl -u nvidia-imex")
     refusal(run.output, "RW4126", head.name, member.name)
-    assert modules(site) == [now, now]
-    assert domain(site) == "Domain State: UP"
-    wait_until_one_release_serves(site)
+    assert_both_serve_with(site, now)
 
 
 @pytest.mark.usefixtures("_domain_is_up")
@@ -142,9 +145,7 @@ def test_a_cut_switch_of_both_is_resumed_without_a_second_restart(site: Site) ->
     assert run.status == 0, run.output
     assert restarted
     assert not [name for name in restarted if f"[{name}] switch NVIDIA's driver" in run.output], run.output
-    assert modules(site) == [target, target]
-    assert domain(site) == "Domain State: UP"
-    wait_until_one_release_serves(site)
+    assert_both_serve_with(site, target)
 
 
 @pytest.mark.usefixtures("_domain_is_up")
@@ -161,8 +162,7 @@ def test_a_member_that_stays_away_is_named_and_both_are_proven_later(site: Site)
     assert modules(site) == [target, target], "none goes back alone, nor with one away"
     run = resume(site, **settings(target))
     assert run.status == 0, run.output
-    assert domain(site) == "Domain State: UP"
-    wait_until_one_release_serves(site)
+    assert_both_serve_with(site, target)
     assert ask(head) == "42"
 
 
