@@ -1,4 +1,4 @@
-"""What an address is, said once for all. Pure."""
+"""Addresses: what counts as one, for all modules. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rackwright's own commands hand to pyinfra in place of an Ansible inventory, since pyinfra reads Python alone."""
+"""A stand-in for an Ansible inventory, since pyinfra reads Python alone; rackwright's own commands hand it over."""
 
 from rackwright.inventory import from_ansible
 from rackwright.record.handover import received

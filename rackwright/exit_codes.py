@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """How a command ended. Before 0.2.0 a run that stopped with a mixed fleet was recorded as 3, too."""
+    """Ends of a command. Before 0.2.0 a run that stopped with a mixed fleet was recorded as 3, too."""
 
     DONE = 0
     """Done; nothing is pending."""

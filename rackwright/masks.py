@@ -1,4 +1,4 @@
-"""What no line shows: the secrets that this process has read, and logins in addresses and headers."""
+"""Masks: the secrets that this process has read, and logins in addresses and headers, appear in no line."""
 
 from __future__ import annotations
 

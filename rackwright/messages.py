@@ -1,4 +1,4 @@
-"""What people are shown: user errors that can be fixed, and what makes a host's texts harmless before they show.
+"""Texts for people: user errors that can be fixed, and what makes a host's texts harmless before they show.
 
 Errors are printed as text, never as a traceback. What a host, an engine, a hub or a registry says is data: an escape
 sequence in it would move the cursor, set the clipboard or hide what follows.
@@ -143,7 +143,7 @@ def printable_values(value: Any) -> Any:
 
 
 class RackwrightError(PyinfraError):
-    """What went wrong, on which host, file and key, and the next command to type.
+    """An error: its cause, host, file and key, and the next command to type.
 
     It is a pyinfra error, so the plain `pyinfra` command prints it as text and stops. Whatever a host, a registry or
     a hub has said in it does nothing to a terminal.
@@ -181,7 +181,7 @@ class SettingsError(RackwrightError):
 
 
 class ReadingError(RackwrightError):
-    """What a host printed of itself could not be understood; the host is unknown, not absent."""
+    """Output of a host about itself that could not be understood; the host is unknown, not absent."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Where Rackwright's files are on a host, and every name that it gives there: units, containers, jobs, guards.
+"""Paths of Rackwright's files on a host, and every name that it gives there: units, containers, jobs, guards.
 
 All names are made here, so that no endpoint's can be one of the tool's own: `reserved` refuses those that would be.
 """

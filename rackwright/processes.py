@@ -1,4 +1,4 @@
-"""Which process of which machine something belongs to, and whether it still lives. A pid alone is reused."""
+"""The process of a machine that something belongs to, and whether it still lives. A pid alone is reused."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ OUTPUT = 1 << 20
 
 @dataclass(frozen=True)
 class CommandEnd:
-    """How a command ended. status: its exit status, or what happened instead of one."""
+    """The end of a command. status: its exit status, or what happened instead of one."""
 
     status: int | str
     output: str

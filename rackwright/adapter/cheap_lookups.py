@@ -28,7 +28,7 @@ ASKING = ("pyinfra.api.arguments", "pyinfra.api.deploy", "pyinfra.api.facts", "p
 
 
 class Place(NamedTuple):
-    """Where a frame stands: what pyinfra asks of inspect's Traceback."""
+    """The position of a frame: the fields of inspect's Traceback that pyinfra reads."""
 
     filename: str
     lineno: int

@@ -1,4 +1,4 @@
-"""What a command printed on a host, as far as anybody here asks; pyinfra's own class is behind it."""
+"""The output of a command on a host, as far as anybody here asks; pyinfra's own class is behind it."""
 
 from __future__ import annotations
 

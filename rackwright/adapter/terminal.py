@@ -1,4 +1,4 @@
-"""What pyinfra itself shows of hosts (-v, failed facts), made harmless: colours of its own stay, nothing else.
+"""pyinfra's own lines about hosts (-v, failed facts), made harmless: colours of its own stay, nothing else.
 
 Its "Press enter", without a user to press it, is one line with the next command, in place of a traceback.
 """

@@ -1,4 +1,4 @@
-"""Whether a bundle is whole, unchanged, signed by the right key, and of this lock.
+"""The check of a bundle: whole, unchanged, signed by the right key, and of this lock.
 
 Its files' bytes are hashed when they are first used, or all of them by `--verify`.
 """

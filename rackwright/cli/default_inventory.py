@@ -1,4 +1,4 @@
-"""Which inventory is meant when the user gives none: the site's own choice, or the only one that it has."""
+"""The inventory where the user gives none: the site's own choice, or the only one that it has."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ VERSION = re.compile(r"[0-9][0-9A-Za-z.+]{0,59}")
 
 @dataclass(frozen=True)
 class Walked:
-    """What one image said of itself, or why it said nothing."""
+    """The data of one image, or the reason for their absence."""
 
     image: str
     digest: str

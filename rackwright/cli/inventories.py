@@ -1,4 +1,4 @@
-"""What every command that takes an inventory shares."""
+"""Steps that every command with an inventory shares."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from rackwright.sources.lockfile import Locks
 
 @dataclass(frozen=True)
 class WrongHosts:
-    """What is wrong, and the hosts on which it is."""
+    """A problem, and the hosts that have it."""
 
     error: SettingsError
     hosts: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Where the vault password comes from, by the command line: the same for every verb that loads settings."""
+"""The source of the vault password, by the command line: the same for every verb that loads settings."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ PACKAGES = {"bench": "rackwright-bench", "lab": "rackwright-lab"}
 
 
 class Behind(NamedTuple):
-    """What stands behind `--`: the argument that gets it, its name in the usage, and its help."""
+    """The words behind `--`: the argument that gets them, its name in the usage, and its help."""
 
     dest: str
     metavar: str

@@ -1,1 +1,1 @@
-"""What the engines' package finds in a site's settings, and what those settings add: rights, keys, mounts, groups."""
+"""The engines' package applied to a site's settings, and their additions: rights, keys, mounts, groups."""

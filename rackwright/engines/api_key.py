@@ -1,4 +1,4 @@
-"""How an engine takes the key that its clients must send, as data: by a file that root alone reads (DECISIONS 10).
+"""Ways in which an engine takes its clients' key, as data: by a file that root alone reads (DECISIONS 10).
 
 A command line and an environment show in `ps`, in `docker inspect` and in the unit; an engine that takes a key in no
 other way is refused one.

@@ -1,4 +1,4 @@
-"""What an image of a host accepts, walked inside it and kept in the site: `engine-data/sha256-HEX.yml`."""
+"""Options of a host's image, walked inside it and kept in the site: `engine-data/sha256-HEX.yml`."""
 
 from __future__ import annotations
 

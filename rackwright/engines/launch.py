@@ -1,4 +1,4 @@
-"""Which endpoints of several hosts mpirun starts, and its ports; other servers find each other."""
+"""Endpoints of several hosts that mpirun starts, and its ports; other servers find each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what options and variables name inside the container is there: provided by a mount, or else by the image."""
+"""Paths that options and variables name inside the container: provided by a mount, or else by the image."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENCODINGS = "TIKTOKEN_ENCODINGS_BASE"
 
 @dataclass(frozen=True)
 class InContainer:
-    """What a container has: its mounts, and whether it asks a hub for more."""
+    """A container's mounts, and whether it asks a hub for more."""
 
     endpoint: EndpointSettings
     mounts: tuple[str, ...] = field(default=())

@@ -1,4 +1,4 @@
-"""What the checks find, as problems and notes of the settings: with the host, the file and the line."""
+"""Findings of the checks, as problems and notes of the settings: with the host, the file and the line."""
 
 from __future__ import annotations
 

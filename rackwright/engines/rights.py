@@ -1,4 +1,4 @@
-"""What an endpoint's container may do, as data per engine, version and topology (rackwright/data/rights.yaml)."""
+"""Rights of an endpoint's container, as data per engine, version and topology (rackwright/data/rights.yaml)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the container's /dev/shm fits beside the engine where GPU and host have one memory (GB10)."""
+"""The container's /dev/shm beside the engine, where GPU and host have one memory (GB10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may go out: numbers within bounds, versions, and words of closed lists. Everything else has no way out. Pure.
+"""Values that may go out: numbers within bounds, versions, and words of closed lists; nothing else. Pure.
 
 Nothing here looks for secrets: any other text is dropped, whatever it says. A version has three parts at
 most, so no address is one; a number has seven digits at most, so no serial number is one.

@@ -1,4 +1,4 @@
-"""What the record says of a host: its machine, its GPUs, preflight's rows and its endpoints, field by field. Pure.
+"""A record's fields about a host: its machine, its GPUs, preflight's rows and its endpoints. Pure.
 
 Fields are listed one by one: a reading's new fields of a later version are left out until they are listed here.
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class UpdateAction(StrEnum):
-    """What becomes of one file."""
+    """Actions of an update on one file."""
 
     SAME = "same"
     """It is as the installed version has it, or the site's alone has changed."""
@@ -37,7 +37,7 @@ class Copy:
 
     @property
     def action(self) -> UpdateAction:
-        """What becomes of it."""
+        """Return the action for this file."""
         if self.mine == self.now or (self.before == self.now and self.mine is not None):
             return UpdateAction.SAME
         if self.mine is None:

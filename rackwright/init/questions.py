@@ -1,4 +1,4 @@
-"""What `rackwright init` asks on a terminal: the hosts, and a profile for each kind of machine."""
+"""Questions of `rackwright init` on a terminal: the hosts, and a profile for each kind of machine."""
 
 from __future__ import annotations
 

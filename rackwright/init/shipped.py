@@ -1,4 +1,4 @@
-"""What this installation ships of a site's files, by their paths in a site."""
+"""Files of a site that this installation ships, by their paths in a site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `rackwright init` prints at its end: what was written, what to edit, and what to type next. Pure."""
+"""The last lines of `rackwright init`: what was written, what to edit, and what to type next. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `rackwright init --update` prints of each file. Pure."""
+"""The lines of `rackwright init --update` about each file. Pure."""
 
 from __future__ import annotations
 

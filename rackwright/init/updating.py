@@ -19,7 +19,7 @@ SIDES = Sides(before="shipped before", now=f"shipped in {__version__}")
 
 @dataclass(frozen=True)
 class Update:
-    """What became of each file that is, or was, shipped."""
+    """The result of an update for each file that is, or was, shipped."""
 
     copies: tuple[Copy, ...]
     texts: Mapping[Path, bytes]

@@ -26,7 +26,7 @@ class Served:
 
 @dataclass(frozen=True)
 class EndpointOfPeers:
-    """What a host that comes back finds of an endpoint in its group."""
+    """The state of an endpoint's group, as a host finds it that comes back."""
 
     served: tuple[Served, ...] = ()
     pins: Mapping[str, str] = field(default_factory=dict)

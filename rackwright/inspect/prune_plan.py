@@ -1,4 +1,4 @@
-"""What a prune would remove from hosts, as `rackwright cache ls --json` says it. Pure."""
+"""Removals of a prune from hosts, by the output of `rackwright cache ls --json`. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SpareOnHost:
 
 @dataclass(frozen=True)
 class PrunePlan:
-    """What can go from all hosts."""
+    """The removals from all hosts."""
 
     spare: tuple[SpareOnHost, ...]
     held: tuple[str, ...]
@@ -47,7 +47,7 @@ class PrunePlan:
 
     @property
     def agreed(self) -> list[str]:
-        """What an operator agrees to, as the run's handover has it."""
+        """Return the removals that an operator agrees to, as the run's handover has them."""
         return list(dict.fromkeys(one.agreed for one in self.spare))
 
     def lines(self) -> Iterator[str]:

@@ -75,7 +75,7 @@ def _source(host: InventoryHost, path: KeyPath) -> str:
 
 @dataclass(frozen=True)
 class Rotation:
-    """What a new value does to hosts, and the steps to it. `INVENTORY` stands for the inventory."""
+    """The effect of a new value on hosts, and the steps to it. `INVENTORY` stands for the inventory."""
 
     restarts: str
     steps: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Which hosts of an inventory a command is for: the settings of the others need not be right. Pure."""
+"""The hosts of an inventory that a command is for: the settings of the others need not be right. Pure."""
 
 from __future__ import annotations
 

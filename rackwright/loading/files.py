@@ -82,7 +82,7 @@ def _folder(inventory: Path) -> Path:
 
 @dataclass(frozen=True)
 class Site:
-    """Where settings are looked for: beside the inventory first, then in the site, which is stronger."""
+    """Folders of settings: beside the inventory first, then in the site, which is stronger."""
 
     root: Path
     inventory: Path
@@ -90,7 +90,7 @@ class Site:
     """True for an existing Ansible inventory: its files are mostly for others, and Ansible lets all of them pass."""
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the files of a folder are for us: always, but for those beside an existing Ansible inventory."""
+        """Return True if a folder's files are for us: always, but for those beside an existing Ansible inventory."""
         return not self.is_ansible or folder in self._own_folders
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which hosts serve one endpoint together: by `hosts`, in the inventory's order, and what does not fit between them."""
+"""Hosts that serve one endpoint together: by `hosts`, in the inventory's order, and what does not fit between them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _hosts(wanted: object) -> tuple[str, ...] | int:
 
 @dataclass(frozen=True)
 class _Seat:
-    """Who serves which endpoint with whom."""
+    """Groups of hosts, by endpoint."""
 
     name: str
     groups: tuple[str, ...]

@@ -26,5 +26,5 @@ class InventoryHost:
 
     @property
     def address(self) -> str:
-        """Where SSH reaches it, `ADDRESS:PORT`: it stays the same when the host has another name."""
+        """Return `ADDRESS:PORT`, by which SSH reaches it: it stays the same when the host has another name."""
         return f"{self.data.get('ssh_hostname') or self.name}:{self.data.get('ssh_port') or 22}"

@@ -53,7 +53,7 @@ Said = tuple[Layer, bool]
 
 @dataclass(frozen=True)
 class Listing:
-    """Who: the hosts and groups that an inventory names, with the values that it gives them itself."""
+    """The hosts and groups that an inventory names, with the values that it gives them itself."""
 
     path: Path
     groups: InventoryGroups

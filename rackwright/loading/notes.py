@@ -1,4 +1,4 @@
-"""What is allowed, and still worth a warning: said by `rackwright check`. Pure."""
+"""Settings that are allowed, and still worth a warning: said by `rackwright check`. Pure."""
 
 from __future__ import annotations
 

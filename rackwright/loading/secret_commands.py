@@ -66,7 +66,7 @@ class SecretCommand:
 
     @property
     def digest(self) -> str:
-        """What stands for it where its words would say too much."""
+        """Return a hash that stands for it where its words would say too much."""
         return hashlib.sha256(json.dumps([*self.argv, str(self.folder)]).encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Where the secrets of the settings come from: text, ansible-vault, or a command that prints them."""
+"""Sources of the settings' secrets: text, ansible-vault, or a command that prints them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORM = "as `{command: [pass, show, NAME]}`"
 
 
 class CommandFault(NamedTuple):
-    """What is wrong with the command of a secret: below which key, and the code of its kind."""
+    """A problem of a secret's command: below which key, and the code of its kind."""
 
     below: KeyPath
     text: str

@@ -137,7 +137,7 @@ def settings_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Found(NamedTuple):
-    """What is wrong at a key, and the code of its kind."""
+    """A problem at a key, and the code of its kind."""
 
     path: KeyPath
     text: str

@@ -232,7 +232,7 @@ class _View:
 
 
 def reason_of(printed: str) -> str:
-    """Why, without the names of our pipes, which each version of ansible-core puts elsewhere."""
+    """Return the reason, without the names of our pipes, which each version of ansible-core puts elsewhere."""
     if "EOFError" in printed:
         return NO_PASSWORD
     return _PIPE.sub("", first_error(printed)).rstrip(".")

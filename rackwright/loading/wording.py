@@ -1,4 +1,4 @@
-"""What is wrong with a value, in a sentence: pydantic's errors in the words of the YAML files."""
+"""Problems of values in sentences: pydantic's errors in the words of the YAML files."""
 
 from __future__ import annotations
 

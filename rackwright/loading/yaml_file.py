@@ -54,7 +54,7 @@ class Ciphertext:
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says. `problems` is not empty when it could not be understood; values are then partial."""
+    """The content of a file. `problems` is not empty when it could not be understood; values are then partial."""
 
     values: dict[str, Any]
     origins: Origins

@@ -150,7 +150,7 @@ def _look(
 
 @dataclass(frozen=True)
 class OutsideConnections:
-    """How many transfers need the connection to each host outside the run."""
+    """The number of transfers that need the connection to each host outside the run."""
 
     users: Counter[str] = field(default_factory=Counter)
 

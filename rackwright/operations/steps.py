@@ -187,7 +187,7 @@ def _report(host: Host, concern: Concern[Any, Any], wanted: Any) -> None:
 
 @dataclass(frozen=True)
 class Reported:
-    """What a run has printed of its hosts' concerns."""
+    """Lines that a run has printed of its hosts' concerns."""
 
     texts: dict[tuple[str, str], str] = field(default_factory=dict)
     """By host and concern."""

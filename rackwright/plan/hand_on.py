@@ -49,7 +49,7 @@ class Sharer:
 
     @property
     def peer(self) -> Neighbour:
-        """How others reach it."""
+        """Return the address by which others reach it."""
         return Neighbour(self.host, self.address, self.port)
 
     @property
@@ -94,7 +94,7 @@ class ChainPart:
 
 @dataclass(frozen=True)
 class HandsOn:
-    """What one host hands on and takes in a run, and the run's secrets."""
+    """The part of one host in handing on and taking, and the run's secrets."""
 
     parts: Mapping[str, ChainPart]
     """Its part by the model, as `concerns/models/neighbours` names one."""

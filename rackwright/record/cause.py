@@ -1,4 +1,4 @@
-"""What kind of thing went wrong on a host. The code that knows it says it; it is never read out of a text. Pure."""
+"""Kinds of failures on a host. The code that knows it says it; it is never read out of a text. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a switch takes at this site, from the records of its last runs."""
+"""Durations of a switch at this site, from the records of its last runs."""
 
 from __future__ import annotations
 

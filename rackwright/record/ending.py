@@ -1,4 +1,4 @@
-"""How a run ended: its exit status and its sentence, from what its record says of each host. Pure."""
+"""The end of a run: its exit status and its sentence, from what its record says of each host. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIX = "fix the settings as the errors above say"
 
 @dataclass(frozen=True)
 class Result:
-    """What a record says of one phase."""
+    """A record's summary of one phase."""
 
     states: Mapping[str, RunState]
     before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Whose fault a run's failures are: one fold over all of them, in whatever order they came (DECISIONS 31, 52). Pure."""
+"""Faults behind a run's failures: one fold over all of them, in whatever order they came (DECISIONS 31, 52). Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST_WAVE = 1
 
 
 class Fault(StrEnum):
-    """Whose fault it is, and so what happens to the other hosts."""
+    """The party at fault, and so what happens to the other hosts."""
 
     RELEASE = "the release's"
     HOST = "the host's"
@@ -33,7 +33,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What all failures of a run mean together."""
+    """The meaning of all failures of a run together."""
 
     fault: Fault | None = None
     """The run's; None when nothing has failed."""

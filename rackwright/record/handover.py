@@ -1,4 +1,4 @@
-"""What a command hands to the pyinfra process that it starts: one frozen value, as JSON in one environment variable.
+"""Values that a command hands to its pyinfra process: one frozen value, as JSON in one environment variable.
 
 It holds no secret, and it is this process's alone: whatever pyinfra starts in turn belongs to the same run.
 """
@@ -16,7 +16,7 @@ VARIABLE = "RACKWRIGHT_HANDOVER"
 
 @dataclass(frozen=True)
 class Handover:
-    """What the run is, and what was asked of it. By default what a plain `pyinfra` command has: nothing."""
+    """The run, and the request behind it. By default what a plain `pyinfra` command has: nothing."""
 
     record: str = ""
     """The file of the run's record; without one nothing is noted."""

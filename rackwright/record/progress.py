@@ -1,4 +1,4 @@
-"""How far a job is, from the lines that it prints, and which of them are worth an event of the record. Pure."""
+"""Progress of a job, from the lines that it prints, and the ones that are worth an event of the record. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PHASES = {
 
 @dataclass(frozen=True)
 class Progress:
-    """What one line of a job says. `part` is between 0 and 1; None when the line does not tell."""
+    """One line of a job, read. `part` is between 0 and 1; None when the line does not tell."""
 
     phase: str
     part: float | None = None
@@ -170,7 +170,7 @@ def to_go(seconds: float) -> str:
 
 
 class Calm:
-    """Which of a job's words are printed: all that it says, but how far it is only now and then.
+    """A filter of a job's words: all are printed, but its progress only now and then.
 
     A download says so every few seconds, and eight hosts download at a time; the live view renews one line a host.
     """

@@ -29,7 +29,7 @@ CURED_BY_BEING_THERE = Cause.CONNECTION
 
 @dataclass(frozen=True)
 class Quarantined:
-    """Why a host is on the list, since when (UTC), and by which run; by hand without a run."""
+    """The reason for a host's place on the list, since when (UTC), and by which run; by hand without a run."""
 
     since: str
     why: str

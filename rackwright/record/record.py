@@ -1,4 +1,4 @@
-"""What a record says of its run: who, what, how each host ended, and what is left to do. Pure."""
+"""The contents of a run's record: who, what, how each host ended, and what is left to do. Pure."""
 
 from __future__ import annotations
 

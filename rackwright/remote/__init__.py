@@ -1,1 +1,1 @@
-"""What reaches a host: commands, files, and jobs that the host runs alone."""
+"""The ways to a host: commands, files, and jobs that the host runs alone."""

@@ -101,7 +101,7 @@ class Writer(Protocol):
 
 @dataclass(frozen=True)
 class Writers:
-    """Who may write to the hosts of a run, by host name."""
+    """The run's right to write to its hosts, by host name."""
 
     by_host: dict[str, Writer] = field(default_factory=dict)
 

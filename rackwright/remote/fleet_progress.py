@@ -1,4 +1,4 @@
-"""How far all downloads of a run are together, in a line now and then, where lines stay on the screen."""
+"""Progress of all downloads of a run together, in a line now and then, where lines stay on the screen."""
 
 from __future__ import annotations
 

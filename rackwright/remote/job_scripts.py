@@ -135,14 +135,14 @@ class JobUpdate:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job ended. `status`: its own; None when it was ended by its time limit, or from outside."""
+    """The end of a job. `status`: its own; None when it was ended by its time limit, or from outside."""
 
     status: int | None
     cut: str = ""
 
     @property
     def text(self) -> str:
-        """How, to follow the job's title."""
+        """Return the way in which it ended, to follow the job's title."""
         if self.status is not None:
             return f"ended with status {self.status}"
         result, _, seconds = self.cut.partition(" ")

@@ -1,4 +1,4 @@
-"""What of a step travels by standard input: secrets, contents, scripts that are long or that `ps` must not show. Pure.
+"""Parts of a step that travel by standard input: secrets, contents, and scripts too long or too telling for argv. Pure.
 
 Several simple steps go as one command: an SSH session, a sudo and a look at the lease cost more than most steps.
 """

@@ -1,4 +1,4 @@
-"""What a login may not do, as one sentence that names the cause."""
+"""Rights that a login lacks, as one sentence that names the cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which run a resume means: the one that has something left, or, when in doubt, all that may be meant. Pure."""
+"""The run that a resume means: the one that has something left, or, when in doubt, all that may be meant. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rollout waits for, in words, before anybody is asked for yes. Pure."""
+"""The waits of a rollout, in words, before anybody is asked for yes. Pure."""
 
 from __future__ import annotations
 

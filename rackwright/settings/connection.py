@@ -1,4 +1,4 @@
-"""How a host is reached: pyinfra's connection keys, Ansible's names for them, and what is refused, with reasons."""
+"""Connections to a host: pyinfra's keys, Ansible's names for them, and what is refused, with reasons."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ PATTERNS = 200
 
 
 class Connection(Frozen):
-    """How a host is reached, and what the loader itself needs to know."""
+    """The connection to a host, and what the loader itself needs to know."""
 
     ssh_hostname: Annotated[str, Field(pattern=HOSTNAME)] | None = None
     """Address of the host; default: its name in the inventory. Ansible: ansible_host."""

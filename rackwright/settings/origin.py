@@ -1,4 +1,4 @@
-"""Where a value comes from: file and line, kept for every key of the merged settings."""
+"""The origin of a value: file and line, kept for every key of the merged settings."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def _trust_too(trust: ssl.SSLContext, authority: Path) -> None:
 
 
 def goes_direct(host: str, pattern: str) -> bool:
-    """Whether one entry of `no_proxy` means a host: a name and all below it, a wildcard, an address, or a network."""
+    """Return True if an entry of `no_proxy` is for a host: a name and all below it, a wildcard, address or network."""
     try:
         return ipaddress.ip_address(host) in ipaddress.ip_network(pattern, strict=False)
     except ValueError:

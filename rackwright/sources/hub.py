@@ -1,4 +1,4 @@
-"""Which commit a model's revision is now, and the files at it, as the hub publishes them.
+"""The commit of a model's revision, and the files at it, as the hub publishes them.
 
 The hub publishes SHA-256 for large files, and git's blob hash for small ones (DECISIONS 18).
 Interface: https://huggingface.co/docs/hub/api

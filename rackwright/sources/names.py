@@ -1,4 +1,4 @@
-"""What a tag or a branch is now, where settings, lock and host do not say it: asked once a run, for all hosts.
+"""Tags and branches resolved where settings, lock and host do not do it: asked once a run, for all hosts.
 
 Each host asking for itself would give two fresh hosts different bytes as soon as a tag moves between them. Where a
 server cannot be asked from this machine (a closed network), its hosts ask on their own, and every run says so.
@@ -32,7 +32,7 @@ Answer = str | SourceError
 
 
 class Way(NamedTuple):
-    """How a server is asked: what hosts share costs one question."""
+    """The way to a server: what hosts share costs one question."""
 
     server: str
     login: Hashable
@@ -50,7 +50,7 @@ class Name:
 
     @property
     def key(self) -> tuple[Way, str]:
-        """What its answer is kept under."""
+        """Return the key under which its answer is kept."""
         return self.way, self.text
 
 

@@ -1,4 +1,4 @@
-"""What the control machine's client may open: HTTP and HTTPS alone, redirects that never leave TLS, one limit of time.
+"""The control machine's client: HTTP and HTTPS alone, redirects that never leave TLS, one limit of time.
 
 urllib's own opener also reads files and FTP, and follows a redirect from https to http.
 """

@@ -1,4 +1,4 @@
-"""Which digest a tag is now, as its registry says: without a login first, then with the key (DECISIONS 17).
+"""The digest of a tag, as its registry says: without a login first, then with the key (DECISIONS 17).
 
 Protocol: https://distribution.github.io/distribution/spec/api/ and its token authentication.
 """

@@ -1,4 +1,4 @@
-"""What the tags and branches of hosts' settings are now: each name is asked for once for all hosts that share it."""
+"""Tags and branches of hosts' settings, resolved: each name is asked for once for all hosts that share it."""
 
 from __future__ import annotations
 

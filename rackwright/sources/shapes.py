@@ -23,7 +23,7 @@ class _Answer(BaseModel):
 
 
 class Revision(_Answer):
-    """What a revision of a model is now."""
+    """A revision of a model, resolved."""
 
     sha: str = ""
 
@@ -40,7 +40,7 @@ class TreeEntry(_Answer):
 
 
 class Large(_Answer):
-    """What the hub knows of a file in its large store; older answers name the hash `sha256`."""
+    """The hub's data of a file in its large store; older answers name the hash `sha256`."""
 
     oid: Annotated[str | None, Field(pattern=SHA256)] = None
     sha256: Annotated[str | None, Field(pattern=SHA256)] = None

@@ -191,7 +191,7 @@ def fetch(args: argparse.Namespace, suite: Suite) -> int:
 
 
 def limits_of(args: argparse.Namespace) -> Limits:
-    """When the rounds end. Raises SettingsError for numbers that make no sense."""
+    """Return the end of the rounds. Raises SettingsError for numbers that make no sense."""
     rounds = args.rounds if args.rounds is not None else (ROUNDS if args.compare or args.tune else 1)
     seconds = args.timeout if args.timeout is not None else (TIME if args.tune else math.inf)
     if rounds < 1 or seconds <= 0 or args.narrow <= 0:

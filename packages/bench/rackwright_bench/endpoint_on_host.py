@@ -1,4 +1,4 @@
-"""What is asked of a host while its endpoint is measured: container, engine's counters, GPUs. Reads only."""
+"""Questions to a host while its endpoint is measured: container, engine's counters, GPUs. Reads only."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class Serving:
-    """What a running endpoint's container says of itself."""
+    """The data of a running endpoint's container."""
 
     release: str
     image: str
@@ -94,7 +94,7 @@ class Measuree:
         return self.endpoint.api_key.unmask() if self.endpoint.api_key else ""
 
     def url(self) -> str:
-        """Where this machine reaches it. Raises RackwrightError with the next step where it does not."""
+        """Return its URL for this machine. Raises RackwrightError with the next step where it cannot be reached."""
         client_port = client_port_of(self.endpoint)
         limit = f"--limit {self.host}"
         if client_port is None:
@@ -192,7 +192,7 @@ class Measuree:
         return versions[0].strip() if versions else ""
 
     def gpu_count(self, names: Sequence[str]) -> int:
-        """How many GPUs the endpoint serves with, on all of its hosts. names: those of this host."""
+        """Return the number of GPUs that the endpoint serves with, on all of its hosts. names: those of this host."""
         gpus = self.endpoint.gpus
         return (len(names) if gpus == "all" else len(gpus)) * self.endpoint.size
 

@@ -40,7 +40,7 @@ def figures_of(bench: Bench) -> Iterator[OwnFigure]:
 
 
 def _pattern(conditions: Mapping[str, Any], cell: str) -> Mapping[str, Any]:
-    """How its requests arrived. Empty where the record does not say it."""
+    """Return the pattern by which its requests arrived. Empty where the record does not say it."""
     arrivals: Mapping[str, Mapping[str, Any]] = conditions.get("settings", {}).get("arrivals", {})
     return arrivals.get(cell.rpartition(".")[2], {})
 

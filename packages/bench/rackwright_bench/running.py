@@ -55,11 +55,11 @@ class BenchPlan:
 
     @property
     def seconds(self) -> float:
-        """That all of its cells may take once, at most."""
+        """Return the longest time of all of its cells, once each."""
         return len(self.cells) * (self.suite.timeout + GRACE)
 
     def in_words(self) -> str:
-        """How much it is."""
+        """Return its size in words."""
         sent = sum(cell.pattern.requests + self.suite.warmup for cell in self.cells)
         return f"{counted(len(self.cells), 'cell')} of suite {self.name}, {counted(sent, 'request')}"
 

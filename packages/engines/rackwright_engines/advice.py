@@ -15,7 +15,7 @@ FAR = 2.0
 
 @dataclass(frozen=True)
 class Load:
-    """What is asked for: tokens of a prompt, requests at once, and tokens of an answer if they are known."""
+    """The load that is asked for: tokens of a prompt, requests at once, and tokens of an answer if they are known."""
 
     context: int
     concurrency: int

@@ -10,7 +10,7 @@ from rackwright_engines.move import Move
 
 
 class Level(Enum):
-    """What a finding means."""
+    """Levels of a finding."""
 
     REFUSE = "refuse"
     """The engine would not start, or not serve: nothing is connected."""
@@ -32,7 +32,7 @@ def shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong at a key of an endpoint, how bad it is, and the right key and value if they are known."""
+    """A problem at a key of an endpoint, how bad it is, and the right key and value if they are known."""
 
     path: KeyPath
     """Keys below the endpoint: `("engine", "moe_config", "backend")`; for bare options, keys below them."""

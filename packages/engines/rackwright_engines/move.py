@@ -1,4 +1,4 @@
-"""How a wrong key is fixed: where it goes, and with which value."""
+"""The fix of a wrong key: where it goes, and with which value."""
 
 from __future__ import annotations
 

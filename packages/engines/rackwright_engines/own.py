@@ -66,7 +66,7 @@ class OwnAdvice:
 
     @property
     def is_far(self) -> bool:
-        """Whether its figures say little of the load that was asked for."""
+        """True if its figures say little of the load that was asked for."""
         return self.distance > FAR
 
 

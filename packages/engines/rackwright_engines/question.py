@@ -31,7 +31,7 @@ FRACTION = re.compile(r"-?\d+\.\d*(?:[eE][+-]?\d+)?")
 
 
 class UnreadableError(ValueError):
-    """What is given cannot be understood; the text says why, and what to write."""
+    """Input that cannot be understood; the text says why, and what to write."""
 
 
 @dataclass(frozen=True)

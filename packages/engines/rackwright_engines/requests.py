@@ -1,4 +1,4 @@
-"""What an endpoint accepts in a request and ignores, for its users to know."""
+"""Fields of a request that an endpoint accepts and ignores, for its users to know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks take: an engine with its options, and the GPUs of its host, as plain values or as any like object."""
+"""Input of the checks: an engine with its options, and the GPUs of its host, as plain values or as any like object."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Serving(Protocol):
 
 
 class GpuHost(Protocol):
-    """What is known of the GPUs of a host, each several where it may be one of several."""
+    """Facts of the GPUs of a host, each several where it may be one of several."""
 
     @property
     def gpu_models(self) -> Sequence[str]:

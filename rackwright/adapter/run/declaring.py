@@ -51,7 +51,7 @@ class _Noted:
 
 @dataclass
 class _Deploy:
-    """What the deploy file of a run declares, by host."""
+    """The declarations of a run's deploy file, by host."""
 
     by_host: dict[str, Declared] = field(default_factory=dict)
     """All of it, from before the run."""

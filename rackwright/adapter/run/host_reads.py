@@ -1,4 +1,4 @@
-"""Which host data a site's deploy.py decides by, from its source: hosts that are equal in these declare the same."""
+"""The host data that a site's deploy.py decides by, from its source: hosts that are equal in these declare the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose modules `from tasks import docker` means: the site's, and never those of the folder where one stands."""
+"""Imports by `from tasks import docker`: the site's modules, and never those of the folder where one stands."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ STEPS = ("tasks", "rackwright.tasks")
 
 @dataclass(frozen=True)
 class Options:
-    """What was typed: `--data` values as pyinfra reads them, and the options that decide who is touched and how."""
+    """The options as typed: `--data` values as pyinfra reads them, and those that decide who is touched and how."""
 
     data: dict[str, Any] = field(default_factory=dict)
     limit: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ def _step_file(name: str) -> str | None:
 
 @dataclass
 class Flags:
-    """What a pyinfra command was given, for the whole run."""
+    """The arguments of a pyinfra command, for the whole run."""
 
     dry: bool = False
     verbose: bool = False

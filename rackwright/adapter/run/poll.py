@@ -45,7 +45,7 @@ STEP = 1.0
 
 @dataclass(frozen=True)
 class Reply:
-    """What a host printed, or why it did not."""
+    """The output of a host, or the reason for its absence."""
 
     lines: tuple[str, ...] = ()
     trouble: str = ""

@@ -1,4 +1,4 @@
-"""Which hosts cannot be reached, by connecting as a run does: same connector, keys and options.
+"""Hosts that cannot be reached, found by connecting as a run does: same connector, keys and options.
 
 It runs as a process of its own, `python -m rackwright.adapter.run.unreachable INVENTORY`, with the hosts' names and
 `--data` as JSON on standard input, because connecting makes the whole process cooperative (gevent), and a rollout's

@@ -57,7 +57,7 @@ OVERRIDDEN = {
 
 @dataclass(frozen=True)
 class Checking:
-    """How a host's keys are checked, and so those of every hop before it."""
+    """The check of a host's keys, and so of those of every hop before it."""
 
     strict: str | None
     known_hosts: str | None

@@ -21,7 +21,7 @@ RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 
 @dataclass(frozen=True)
 class Trust(MissingHostKeyPolicy):
-    """Whether a key that a host shows is its own. paramiko, which knows no key, asks for each."""
+    """A judge of the keys that a host shows. paramiko, which knows no key, asks it for each."""
 
     target: HostKeyPlace
     accepts_new: bool

@@ -1,4 +1,4 @@
-"""By which keys and which agent a login is tried: those that ssh would try."""
+"""The keys and the agent by which a login is tried: those that ssh would try."""
 
 from __future__ import annotations
 

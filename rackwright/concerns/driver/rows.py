@@ -18,7 +18,7 @@ DGX_OS = "sudo apt-get update && sudo apt-get full-upgrade, then reboot"
 
 @dataclass(frozen=True)
 class DriverRefusal:
-    """Why a host gets no other driver, and what to do about it."""
+    """A reason to give a host no other driver, and its remedy."""
 
     code: str
     text: str

@@ -1,4 +1,4 @@
-"""Why two specs differ, in words for people. Pure."""
+"""Differences between two specs, in words for people. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of the full gate apply to an endpoint, by what its settings let it do."""
+"""The rows of the full gate that apply to an endpoint, by what its settings let it do."""
 
 from __future__ import annotations
 

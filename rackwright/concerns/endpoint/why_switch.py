@@ -1,4 +1,4 @@
-"""Why an endpoint must be switched, started or proven: by comparison, never by memory.
+"""Reasons to switch, start or prove an endpoint: by comparison, never by memory.
 
 The running container carries the hashes of its serving part and of the binding that it was started with. A restart is
 due exactly when one of them differs, or when nothing runs that should. A wanted release that differs from the running
@@ -18,7 +18,7 @@ from rackwright.settings.host_settings import EndpointSettings
 
 @dataclass(frozen=True)
 class Due:
-    """Why an endpoint must be switched or proven; whether that takes a restart, and keeps the old log first."""
+    """A reason to switch or prove an endpoint; whether that takes a restart, and keeps the old log first."""
 
     reason: str
     restart: bool = True

@@ -120,7 +120,7 @@ class WantedModel:
 
     @property
     def where_from(self) -> str:
-        """Where a download takes it from, to follow its reason; empty: the hub."""
+        """Return the source of a download, to follow its reason; empty: the hub."""
         return neighbours.handed_on_by(self.giver) if self.giver else ""
 
 

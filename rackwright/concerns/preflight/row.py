@@ -102,7 +102,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class Reach:
-    """How a server answered: curl's exit status and the HTTP status (0: none)."""
+    """The answer of a server: curl's exit status and the HTTP status (0: none)."""
 
     name: str
     curl: int
@@ -112,7 +112,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class MemberSeen:
-    """How another host of the endpoint answered: `small` is yes, tcp (a connection alone) or no, `whole` yes or no."""
+    """The answer of another host of the endpoint: `small` is yes, tcp (a connection alone) or no, `whole` yes or no."""
 
     address: str
     small: str

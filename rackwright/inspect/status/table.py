@@ -96,7 +96,7 @@ def _way_out(row: StatusRow) -> str:
 
 
 def _releases(rows: Sequence[StatusRow]) -> list[str]:
-    """Which hosts have which release of an endpoint, where it is not the same one everywhere; and what is adopted."""
+    """Return the hosts of each release of an endpoint, where it is not the same one everywhere; and what is adopted."""
     groups = grouped(rows)
     several = [one for one in groups if sum(other.endpoint == one.endpoint for other in groups) > 1]
     found = [f"{one.endpoint}: release {one.release} on {hosts_text(one.hosts)}" for one in several]

@@ -1,4 +1,4 @@
-"""Where an engine says how much it does. Pure."""
+"""Names of the engines' counters of their work. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is Ansible's: its command, its inventories, and the variables in them that are not ours."""
+"""Ansible's own: its command, its inventories, and the variables in them that are not ours."""

@@ -22,7 +22,7 @@ PROCESSOR = 60
 
 @dataclass(frozen=True)
 class ProgramEnd:
-    """How a program ended, and what it printed. `past` names the limit that ended it; empty when none did."""
+    """The end of a program, and its output. `past` names the limit that ended it; empty when none did."""
 
     status: int
     output: bytes

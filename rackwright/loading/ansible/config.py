@@ -59,7 +59,7 @@ USUAL = ("~/.ansible.cfg", "/etc/ansible/ansible.cfg")
 
 @dataclass(frozen=True)
 class AnsibleConfig:
-    """What is said of every host, and what of it is not taken."""
+    """Values of ansible.cfg for every host, and those of them that are not taken."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     """By the variable that says the same of a host."""

@@ -1,4 +1,4 @@
-"""What an Ansible inventory says to other tools: left out of the layers, counted, and reported in one line."""
+"""Variables of an Ansible inventory for other tools: left out of the layers, counted, and reported in one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAPPINGS = frozenset(
 
 @dataclass
 class Foreign:
-    """What was left out of an inventory. own_keys: patterns of names that the site lets pass."""
+    """Variables left out of an inventory. own_keys: patterns of names that the site lets pass."""
 
     own_keys: Sequence[str] = ()
     warnings: Sequence[str] = ()

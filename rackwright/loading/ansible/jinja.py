@@ -50,7 +50,7 @@ class HostJinja:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What is to be evaluated."""
+        """Return the text to be evaluated."""
         return {key: str(self.values[key]) for key in sorted(KEYS) if _holds(self.values.get(key))}
 
     @property

@@ -1,4 +1,4 @@
-"""What Ansible's commands warn of, from their error output: no part of a fleet is missing in silence. Pure."""
+"""Warnings of Ansible's commands, from their error output: no part of a fleet is missing in silence. Pure."""
 
 from __future__ import annotations
 

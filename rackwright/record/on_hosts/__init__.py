@@ -1,1 +1,1 @@
-"""What hosts keep of a run, so that an operator without its record can resume it."""
+"""The hosts' own slices of a run's record, so that an operator without it can resume the run."""

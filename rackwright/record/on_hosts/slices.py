@@ -27,7 +27,7 @@ Releases = dict[str, dict[str, str]]
 
 
 class _Kept(BaseModel):
-    """What of an event is kept; its other fields are left out."""
+    """The fields of an event that are kept; its other fields are left out."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, defer_build=True)
     time: str = ""
@@ -94,7 +94,7 @@ _EVENT: TypeAdapter[_Begin | _Phase | _Host | _Target | _Failure] = TypeAdapter(
 
 @dataclass(frozen=True)
 class Slice:
-    """What one host keeps of a run."""
+    """One host's slice of a run."""
 
     run: str
     begin: Event

@@ -1,4 +1,4 @@
-"""How well a run stands: which hosts are well, which are to blame, and which only bear the consequences. Pure."""
+"""The state of a run: hosts that are well, those to blame, and those that only bear the consequences. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the rest of a rollout takes, from how long its finished switches took. Pure."""
+"""The time that the rest of a rollout takes, from the durations of its finished switches. Pure."""
 
 from __future__ import annotations
 

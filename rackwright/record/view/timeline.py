@@ -162,7 +162,7 @@ class HostTimeline:
 
 @dataclass(frozen=True)
 class Limit:
-    """How many hosts of a group or rack may be down at a time."""
+    """The number of hosts of a group or rack that may be down at a time."""
 
     most: int
     hosts: frozenset[str]
@@ -231,7 +231,7 @@ class Timeline:
 
     @property
     def drains(self) -> list[DrainEnd]:
-        """How each drain ended, on all hosts."""
+        """Return the end of each drain, on all hosts."""
         return [drain for host in self.hosts.values() for drain in host.drains]
 
     @property

@@ -1,4 +1,4 @@
-"""What `rackwright cache` does to hosts, from its control process: one phase, no waves, and how it ended."""
+"""The work of `rackwright cache` on hosts, from its control process: one phase, no waves, and how it ended."""
 
 from __future__ import annotations
 

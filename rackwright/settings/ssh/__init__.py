@@ -1,1 +1,1 @@
-"""What SSH itself is configured to do: options, files, and the keys of hosts."""
+"""SSH's own configuration: options, files, and the keys of hosts."""

@@ -1,4 +1,4 @@
-"""Where a host is reached, how its key is known, and which hosts SSH is going to refuse, with what to do."""
+"""A host's address and known key, and the hosts that SSH is going to refuse, with what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STRICT = "ssh_strict_host_key_checking"
 
 @dataclass(frozen=True)
 class HostKeyPlace:
-    """Where a host is reached, and where its key is kept: as pyinfra and OpenSSH have it."""
+    """The address of a host and of its key: as pyinfra and OpenSSH have it."""
 
     address: str
     port: int

@@ -1,4 +1,4 @@
-"""What ssh would do for a host and Rackwright does not: refused where it decides who gets in, else named. Pure."""
+"""Steps of ssh that Rackwright does not take: refused where they decide who gets in, else named. Pure."""
 
 from __future__ import annotations
 

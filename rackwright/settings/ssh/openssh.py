@@ -1,4 +1,4 @@
-"""What ssh would do to reach a host: asked of `ssh -G`, once a host, side by side, before anything connects."""
+"""ssh's own way to a host: asked of `ssh -G`, once a host, side by side, before anything connects."""
 
 from __future__ import annotations
 

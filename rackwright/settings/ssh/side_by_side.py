@@ -20,7 +20,7 @@ BYTES = 1 << 18
 
 @dataclass
 class Finished:
-    """How a command ended: its exit status (None: it took too long, and was ended), and what it printed."""
+    """The end of a command: its exit status (None: it took too long, and was ended), and what it printed."""
 
     status: int | None
     out: str

@@ -27,7 +27,7 @@ LAST = 12
 
 
 def environment_folder() -> Path:
-    """Where the environment of this lock and this Python lies, or is to lie."""
+    """Return the folder of the environment for this lock and this Python, made or not."""
     digest = hashlib.sha256(f"{sys.version_info[:2]}\n{LOCK.read_text()}".encode()).hexdigest()[:12]
     return cache_folder() / f"aiperf-{version()}-{digest}"
 

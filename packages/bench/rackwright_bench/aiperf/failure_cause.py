@@ -1,4 +1,4 @@
-"""Why aiperf ended, by its log: the cause that a person can act on, in one line. Pure.
+"""The cause of aiperf's end, by its log: one that a person can act on, in one line. Pure.
 
 Its panel of exit errors has the reason of each service, wrapped over lines: first the one that failed, and last its
 controller, which only says that an operation failed. Without a panel the log's first error is nearest to the cause.

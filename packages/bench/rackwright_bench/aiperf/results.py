@@ -1,4 +1,4 @@
-"""What aiperf wrote of one cell, read into figures. Pure but for the files.
+"""aiperf's files about one cell, read into figures. Pure but for the files.
 
 profile_export.jsonl has a line a request, the failed ones with their error; profile_export_aiperf.json has the whole,
 and is not there when every request has failed.

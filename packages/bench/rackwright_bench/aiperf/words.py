@@ -23,7 +23,7 @@ GRACE = 30
 
 @dataclass(frozen=True)
 class Target:
-    """What is measured: where it answers, the model's name there, and what counts its prompts' tokens."""
+    """The subject of a measurement: its URL, the model's name there, and what counts its prompts' tokens."""
 
     url: str
     model: str

@@ -1,1 +1,1 @@
-"""What came of a cell, and what two of them say of each other: plain values."""
+"""Figures of cells, and comparisons of two of them: plain values."""

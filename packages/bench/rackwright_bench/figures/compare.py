@@ -134,7 +134,7 @@ def ratio_of(one: Estimate, other: Estimate) -> Estimate:
 
 
 def sentences(found: Sequence[Compared], one: str, other: str) -> Iterator[str]:
-    """Which wins where, by tokens of answers a second: a sentence for each verdict that some cell has."""
+    """Yield a sentence for each verdict that some cell has: the faster one by tokens of answers a second, and where."""
     rates = [row for row in found if row.figure.name == "output_rate"]
     for verdict, words in (("better", "is faster"), ("worse", "is slower")):
         rows = sorted((row for row in rates if row.verdict == verdict), key=lambda row: row.ratio.value)

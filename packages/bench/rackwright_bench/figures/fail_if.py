@@ -23,7 +23,7 @@ COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class FailIf:
-    """What must not be so. `run`: what the limit is a multiple of; empty: the limit is the figure itself."""
+    """A limit. `run`: what it is a multiple of; empty: the limit is the figure itself."""
 
     text: str
     figure: str

@@ -26,7 +26,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Drafting:
-    """What the engine itself counted of its drafts while the cell ran, the requests before it included."""
+    """The engine's own counts of its drafts while the cell ran, the requests before it included."""
 
     tokens_a_step: float | None = None
     accepted: float | None = None

@@ -1,4 +1,4 @@
-"""What makes a measurement lie: refused, printed with the table, or a mark on the cell. Pure."""
+"""Causes of wrong measurements: refused, printed with the table, or a mark on the cell. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOWED = {0x08: "slowed by hardware", 0x20: "too hot", 0x40: "too hot", 0x80: "p
 
 
 def forced(environment: Mapping[str, str]) -> str:
-    """Why nothing may be measured with this environment of the container; empty when it may."""
+    """Return the reason to measure nothing with this environment of the container; else empty."""
     value = environment.get(FORCED)
     return "" if value is None else f"{FORCED}={value} is set in its environment: the engine makes its acceptance up"
 

@@ -33,7 +33,7 @@ class Estimate:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it has an interval."""
+        """True if it has an interval."""
         return self.low > 0 and math.isfinite(self.high)
 
     @property
@@ -44,7 +44,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Limits:
-    """When rounds end."""
+    """The limits of the rounds."""
 
     most: int = 1
     narrow: float = 0.05

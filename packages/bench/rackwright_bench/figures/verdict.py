@@ -1,4 +1,4 @@
-"""What a comparison of variants comes to, in one sentence: which of them wins where, by how much, how sure. Pure.
+"""The result of a comparison of variants, in one sentence: which of them wins where, by how much, how sure. Pure.
 
 By tokens of answers a second, in pairs of rounds. Cells of one verdict that are all those from a concurrency on, or up
 to one, are listed by it, as the guide on EAGLE-3 concludes: it pays from moderate concurrency on, and costs at one.
@@ -29,7 +29,7 @@ class Share:
 
     @property
     def verdict(self) -> str:
-        """Whether the whole interval says that the other wins, or costs; and whether it says anything."""
+        """Return the verdict of the whole interval: the other wins, or costs, or nothing is said."""
         if not self.ratio.is_bounded:
             return OPEN
         if self.ratio.low <= 1 <= self.ratio.high:
@@ -112,7 +112,7 @@ def _together(rows: Sequence[Share]) -> Estimate:
 
 
 def range_of(rows: Sequence[Share], found: Sequence[Share]) -> str:
-    """Where these cells are among all, by their concurrency where that names them."""
+    """Return the range of these cells among all, by their concurrency where that names them."""
     levels, others = {row.concurrency for row in rows}, {row.concurrency for row in found if row not in rows}
     if not others:
         return "everywhere"

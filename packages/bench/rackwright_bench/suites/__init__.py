@@ -1,1 +1,1 @@
-"""What is measured: sets of requests, patterns of arrival, and the cells that they make. Pure but for files."""
+"""Suites: sets of requests, patterns of arrival, and the cells that they make. Pure but for files."""

@@ -72,7 +72,7 @@ class Arrival(Frozen):
 
 
 class Slo(Frozen):
-    """What a request must keep to count as good. Milliseconds."""
+    """Limits that a request must keep to count as good. Milliseconds."""
 
     ttft: Positive | None = None
     """Until the first token."""
@@ -83,7 +83,7 @@ class Slo(Frozen):
 
 
 class Suite(Frozen):
-    """What is measured."""
+    """A suite: data sets, arrivals, and the cells that they make."""
 
     datasets: Annotated[dict[Name, DataSet], Field(min_length=1)]
     arrivals: Annotated[dict[Name, Arrival], Field(min_length=1)]

@@ -1,4 +1,4 @@
-"""What the names of `--compare` stand for: settings of the host, each with another endpoint. Pure.
+"""Names of `--compare`: settings of the host, each with another endpoint. Pure.
 
 `settings`: as group_vars have it. `baseline`: the same without its draft. The name of its way of drafting (`eagle3`):
 as group_vars have it, too. A key of `variants` in the suite's file: settings of the endpoint over its own. Any other is

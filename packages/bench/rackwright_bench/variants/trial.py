@@ -64,7 +64,7 @@ class Beat:
 
 @dataclass(frozen=True)
 class TrialEndpoint:
-    """Where variants are tried: one endpoint of a connected host, under its lease."""
+    """The place of the trials: one endpoint of a connected host, under its lease."""
 
     one: Connected
     endpoint: str

@@ -1,1 +1,1 @@
-"""Whether an endpoint's engine, model, draft and numbers fit together, and fit its host."""
+"""The fit of an endpoint's engine, model, draft and numbers to each other, and to their host."""

@@ -31,7 +31,7 @@ HEADS = frozenset({"eagle", "eagle3"})
 
 @dataclass(frozen=True)
 class Misfit:
-    """What does not fit between a draft and its model, in words that follow `the draft's config.json`."""
+    """A misfit between a draft and its model, in words that follow `the draft's config.json`."""
 
     text: str
     certain: bool = True

@@ -1,4 +1,4 @@
-"""What is known of GPUs by their product names, and of a host's by its settings."""
+"""Facts of GPUs by their product names, and of a host's by its settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether model, draft and KV cache fit into GPU memory: an estimate that says how it was made and never refuses."""
+"""GPU memory for model, draft and KV cache: an estimate that says how it was made and never refuses."""
 
 from __future__ import annotations
 

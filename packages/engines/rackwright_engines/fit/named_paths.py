@@ -1,4 +1,4 @@
-"""What an endpoint's options, arguments and environment name that is to be read inside the container."""
+"""Paths in an endpoint's options, arguments and environment that are to be read inside the container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an image's name says: another engine than `engine_kind`, the engine's own image, or somebody's build."""
+"""An image's name, read: another engine than `engine_kind`, the engine's own image, or somebody's build."""
 
 from __future__ import annotations
 

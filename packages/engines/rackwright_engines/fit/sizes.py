@@ -107,7 +107,7 @@ class EngineOptions:
 
     @property
     def drafting(self) -> str | None:
-        """How tokens are drafted, in the engine's own word; None when they are not."""
+        """Return the engine's own word for how tokens are drafted; None when they are not."""
         section = self.value("drafting")
         section = section if self.engine_kind == "sglang" else parsed(section)
         if isinstance(section, Mapping) and section:
@@ -116,7 +116,7 @@ class EngineOptions:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """What the GPUs of this host are multiplied from, by name: tensor, pipeline, context, data parallel."""
+        """Return the factors of this host's number of GPUs by name: tensor, pipeline, context, data parallel."""
         return {name: self.number(name) for name in ("tp", "pp", "cp")} | {"dp": self._replicas}
 
     @property

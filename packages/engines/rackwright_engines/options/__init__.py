@@ -1,1 +1,1 @@
-"""What one version of an engine accepts, and the checks, corrections and comparisons of options against it."""
+"""Options of one version of an engine, and the checks, corrections and comparisons against them."""

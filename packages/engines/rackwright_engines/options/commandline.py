@@ -1,4 +1,4 @@
-"""What vLLM and SGLang make of a file's keys: words of their command line, under any name that their parser takes."""
+"""The keys of a file as vLLM's and SGLang's command line, under any name that their parser takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes when a profile moves to another version of its engine."""
+"""The changes when a profile moves to another version of its engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine's key does, its default, the versions that have it, and where that is known from."""
+"""An engine's key explained: what it does, its default, the versions that have it, and the source."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ RESERVED = {*SCALARS.values(), "any", "mapping", "list"}
 
 
 class SpoiltSchemaError(ValueError):
-    """What an image ships as its schema cannot be used; the text says why."""
+    """A schema of an image that cannot be used; the text says why."""
 
     code = "RW0364"
 

@@ -26,7 +26,7 @@ EXTRA = "Extra inputs are not permitted"
 
 @dataclass(frozen=True)
 class OptionSet:
-    """What messages need to know of the whole: the version as the user wrote it, and all options."""
+    """The context of a message: the version as the user wrote it, and all options."""
 
     version: str
     options: Mapping[str, Any]

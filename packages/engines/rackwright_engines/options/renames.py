@@ -1,4 +1,4 @@
-"""Where a key that a version does not know has gone to, or where it came from: renames as data, read both ways."""
+"""The new or old name of a key that a version does not know: renames as data, read both ways."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANY = object()
 
 @dataclass(frozen=True)
 class Hint:
-    """How the same is said in this version: for the message, and as an edit where it can be made safely."""
+    """This version's form of a key: for the message, and as an edit where it can be made safely."""
 
     text: str
     right: Move | None = None

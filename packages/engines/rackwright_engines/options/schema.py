@@ -1,4 +1,4 @@
-"""What one version line of an engine accepts: sections of keys, made from a base line and what later lines change."""
+"""Options of one version line of an engine: sections of keys, made from a base line and what later lines change."""
 
 from __future__ import annotations
 

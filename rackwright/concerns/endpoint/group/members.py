@@ -48,7 +48,7 @@ def is_elsewhere(endpoint: WantedEndpoint, reading: SeenEndpoint | None) -> bool
 
 
 class Stage(Enum):
-    """When, in the turn of its head, a member's change comes."""
+    """The moment of a member's change, in the turn of its head."""
 
     BEFORE = "before the head's own changes, begun on all members"
     BACK = "before the head's own changes, when all members have begun theirs"

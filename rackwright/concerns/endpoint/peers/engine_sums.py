@@ -128,7 +128,7 @@ def _request(model: str, number: int, tokens: int) -> Mapping[str, object]:
 
 @dataclass(frozen=True)
 class AnsweredPair:
-    """How fast a host answered the two requests of a pair, and tokens a step where the answer says it."""
+    """The speed of a host's answers to the two requests of a pair, and tokens a step where the answer says it."""
 
     pace: HostPace
     rate: float | None = None

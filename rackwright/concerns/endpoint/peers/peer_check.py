@@ -1,4 +1,4 @@
-"""How slow a canary may be beside its peers, by an endpoint's settings. Plain values, made without a connection."""
+"""Limits of a canary's slowness beside its peers, by an endpoint's settings. Plain values, without a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which endpoints of a host must switch together: those that take the GPUs or the port of others. Pure."""
+"""Endpoints of a host that must switch together: those that take the GPUs or the port of others. Pure."""
 
 from __future__ import annotations
 

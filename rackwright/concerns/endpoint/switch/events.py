@@ -193,7 +193,7 @@ CUT = "cut"
 
 @dataclass(frozen=True)
 class LastSwitch:
-    """How the last switch of an endpoint ended, by the host's record."""
+    """The end of an endpoint's last switch, by the host's record."""
 
     release: str
     outcome: str

@@ -237,7 +237,7 @@ def asked_on_return(settings: HostSettings, reading: HostReading) -> list[Proved
 
 @dataclass(frozen=True)
 class RestartWork:
-    """Why a host restarts, and what it does before that, while its endpoints rest; scripts, empty for nothing."""
+    """The reason for a restart of a host, and its scripts while the endpoints rest; empty for nothing."""
 
     what: str = "restart the host"
     why: str = "asked for"

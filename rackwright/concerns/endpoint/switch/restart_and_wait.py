@@ -42,7 +42,7 @@ class NotBackError(NothingServesError):
 
 @dataclass
 class Restarted:
-    """What this run knows of the hosts that it restarts."""
+    """This run's knowledge of the hosts that it restarts."""
 
     answers: dict[str, dict[str, dict[str, Verdict]]] = field(default_factory=dict)
     """Earlier answers, by host and endpoint."""

@@ -1,4 +1,4 @@
-"""What the report shows of a run's downloads: a curve a host, the fleet's rate, and a row a download. Pure."""
+"""A run's downloads in its report: a curve a host, the fleet's rate, and a row a download. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report shows of a timeline, as plain values: bars, sums of the gate's rows, and equal changes once. Pure."""
+"""A timeline in the report, as plain values: bars, sums of the gate's rows, and equal changes once. Pure."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def ticks(timeline: Timeline) -> list[tuple[float, str]]:
 
 @dataclass(frozen=True)
 class WaveMark:
-    """Where a wave began to switch, or the run to roll back, as a percentage of the run's time."""
+    """The begin of a wave's switches, or of a run's way back, as a percentage of the run's time."""
 
     offset: float
     name: str
