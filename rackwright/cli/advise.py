@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.messages import SettingsError, paragraph, printable, printable_values
 from rackwright.profiles.offers import Offer, offer_heading, offer_reasons, offers
 from rackwright.profiles.presets import PRESETS_FILE, Preset, load_presets
+from rackwright.profiles.ranked import Found, ranked
 from rackwright_engines.advice import Advice, Load, advise, longest
 from rackwright_engines.data import table
 from rackwright_engines.fit.gpu import gpu_type
@@ -39,6 +40,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--context", type=tokens, metavar="TOKENS", help="tokens of a prompt, for example 8k")
     parser.add_argument("--concurrency", type=tokens, metavar="N", help="requests at once")
     parser.add_argument("--output", type=tokens, metavar="TOKENS", help="tokens of an answer, where that is known")
+    everything = "rank profiles and releases of other models too, and those that nothing judges for this load"
+    parser.add_argument("--all", action="store_true", help=everything)
     preset = f"print the settings of an entry of {PRESETS_FILE} instead, for group_vars/"
     parser.add_argument("--preset", metavar="NAME", help=preset)
     add_settings(parser)
@@ -63,24 +66,38 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.DONE
     load = load_of(args)
     wanted = wanted_shape(args)
-    gpu = gpu_type(wanted.shape.gpu)
-    proven = offers(_presets(wanted), wanted.shape, load)
-    measured = own_advice(gpu.name, load, _measured(wanted.root)) if gpu else []
-    before = len(proven) + len(measured)
-    if not args.json:
-        _print_own(wanted, proven, measured)
-    if gpu is None or not longest(gpu.name):
-        if not before:
-            raise SettingsError(_no_profile(wanted.shape.gpu, load), code="RW1001")
-        profiles = list[Advice]()
-    else:
-        profiles = _profiles(gpu.name, load, before)
+    found = found_for(wanted, load)
+    shown = ranked(found, wanted.shape)
     if args.json:
-        rows = {"presets": list(map(_offer_values, proven)), "own": list(map(_own_values, measured))}
-        print(json.dumps(printable_values({**rows, "profiles": list(map(asdict, profiles))}), indent=1))
-    elif profiles:
-        _print_profiles(profiles, before)
+        print(json.dumps(printable_values(_values(found, shown.found)), indent=1))
+        return ExitCode.DONE
+    _print(wanted, found if args.all else shown.found)
+    if shown.remainder and not args.all:
+        print(f"not ranked: {', '.join(shown.remainder)}; all of them: {_again(args)} --all")
     return ExitCode.DONE
+
+
+def found_for(wanted: WantedShape, load: Load) -> Found:
+    """Return all that is known for a GPU, of any model. Raises SettingsError where that is nothing."""
+    gpu = gpu_type(wanted.shape.gpu)
+    proven = offers(_presets(wanted), replace(wanted.shape, model="", gpus=None), load)
+    measured = own_advice(gpu.name, load, _measured(wanted.root)) if gpu else []
+    has_own = bool(proven or measured)
+    if gpu is None or not longest(gpu.name):
+        if not has_own:
+            raise SettingsError(_no_profile(wanted.shape.gpu, load), code="RW1001")
+        return Found(proven, measured)
+    return Found(proven, measured, _profiles(gpu.name, load, has_own))
+
+
+def _again(args: argparse.Namespace) -> str:
+    """Return the command that was typed, but for what only says how settings are read."""
+    given = {"--gpu": args.gpu, "--model": args.model, "--gpus": args.gpus, "-i": args.from_hosts}
+    given |= {"--context": args.context, "--concurrency": args.concurrency, "--output": args.output}
+    given |= {"--site": args.site if args.site != "." else None}
+    pairs = [(option, str(value)) for option, value in given.items() if value]
+    pairs += [("--limit", limit) for limit in args.limit or ()]
+    return shlex.join(["rackwright", "advise", *(argument for pair in pairs for argument in pair)])
 
 
 def load_of(args: argparse.Namespace) -> Load:
@@ -117,7 +134,17 @@ def _presets(wanted: WantedShape) -> Mapping[str, Preset]:
         return {}
 
 
-def _print_own(wanted: WantedShape, proven: Sequence[Offer], measured: list[OwnAdvice]) -> None:
+def _print(wanted: WantedShape, shown: Found) -> None:
+    """Print rows in their order: what the site has proven, what it has measured, and profiles."""
+    _print_own(wanted, shown.presets, shown.releases)
+    if shown.profiles:
+        _print_profiles(shown.profiles, shown.before_profiles)
+    elif not shown.before_profiles:
+        whose = f" of {wanted.shape.model}" if wanted.shape.model else ""
+        print(f"nothing{whose} was measured or advised for this load on this GPU: measure before you choose")
+
+
+def _print_own(wanted: WantedShape, proven: Sequence[Offer], measured: Sequence[OwnAdvice]) -> None:
     """Print what the site has proven, and what it has measured."""
     rows = list[str]()
     if proven:
@@ -131,6 +158,15 @@ def _print_own(wanted: WantedShape, proven: Sequence[Offer], measured: list[OwnA
         rows += _measured_rows(measured, len(proven))
     if rows:
         print(paragraph("\n".join(rows)))
+
+
+def _values(found: Found, shown: Found) -> dict[str, list[dict[str, Any]]]:
+    """Return all rows for programs. shown: those that are ranked."""
+    return {
+        "presets": [{**_offer_values(one), "ranked": one in shown.presets} for one in found.presets],
+        "own": [{**_own_values(one), "ranked": one in shown.releases} for one in found.releases],
+        "profiles": [{**asdict(one), "ranked": one in shown.profiles} for one in found.profiles],
+    }
 
 
 def _offer_rows(rank: int, one: Offer) -> list[str]:
@@ -151,10 +187,10 @@ def _own_values(one: OwnAdvice) -> dict[str, Any]:
     return {"heading": heading(one), "rate": one.rate, "is_far": one.is_far, "reasons": list(reasons(one))}
 
 
-def _profiles(gpu: str, load: Load, before: int) -> list[Advice]:
-    """Return published figures. before: rows that are printed already. Raises SettingsError when there are no rows."""
+def _profiles(gpu: str, load: Load, has_own: bool) -> list[Advice]:
+    """Return published figures. has_own: the site has rows of its own. Raises SettingsError when there are no rows."""
     found = advise(gpu, load)
-    if not found and not before:
+    if not found and not has_own:
         text = f"no profile for {gpu} holds {load.length} tokens of prompt and answer; the longest holds"
         raise SettingsError(f"{text} {longest(gpu)}; next: ask with a smaller --context or --output", code="RW1002")
     return list(found)
@@ -171,7 +207,7 @@ def _print_profiles(found: Sequence[Advice], before: int) -> None:
         print("no speed was measured on this GPU: the order is by what the sources say; measure before you choose")
 
 
-def _measured_rows(found: list[OwnAdvice], before: int) -> list[str]:
+def _measured_rows(found: Sequence[OwnAdvice], before: int) -> list[str]:
     lines = [
         (f"{rank}. {heading(one)}", *(f"     {text}" for text in reasons(one)))
         for rank, one in enumerate(found, before + 1)

@@ -36,6 +36,11 @@ class Offer:
     """The differences from when it was measured, in sentences."""
 
     @property
+    def is_paced(self) -> bool:
+        """True if the requests of its cell came at a rate, which says less of requests that follow one another."""
+        return self.figures.rate is not None
+
+    @property
     def figures(self) -> PresetCell:
         """The figures of its cell."""
         return self.preset.cells[self.cell]
@@ -49,11 +54,12 @@ class Offer:
 def offers(presets: Mapping[str, Preset], shape: Shape, load: Load) -> list[Offer]:
     """Return the presets for a shape, the nearest load first, and of equal loads the fastest.
 
-    A preset counts for a load where the measured cell that is nearest to it is one that it was proven in.
+    A preset counts for a load where the measured cell that is nearest to it is one that it was proven in. Those that
+    are proven for requests at a rate alone come last: of several rates the nearest lengths count.
     """
     fitting = ((name, one) for name, one in presets.items() if _fits(one, shape, load))
     found = [offer for name, one in fitting if (offer := _offer(name, one, shape, load)) is not None]
-    return sorted(found, key=lambda one: (round(one.distance, 1), -one.figures.output_rate, one.name))
+    return sorted(found, key=lambda one: (one.is_paced, round(one.distance, 1), -one.figures.output_rate, one.name))
 
 
 def _fits(preset: Preset, shape: Shape, load: Load) -> bool:
@@ -74,13 +80,14 @@ def is_model(repository: str, wanted: str) -> bool:
 
 
 def _offer(name: str, preset: Preset, shape: Shape, load: Load) -> Offer | None:
-    distances = {cell: _distance(one, load) for cell, one in preset.cells.items() if one.rate is None}
-    if not distances:
-        return None
-    cell = min(distances, key=lambda one: distances[one])
-    if not preset.cells[cell].proven:
-        return None
-    return Offer(name, preset, cell, distances[cell], tuple(_differences(preset, shape)))
+    differences = tuple(_differences(preset, shape))
+    for is_paced in (False, True):
+        cells = {cell: one for cell, one in preset.cells.items() if (one.rate is not None) == is_paced}
+        distances = {cell: _distance(one, load) for cell, one in cells.items()}
+        cell = min(distances, key=lambda one: (distances[one], not cells[one].proven), default="")
+        if cell and cells[cell].proven:
+            return Offer(name, preset, cell, distances[cell], differences)
+    return None
 
 
 def _distance(cell: PresetCell, load: Load) -> float:
@@ -110,16 +117,24 @@ def _has_share(cell: PresetCell) -> bool:
     return None not in (cell.share, cell.low, cell.high)
 
 
+def _arrival(cell: PresetCell) -> str:
+    if cell.rate is None:
+        return f"{cell.concurrency} at once"
+    return f"{cell.rate:g} request{'s' if cell.rate != 1 else ''} a second, at most {cell.concurrency} at once"
+
+
 def offer_reasons(one: Offer) -> Iterator[str]:
     """Yield the load and its latencies, what it was measured on, what is another one now, and what it lacks."""
     cell, preset = one.figures, one.preset
     far = "; far from the load asked for" if one.is_far else ""
-    load = f"{cell.input} tokens in, {cell.output} out, {cell.concurrency} at once"
+    load = f"{cell.input} tokens in, {cell.output} out, {_arrival(cell)}"
     yield f"first token after {cell.ttft_p50:.4g} ms, p95 {cell.ttft_p95:.4g} ms at {load}{far}"
     driver = f", driver {preset.driver}" if preset.driver else ""
     hardware = f"{preset.gpus} x {preset.gpu}{driver}"
     run = f"suite {preset.suite}, run {preset.run}"
     yield f"measured {preset.date}: {preset.engine} {preset.version} on {hardware}; {run}"
+    if one.is_paced:
+        yield "proven for requests at that rate alone, not for as many at once"
     yield f"proof: {preset.proof}"
     if preset.bounds:
         yield f"kept: {', '.join(preset.bounds)}"

@@ -193,13 +193,39 @@ def test_the_text_where_nothing_was_measured(capsys: pytest.CaptureFixture[str])
     assert main(["advise", "--gpu", "B200", "--context", "8k", "--concurrency", "32"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "1. b200_eagle3_v2 (8 GPUs): advised, speed not measured"
-    assert out[-1] == (
+    assert out[-2] == (
         "no speed was measured on this GPU: the order is by what the sources say; measure before you choose"
     )
+    assert not any(row.startswith("2. ") for row in out), "no source ranks another one"
+    unmeasured = "not ranked: 17 profiles whose speed was not measured (b200_stable, b200_vllm, b200_vllm_eagle3 and 14"
+    assert out[-1].startswith(unmeasured)
+
+
+def test_the_text_where_nothing_can_be_ranked(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "advise",
+        "--gpu",
+        "B200",
+        "--context",
+        "1k",
+        "--concurrency",
+        "1",
+        "--gpus",
+        "1",
+        "--model",
+        "Qwen3-30B-A3B",
+    ]
+    assert main(words) == 0
+    nothing, remainder = capsys.readouterr().out.splitlines()
+    assert nothing == (
+        "nothing of Qwen3-30B-A3B was measured or advised for this load on this GPU: measure before you choose"
+    )
+    assert "1 profile whose speed was not measured (b200_qwen3_30b)" in remainder
+    assert "b200_vllm" not in remainder
 
 
 def test_a_machine_s_name_is_as_good_as_its_gpu_s(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["advise", "--gpu", "DGX Spark", "--context", "8k", "--concurrency", "1"]) == 0
+    assert main(["advise", "--gpu", "DGX Spark", "--context", "8k", "--concurrency", "1", "--all"]) == 0
     assert capsys.readouterr().out.startswith("1. dgx_spark_eagle3 (1 GPU): ")
 
 

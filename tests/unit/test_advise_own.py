@@ -14,6 +14,7 @@ from rackwright_bench.history import figures_of
 from rackwright_bench.record import bench_of
 from rackwright_engines.advice import Load
 from rackwright_engines.own import OwnFigure, own_advice
+from tests import texts
 
 ASKED = ["advise", "--gpu", "RTX PRO 6000", "--context", "1k", "--concurrency", "32", "--output", "1k"]
 PRODUCT = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"
@@ -112,6 +113,22 @@ def test_a_gpu_without_a_profile_is_ranked_by_own_runs_alone(
     words = ["advise", "--gpu", "H100", "--context", "1k", "--concurrency", "32", "--site", str(tmp_path)]
     assert main(words) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_a_host_is_told_of_its_own_model_first_and_of_doubtful_figures_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = {"a": {"repository": "acme/x"}, "b": {"model": "alias", "repository": "openai/gpt-oss-120b"}}
+    for number, (release, more) in enumerate(others.items()):
+        found = events([condition_event(release, **more)], random__high=cell(900))
+        write_record(tmp_path, f"20261123-10000{number}-bench", found)
+    doubtful = events([condition_event("d")], random__high=cell(2000, marks=("too hot",)))
+    write_record(tmp_path, "20261123-100009-bench", doubtful)
+    out = advice_lines(capsys, tmp_path, "--model", "openai/gpt-oss-120b")
+    assert out[1].startswith("1. llm on gpu-03, release b ")
+    doubtful_one = texts.WITH_DOUBTFUL_FIGURES.format(rows="1 release", names="d")
+    assert f"{doubtful_one}, {texts.OF_ANOTHER_MODEL.format(rows='1 release')}, " in out[-1]
+    assert sum("llm on gpu-03" in row for row in advice_lines(capsys, tmp_path, "--all")) == 3
 
 
 def figures(*conditions: dict[str, Any], run: str = "20261123-100000-bench", **cells: Measured) -> list[OwnFigure]:

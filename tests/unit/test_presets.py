@@ -17,10 +17,11 @@ from rackwright.cli.shapes import WantedShape, shape_of
 from rackwright.inspect.gpu_facts import GpuFacts, parse_gpu_facts
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError
-from rackwright.profiles.offers import Shape, offer_heading, offers
+from rackwright.profiles.offers import Shape, offer_heading, offer_reasons, offers
 from rackwright.profiles.presets import PRESETS_FILE, Preset, PresetCell, keep_presets, load_presets
 from rackwright.settings.host_settings import HostSettings
 from rackwright_engines.advice import Load
+from tests import texts
 
 PRODUCT = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"
 MODEL = "openai/gpt-oss-120b"
@@ -120,8 +121,25 @@ def test_a_preset_is_offered_where_it_was_proven_and_holds_the_prompt() -> None:
     presets = {"a": preset()}
     assert names(presets, load=Load(1024, 1)) == [], "at one request it was measured, and not proven"
     assert names({"a": preset(context=1500)}, load=Load(1024, 32, 1024)) == []
-    waiting = preset(cells={"random.high": cell(32, **SHARE).model_copy(update={"rate": 8.0})})
-    assert names({"a": waiting}) == [], "its requests waited for a rate: the load is another kind"
+
+
+def paced(rate: float, **more: Any) -> PresetCell:
+    return cell(32, **more).model_copy(update={"rate": rate})
+
+
+def test_a_preset_that_is_proven_for_a_rate_alone_is_offered_with_it_after_the_others() -> None:
+    waiting, mixed = preset(cells={"x": paced(8.0, **SHARE)}), {"random.low": cell(1, 90.0), "x": paced(8.0, **SHARE)}
+    both = {"waiting": waiting, "mixed": preset(cells=mixed), "plain": preset(cells={"x": cell(8, 1.0, **SHARE)})}
+    assert names(both) == ["plain", "mixed", "waiting"]
+    (one,) = offers({"a": waiting}, ASKED, LOAD)
+    load = texts.AT_A_RATE.format(input=1024, output=1024, rate=8, concurrency=32)
+    assert load in next(iter(offer_reasons(one)))
+    assert any(text.startswith(texts.RATE_ALONE) for text in offer_reasons(one))
+    (plain,) = offers({"a": preset()}, ASKED, LOAD)
+    assert not any("rate" in text for text in offer_reasons(plain))
+    assert names({"a": preset(cells={"x": paced(8.0)})}) == [], "measured, and not proven"
+    several = preset(cells={"slow": paced(2.0), "fast": paced(64.0, **SHARE)})
+    assert [one.cell for one in offers({"a": several}, ASKED, LOAD)] == ["fast"], "of equal lengths the proven one"
 
 
 def test_the_nearest_load_comes_first_and_then_the_fastest() -> None:
@@ -171,6 +189,35 @@ def test_the_text_of_presets_comes_before_what_others_measured(
     assert "     without private settings that were measured with: environment.PROXY" in lines
     assert any(row.startswith("2. rtx_pro_6000_vllm") for row in lines)
     assert "its settings, for group_vars/: rackwright advise --preset NAME" in lines
+
+
+def test_what_serves_another_model_is_counted_and_not_ranked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = preset(model="acme/other", cells={"x": cell(32, 9000.0, **SHARE)})
+    keep_presets(tmp_path / PRESETS_FILE, {"mine": preset(), "other": other, "wide": preset(gpus=2)})
+    words = [*WORDS, "--site", str(tmp_path), "--model", "gpt-oss-120b", "--gpus", "1"]
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("1. mine ")
+    command = "rackwright advise --gpu 'RTX PRO 6000' --model gpt-oss-120b --gpus 1 --context 1024 --concurrency 32"
+    groups = (
+        texts.OF_ANOTHER_MODEL.format(rows="1 preset"),
+        texts.FOR_ANOTHER_COUNT.format(rows="1 preset", names="wide"),
+    )
+    assert lines[-1].startswith(f"{texts.NOT_RANKED}{', '.join(groups)}, ")
+    assert texts.KNOWN_NOT_TO_RUN.format(rows="1 profile", names="rtx_pro_6000_sglang") in lines[-1]
+    assert lines[-1].endswith(texts.ALL_OF_THEM.format(command=f"{command} --site {tmp_path}"))
+    assert not any("acme/other" in row for row in lines[:-1])
+    assert main([*words, "--all"]) == 0
+    everything = capsys.readouterr().out
+    assert "other (acme/other, 1 GPU): 9000.0 tokens/s" in everything
+    assert texts.DOES_NOT_RUN.format(profile="rtx_pro_6000_sglang", gpus="1 GPU") in everything
+    assert texts.NOT_RANKED not in everything
+    assert main([*words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["name"]: row["ranked"] for row in rows["presets"]} == {"mine": True, "other": False, "wide": False}
+    assert {row["profile"] for row in rows["profiles"] if not row["ranked"]} >= {"rtx_pro_6000_sglang", "low_latency"}
 
 
 def test_the_next_command_names_the_inventory_where_its_hosts_have_a_file_of_another_name(

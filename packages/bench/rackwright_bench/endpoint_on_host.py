@@ -89,6 +89,11 @@ class Measuree:
         return served_name(self.endpoint)
 
     @property
+    def repository(self) -> str | None:
+        """The model's repository, whatever the name that it serves; None where its settings do not name it."""
+        return self.endpoint.model.repository if self.endpoint.model else None
+
+    @property
     def key(self) -> str:
         """The key that it asks of its clients; empty: none."""
         return self.endpoint.api_key.unmask() if self.endpoint.api_key else ""

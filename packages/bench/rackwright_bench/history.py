@@ -59,7 +59,7 @@ def _figure(
         image=str(conditions.get("image", "?")),
         engine=str(conditions.get("engine", "?")),
         drafting=str(conditions.get("drafting", "")),
-        model=str(conditions.get("model", "?")),
+        model=str(conditions.get("repository") or conditions.get("model", "?")),
         product=str(conditions["gpus"][0]),
         gpus=int(conditions.get("gpu_count", len(conditions["gpus"]))),
         cell=name,

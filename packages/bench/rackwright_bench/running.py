@@ -144,6 +144,7 @@ def prepared(plan: BenchPlan, measuree: Measuree, python: Path, record: Path, va
         by="ssh" if measuree.one.entry.settings.direct_is_closed else None,
         endpoint=measuree.name,
         model=measuree.model,
+        repository=measuree.repository,
         release=serving.release,
         image=serving.image,
         engine=measuree.endpoint.engine_kind,

@@ -13,6 +13,10 @@ FAR = 2.0
 """Doublings of context, or of concurrency, beyond which a figure says little of the load that was asked for."""
 
 
+MODEL = "openai/gpt-oss-120b"
+"""The model of profiles that name no other one."""
+
+
 @dataclass(frozen=True)
 class Load:
     """The load that is asked for: tokens of a prompt, requests at once, and tokens of an answer if they are known."""
