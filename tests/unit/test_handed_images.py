@@ -21,6 +21,7 @@ from rackwright.concerns.handed_images import handed_on, image_sharers
 from rackwright.concerns.image import IMAGE, LocalImage, SeenImages, parse
 from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.models.neighbours import Link
+from rackwright.concerns.preflight.concern import fetch_of
 from rackwright.concerns.registry import REGISTRY, SeenLogin
 from rackwright.plan.change import Change, Job, Refuse, Shell
 from rackwright.plan.concern import HostReading
@@ -297,3 +298,18 @@ def test_files_that_several_architectures_need_are_for_all() -> None:
         by_machine[machine] = source
     found = {sha256: one.machine for sha256, one in files_of(by_machine).items()}
     assert found == {INDEX: "", PLATFORM: "amd64", OTHER: "arm64", LAYER: "", CONFIG: "amd64", ARM: "arm64"}
+
+
+@pytest.mark.parametrize(
+    ("files", "machine", "size"),
+    [(FILES, "amd64", 300 + 400 + 500 + (1 << 30)), (FILES, "riscv64", 0), ((), "amd64", 0)],
+)
+def test_a_missing_image_weighs_what_the_lock_file_lists_of_it_and_takes_its_room_unpacked(
+    files: tuple[ImageFile, ...], machine: str, size: int
+) -> None:
+    (pull,) = IMAGE.pending(settings(files, downloads={}), reading(machine=machine))
+    found = fetch_of(IMAGE.name, pull)
+    assert found is not None
+    published = 60_000_000_000
+    assert (pull.about, found.size, found.exact) == (size, size or published, False)
+    assert found.room == published, "the lock file says nothing of its size on the disk"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
 from rackwright.hostside import host_script, job_script
@@ -92,6 +93,8 @@ class WantedImage:
     """Why hosts cannot hand it on, where they are to do so."""
     keeps: bool = False
     """True if its files stay on the host, to be handed on again."""
+    size: int = 0
+    """Bytes of its files by the lock file, as the registry sends them; 0 where it does not list them."""
 
 
 WantedImages = tuple[WantedImage, ...]
@@ -178,7 +181,8 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedImages:
         refusal = None if digest and settings.image_files.get(digest) else _unlisted(settings, endpoint.image)
         why = "" if digest else reading.names_of(IMAGE).unresolved.get(endpoint.image, "")
         keeps = keeps_files(settings)
-        image = WantedImage(endpoint.image, digest, endpoint.image_digest is not None, pull, why, refusal, keeps)
+        pinned, size = endpoint.image_digest is not None, _size(settings, digest, reading)
+        image = WantedImage(endpoint.image, digest, pinned, pull, why, refusal, keeps, size)
         found.setdefault((endpoint.image, digest), image)
     return tuple(found.values())
 
@@ -229,6 +233,15 @@ def _sizes(settings: HostSettings, digest: str | None) -> str:
     """Return the sizes of an image's files as far as the lock file lists them: architecture or -, short name, bytes."""
     files = settings.image_files.get(digest or "", ())
     return "\n".join(f"{one.machine or '-'} {one.sha256[:12]} {one.size}" for one in files if one.kind == "")
+
+
+def _size(settings: HostSettings, digest: str | None, reading: HostReading) -> int:
+    """Return the bytes of an image's files by the lock file; 0 where it does not list them for such a host."""
+    files = settings.image_files.get(digest or "", ())
+    if not files or DOCKER.name not in reading.by_concern:
+        return 0
+    # dpkg's names of architectures are those of images.
+    return sum(one.size for one in for_machine(files, str(reading[DOCKER].system.architecture)))
 
 
 def pull_job(reference: str) -> str:
@@ -290,10 +303,11 @@ def _pull_change(image: WantedImage, reading: SeenImages) -> Change:
     why = (
         "it is not on the host" if reading.answered else "Docker does not answer yet, so whether it is there is unknown"
     )
+    what, fetches = f"pull {image.reference}{by}", repository_of(image.reference)
     if image.refusal:
-        return Change(f"pull {image.reference}{by}", why, (image.refusal,), fetches=repository_of(image.reference))
+        return Change(what, why, (image.refusal,), fetches=fetches, about=image.size)
     owns = _owned(image, reading) if reading.answered else ()
-    return Change(f"pull {image.reference}{by}", why, (image.pull,), owns=owns, fetches=repository_of(image.reference))
+    return Change(what, why, (image.pull,), owns=owns, fetches=fetches, about=image.size)
 
 
 def _owned(image: WantedImage, reading: SeenImages) -> tuple[Owned, ...]:

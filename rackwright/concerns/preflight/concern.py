@@ -253,7 +253,8 @@ def _sized(change: Change, kind: Kind) -> Fetch:
         return Fetch(change.what, kind, change.size, True)
     entries = figures().get(f"{kind}s") or []
     usual = next((int(entry["about"]) for entry in entries if entry["repository"] == change.fetches), 0)
-    return Fetch(change.what, kind, change.about or usual, False)
+    # The lock file has an image's files as they are fetched, and not how much they are unpacked.
+    return Fetch(change.what, kind, change.about or usual, False, usual if kind == "image" else 0)
 
 
 # -- changes

@@ -171,6 +171,13 @@ class Fetch:
     kind: Kind
     size: int
     exact: bool
+    unpacked: int = 0
+    """Bytes that it takes on the disk where these are more: an image is unpacked there."""
+
+    @property
+    def room(self) -> int:
+        """Bytes that it takes on the disk."""
+        return max(self.size, self.unpacked)
 
 
 @dataclass(frozen=True)

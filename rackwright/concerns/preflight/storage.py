@@ -24,7 +24,7 @@ def space_estimated(case: Case) -> Verdicts:
     for disk, fetches in _file_systems(case):
         if all(fetch.exact for fetch in fetches):
             continue
-        needed = sum(fetch.size for fetch in fetches)
+        needed = sum(fetch.room for fetch in fetches)
         what = ", ".join(fetch.what for fetch in fetches)
         yield (
             disk.free >= needed,
