@@ -1,4 +1,4 @@
-"""The hosts of the lab that is up: they pose as DGX B200, and get what such hosts get."""
+"""The hosts of the lab that is up: they look like DGX B200, and serve what the group above theirs does."""
 
 from rackwright.inventory import build
 from rackwright_lab.inventory import hosts

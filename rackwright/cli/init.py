@@ -14,7 +14,16 @@ from rackwright.init.bases import Bases
 from rackwright.init.choices import Choices, best, choices
 from rackwright.init.fresh import followed_files
 from rackwright.init.machine import Machine, distinct
-from rackwright.init.making import Made, fresh_site, inventory_texts, lab_files, make_site, optional_files, site_texts
+from rackwright.init.making import (
+    Made,
+    fresh_site,
+    inventory_texts,
+    lab_files,
+    make_site,
+    optional_files,
+    refuse_other_lab,
+    site_texts,
+)
 from rackwright.init.questions import Ask, ask_hosts, ask_machine, ask_profile
 from rackwright.init.reading import read_machines
 from rackwright.init.shipped import has_step_files, shipped_files, step_files
@@ -27,7 +36,7 @@ from rackwright.profiles import catalog
 from rackwright_engines.nearest import nearest
 
 LABS_PROFILE = "b200"
-"""The profile of the machines that the lab's hosts look like."""
+"""The profile of the machines that the lab's hosts look like: what they serve where no other one is named."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -41,7 +50,8 @@ def add_parser(subparsers: Any) -> None:
     yes = "do not ask, and take the first profile that fits; an unknown host key is never taken"
     parser.add_argument("-y", "--yes", action="store_true", help=yes)
     parser.add_argument("--ansible", action="store_true", help="with inventory/ansible.py, for an Ansible inventory")
-    parser.add_argument("--lab", action="store_true", help="with inventory/lab.py, for hosts to practise on")
+    lab = "with inventory/lab.py, for hosts to practise on: they serve the first profile, or b200"
+    parser.add_argument("--lab", action="store_true", help=lab)
     update = "bring a site to the installed version, with your own changes merged into its files"
     parser.add_argument("--update", action="store_true", help=update)
     parser.set_defaults(handler=run)
@@ -72,7 +82,7 @@ def make(site: Path, args: argparse.Namespace) -> int:
         return _write(site, args, Choices(()))
     if args.lab:
         lab_files()
-        args.profile = list(dict.fromkeys([*args.profile, LABS_PROFILE]))
+        args.profile = args.profile or [LABS_PROFILE]
     for name in args.profile:
         _refuse_unknown(name)
     hosts = typed_hosts(args.host)
@@ -86,7 +96,10 @@ def make(site: Path, args: argparse.Namespace) -> int:
 
 
 def _write(site: Path, args: argparse.Namespace, found: Choices) -> int:
-    made = make_site(site, fresh_site(found, args.lab, args.ansible))
+    fresh = fresh_site(found, args.lab, args.ansible)
+    if args.lab:
+        refuse_other_lab(site, fresh)
+    made = make_site(site, fresh)
     print("\n".join(_told(site, made, found, args.lab)))
     return done_if(not found.left_out)
 
@@ -164,7 +177,7 @@ def _told(site: Path, made: Made, found: Choices, lab: bool) -> Iterator[str]:
     yield from ["\nEdit:", *rows] if rows else []
     if inventories := ["lab"] if lab else [*found.inventories]:
         yield "\nNext:"
-        yield from next_commands(site, inventories)
+        yield from next_commands(site, inventories, found.groups[0].profile if lab else None)
 
 
 # -- an older site

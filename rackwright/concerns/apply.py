@@ -14,6 +14,7 @@ from rackwright.concerns.endpoint.switch.restart_and_wait import restart_host, r
 from rackwright.concerns.endpoint.switch.steps import DaemonRestart, HostRestart, HostReturn, Proved
 from rackwright.plan.change import Change, Guarded, Job, Refuse, Shell, Step, WriteFile
 from rackwright.plan.ownership import OwnershipRecord, render_record
+from rackwright.record.journal import note
 from rackwright.remote.commands import run_simple
 from rackwright.remote.errors import StepFailedError, TakenBackError
 from rackwright.remote.guards import run_guarded
@@ -44,6 +45,8 @@ def perform(host: Host, batch: Batch) -> None:
         case HostReturn():
             return_and_prove(host, step)
         case Refuse():
+            if step.mistake:
+                note("settings", host=host.name, text=step.message, fix=step.mistake)
             raise StepFailedError(step.text, code=step.code)
 
 

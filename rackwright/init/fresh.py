@@ -10,7 +10,7 @@ from textwrap import wrap
 
 from rackwright.init.choices import Choices, SiteGroup, SiteHost
 from rackwright.init.shipped import SCHEMA_LINE, shipped
-from rackwright.profiles.catalog import Profile
+from rackwright.profiles.catalog import Profile, topmost
 from rackwright.settings.json_schema import json_text
 
 SCHEMA = Path(".rackwright/settings.schema.json")
@@ -147,9 +147,16 @@ profile: {profile.name}
 # What is set here is stronger than the profile:
 # port: 8000
 # gpus: [0]
-# allow_from: [10.0.0.0/8]
+# allow_from: [10.0.0.0/8]{_who_else(profile)}
 # engine:
 {_engine_example(profile)}"""
+
+
+def _who_else(profile: Profile) -> str:
+    """Return who is answered without `allow_from`, where the engine listens on the host's own network."""
+    on_host = topmost(profile.files.values()).get("network") == "host"
+    first = "the first host" if profile.hosts > 1 else "the host"
+    return f" # without it, only {first} itself is answered" if on_host else ""
 
 
 def _comment(text: str) -> str:

@@ -13,6 +13,7 @@ from rackwright.init.fresh import NUMBERS, host_entry
 from rackwright.init.machine import Machine
 from rackwright.init.typed_host import TypedHost
 from rackwright.messages import counted
+from rackwright.profiles.catalog import Profile
 
 ABOUT = {
     "deploy.py": "the steps of a host, in their order",
@@ -137,10 +138,12 @@ def _add_to(site: Path, path: Path, text: str, groups: Sequence[SiteGroup]) -> I
         yield f"  reads it, and prints its line for {site / path}"
 
 
-def next_commands(site: Path, inventories: Sequence[str]) -> Iterator[str]:
-    """Yield the commands to type next."""
+def next_commands(site: Path, inventories: Sequence[str], of_lab: Profile | None = None) -> Iterator[str]:
+    """Yield the commands to type next. of_lab: the profile that a lab's hosts are to serve."""
     if site != Path():
         yield f"  cd {shlex.quote(str(site))}"
+    if of_lab and of_lab.hosts > 1:
+        yield f"  rackwright lab up --hosts {of_lab.hosts}     # as many serve {of_lab.name} together"
     for stem in inventories:
         yield f"  rackwright check inventory/{stem}.py"
         yield f"  pyinfra inventory/{stem}.py deploy.py --dry     # shows what it would change"

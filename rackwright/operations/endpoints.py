@@ -216,7 +216,7 @@ def queue_up(
     before = {name: endpoint.proven for name, endpoint in reading[ENDPOINT].endpoints.items() if endpoint.proven}
     together = group_turn_of(host)
     if together is not None and together.group.head.host != host.name:
-        line_up_member(together, MemberTurn(host, changes, before, boot))
+        line_up_member(together, MemberTurn(host, changes, before, boot, moves and is_ours(reading)))
         return
     order = [other.name for other in host.state.inventory].index(host.name)
     counts_as_serving = serves(reading) or cut or settings.is_gateway
@@ -301,6 +301,9 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
             with _rules_of_what_serves(host, turn):
                 carry_out_all(host, _after_dockerd(host, remaining.changes))
             perform_others(turn.others, Stage.AFTER)
+            for one in turn.others:
+                if one.moves:
+                    _let_rules_follow(one.host)
         _probe_as_non_member(host)
     except StepFailedError as error:
         return _failed_turn(host, turn, error)

@@ -39,6 +39,8 @@ class MemberTurn:
     """Proven release by endpoint."""
     boot: str = ""
     """The host's boot that is to end; empty when it is not restarted."""
+    moves: bool = False
+    """True if endpoints move to another port or address, so that the rules of the old one must go."""
 
 
 @dataclass

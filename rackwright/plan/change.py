@@ -106,6 +106,8 @@ class Refuse(Step):
     code: str
     """Argument of `rackwright explain`."""
     final: bool = True
+    mistake: str = ""
+    """What helps, where only other settings do or what the run cannot do: a resume would end here again."""
 
     @property
     def message(self) -> str:

@@ -76,7 +76,7 @@ def profile(name: str) -> Profile:
     """Return a profile. Raises KeyError for an unknown name, RackwrightError where its files are missing."""
     row = _rows()[name]
     texts = {f"{stem}.yml": _text(f"{stem}.yml") for stem in row["files"]}
-    values = _topmost(texts.values())
+    values = topmost(texts.values())
     hardware, published = values.get("hardware", {}), _published(name)
     gpus = tuple(hardware.get("gpu_models", ())) or tuple(dict.fromkeys(one["gpu"] for one in published))
     return Profile(
@@ -142,7 +142,7 @@ def _text(file: str) -> str:
     raise RackwrightError(text, code="RW1005")
 
 
-def _topmost(texts: Iterable[str]) -> dict[str, Any]:
+def topmost(texts: Iterable[str]) -> dict[str, Any]:
     """Return the strongest value of each key at the top; `hardware` is merged key by key, as in the settings."""
     found: dict[str, Any] = {}
     for text in texts:

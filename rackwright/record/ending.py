@@ -13,6 +13,12 @@ from rackwright.record.journal import Event
 from rackwright.record.states import ENDED_WELL, NOT_REACHED, UNRECOVERED, UNTOUCHED, WELL, RunState, state_named
 
 FIX = "fix the settings as the errors above say"
+REPAIR = "fix what the errors above say"
+
+
+def remedy(fixes: Sequence[str]) -> str:
+    """Return what helps hosts that no resume helps: what their refusals say, if they all say the same."""
+    return fixes[0] if len(fixes) == 1 else FIX
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,8 @@ class Result:
     unseen: frozenset[str] = frozenset()
     """Hosts that roll back on their own: the job of their switch was ended from outside."""
     mistaken: bool = False
+    fixes: tuple[str, ...] = ()
+    """What helps where a host is mistaken, as far as its refusal says it."""
     """Whether a host failed by what only other settings help against."""
 
     def named(self, *states: RunState) -> list[str]:
@@ -61,7 +69,7 @@ def result(events: Iterable[Event], phase: str) -> Result:
     """Return what the record says of a phase: each host's last state in it."""
     states: dict[str, RunState] = {}
     before: dict[str, Mapping[str, str]] = {}
-    inside, held, mistaken, unseen = list[Event](), "", False, set[str]()
+    inside, held, mistaken, unseen, fixes = list[Event](), "", False, set[str](), dict[str, None]()
     for event in _phase(events, phase):
         inside.append(event)
         if event["kind"] == "host" and (state := state_named(event["state"])):
@@ -71,7 +79,8 @@ def result(events: Iterable[Event], phase: str) -> Result:
         elif event["kind"] == "held":
             held = event["text"]
         mistaken = mistaken or event["kind"] == "settings"
-    return Result(states, before, tuple(failures_in(inside)), held, frozenset(unseen), mistaken)
+        fixes |= dict.fromkeys([event["fix"]] if event.get("fix") else [])
+    return Result(states, before, tuple(failures_in(inside)), held, frozenset(unseen), mistaken, tuple(fixes))
 
 
 def _phase(events: Iterable[Event], phase: str) -> Iterable[Event]:
@@ -227,7 +236,8 @@ def _untroubled(
     ]
     what = "; ".join(parts) or "not everything was done"
     rollout = f"rackwright rollout {inventory}"
-    again = f"{FIX}, then {rollout}" if forward.mistaken else "rackwright resume" if parts else rollout
+    fixed = f"{remedy(forward.fixes)}, then {rollout}"
+    again = fixed if forward.mistaken else "rackwright resume" if parts else rollout
     code = stopped(changed) if parts else ExitCode.ERROR
     return code, coded("RW0615", f"{what}, see above; {done}; what served keeps serving; next: {again}")
 

@@ -58,6 +58,8 @@ class Record:
     resumed_by: str | None = None
     mistaken: frozenset[str] = frozenset()
     """Hosts that only other settings help: an image or a repository that there is not, or that wants a key."""
+    fixes: tuple[str, ...] = ()
+    """What helps them, each once, as far as their refusals say it."""
     cells: tuple[bool, ...] = ()
     """Cells of a bench that are over: True for one that gave figures."""
 
@@ -167,6 +169,7 @@ def record_of(run_id: str, events: Iterable[Event]) -> Record:
         tuple(fold.processes),
         fold.resumed_by,
         frozenset(fold.mistaken),
+        tuple(fold.fixes),
         tuple(fold.cells),
     )
 
@@ -190,6 +193,7 @@ class _Fold:
         self.processes: list[Mapping[str, Any]] = []
         self.resumed_by: str | None = None
         self.mistaken: set[str] = set()
+        self.fixes: dict[str, None] = {}
         self.cells: list[bool] = []
 
     def add(self, event: Event) -> None:
@@ -217,6 +221,7 @@ class _Fold:
                 self.touched.add(event["host"])
             case "settings":
                 self.mistaken.add(event["host"])
+                self.fixes |= dict.fromkeys([event["fix"]] if event.get("fix") else [])
             case "cell":
                 self.cells.append("measured" in event)
             case "end":

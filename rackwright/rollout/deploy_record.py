@@ -20,7 +20,7 @@ from rackwright.adapter.run.inventories import settings_of
 from rackwright.exit_codes import ExitCode
 from rackwright.messages import RackwrightError, coded
 from rackwright.processes import this_process
-from rackwright.record.ending import FIX
+from rackwright.record.ending import REPAIR, remedy
 from rackwright.record.handover import VARIABLE, received
 from rackwright.record.journal import new_record, note, read_record
 from rackwright.record.quarantine import remarks, update_quarantine
@@ -31,6 +31,9 @@ from rackwright.rollout.last_lines import ServingHost, as_wide, closing_lines
 from rackwright.rollout.maintenance.quarantine_marks import follow_list
 from rackwright.rollout.resuming import AGAIN, NEXT, checked
 from rackwright.tables import shown_width
+
+STOPPED = "RW3101"
+"""Code of preflight's refusal of a host."""
 
 
 def keep_record(
@@ -143,10 +146,22 @@ def exit_status(error: BaseException | None) -> int:
 
 def sentence(record: Record, status: int, executed: bool) -> str:
     """Return how a plain run ended, in words."""
-    next_step = f"{FIX}, then {AGAIN}" if record.mistaken else f"rackwright resume {record.id}"
     code, text = _ending(record, status, executed)
+    next_step = _next_step(record) if status != ExitCode.INTERRUPTED else f"rackwright resume {record.id}"
     ended = replace(record, end={"status": status, "text": text, "executed": executed})
     return coded(code, checked(ended, f"{text}; next: {next_step}")) if code else text
+
+
+def _next_step(record: Record) -> str:
+    """Return what to do after a run that failed: a resume alone cures neither wrong settings nor a host's own fault."""
+    if record.mistaken:
+        return f"{remedy(record.fixes)}, then {AGAIN}"
+    resume = f"rackwright resume {record.id}"
+    bad = {host: state for host, state in record.states.items() if state not in ENDED_WELL | SKIPPED_HOSTS}
+    if bad and set(bad.values()) == {RunState.UNREACHABLE}:
+        return f"make SSH reach {'it' if len(bad) == 1 else 'them'}, then {resume}"
+    stopped = any(record.errors.get(host, "").startswith(f"{STOPPED}: ") for host in bad)
+    return f"{REPAIR}, then {resume}" if stopped else resume
 
 
 def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from rackwright.addresses import is_loopback
 from rackwright.concerns.endpoint.container import served_name
 from rackwright.concerns.models import sources_of
 from rackwright.exit_codes import ExitCode
@@ -127,11 +128,16 @@ def urls(hosts: Iterable[ServingHost]) -> list[str]:
     Ports that are closed to all but gateways are left out.
     """
     return [
-        f"{url_for(endpoint, host.address)}/v1, model {served_name(endpoint)}"
+        f"{url_for(endpoint, host.address)}/v1, model {served_name(endpoint)}{_for_itself(endpoint, host.name)}"
         for host in hosts
         if not (host.settings.follows or host.settings.direct_is_closed)
         for endpoint in host.settings.all_endpoints.values()
     ]
+
+
+def _for_itself(endpoint: EndpointSettings, host: str) -> str:
+    """Return the note on an endpoint that answers its own host alone."""
+    return f", for {host} itself alone: allow_from opens it" if is_loopback(endpoint.address) else ""
 
 
 def through_gateways(hosts: Iterable[ServingHost]) -> list[str]:

@@ -325,9 +325,9 @@ def test_a_member_in_line_gets_its_unit_back_without_a_restart(site: Path) -> No
 
 def test_other_hosts_or_other_places_are_no_single_switch(site: Path) -> None:
     head, member = loaded(site)
-    assert not is_elsewhere(wanted(member), served(member))
-    assert is_elsewhere(wanted(member), served(member, proven_binding=binding_for(head)))
-    assert is_elsewhere(wanted(member), served(member, proven_binding=Binding(("GPU-h2",))))
+    assert not is_elsewhere(wanted(member).binding, served(member))
+    assert is_elsewhere(wanted(member).binding, served(member, proven_binding=binding_for(head)))
+    assert is_elsewhere(wanted(member).binding, served(member, proven_binding=Binding(("GPU-h2",))))
 
 
 def test_only_members_come_in_where_they_meet(site: Path) -> None:

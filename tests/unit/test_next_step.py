@@ -101,6 +101,37 @@ def test_what_only_other_settings_help_is_not_resumed_text(mistaken: bool) -> No
         assert plain.endswith("next: rackwright resume r")
 
 
+def ended(*events: Event, state: str = "failed before its switch") -> str:
+    """Return the sentence of a plain deploy on two hosts that ended so."""
+    hosts = [host("h1", state), host("h2", state)]
+    return sentence(run(*events, *hosts, plain=True, process=GONE), 1, executed=True)
+
+
+def test_what_its_refusal_says_helps_stands_in_place_of_a_resume_text() -> None:
+    fix = "give the host a profile that fits it, as b200 (rackwright profiles list --gpu B200)"
+    refusals = [event("settings", host=name, text="RW3101: not this machine", fix=fix) for name in ("h1", "h2")]
+    assert ended(*refusals).endswith(f"; next: {fix}, then the same command again")
+    events = [event("phase", name=FORWARD), *refusals, host("h1", "failed before its switch")]
+    _, text = end_of_rollout("/s/i.py", ["h1"], 1, result(events, FORWARD), None)
+    assert text.endswith(f"; next: {fix}, then rackwright rollout /s/i.py")
+
+
+def test_hosts_that_need_different_things_are_named_by_their_errors_text() -> None:
+    refusals = [event("settings", host=name, text="x", fix=f"fix {name}") for name in ("h1", "h2")]
+    assert ended(*refusals).endswith("; next: fix the settings as the errors above say, then the same command again")
+
+
+def test_a_host_that_preflight_stops_is_repaired_before_a_resume_text() -> None:
+    stops = [event("error", host=name, text="RW3101: this host cannot run its endpoints") for name in ("h1", "h2")]
+    assert ended(*stops).endswith("; next: fix what the errors above say, then rackwright resume r")
+    others = [event("error", host="h1", text="RW2110: install docker.io: ended with status 1")]
+    assert ended(*others).endswith("; next: rackwright resume r")
+
+
+def test_hosts_without_a_connection_are_reached_before_a_resume_text() -> None:
+    assert ended(state="unreachable").endswith("; next: make SSH reach them, then rackwright resume r")
+
+
 def test_a_reinstalled_host_is_rebuilt_and_its_key_is_not_thrown_away_text() -> None:
     def shown(text: str) -> str | None:
         record = logging.LogRecord("pyinfra", logging.WARNING, "", 0, text, (), None)

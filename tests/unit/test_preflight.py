@@ -16,6 +16,7 @@ from rackwright.concerns.preflight.row import DRAIN, UNDRAIN, Case, CheckRow, Di
 from rackwright.concerns.preflight.table import render, summary
 from rackwright.plan.answers import Answers, ListedContainer
 from rackwright.plan.change import Owned, Refuse
+from rackwright.profiles import catalog
 from rackwright.settings.sections import Releases
 from rackwright_engines.quick_yaml import load_yaml
 from tests import texts
@@ -72,6 +73,40 @@ def test_other_machines_pass_with_their_own_hardware(name: str, hardware: dict[s
 def test_a_gb200_tray_is_no_dgx_b200() -> None:
     found = case(machine=machine("aarch64"), gpus=gpus("gb200"))
     assert stops(found) == {"architecture", "GPU model", "GPU count"}
+
+
+def refused(found: Case) -> Refuse:
+    """Return preflight's refusal of a host."""
+    (change,) = changes(WantedHost(found), machine())
+    (step,) = change.steps
+    assert isinstance(step, Refuse)
+    return step
+
+
+def test_another_machine_is_helped_by_a_profile_that_fits_it_and_not_by_a_resume_text() -> None:
+    tray = refused(case(machine=machine("aarch64"), gpus=gpus("gb200")))
+    fit, _, rest = tray.mistake.removeprefix("give the host a profile that fits it, as ").partition(" ")
+    assert catalog.profile(fit).gpu_models == ("GB200",)
+    assert rest == "(rackwright profiles list --gpu GB200), or set `hardware` as it is"
+
+
+def test_gpus_that_a_host_does_not_have_are_a_mistake_of_the_settings_text() -> None:
+    assert refused(case(settings=settings(gpus=[9]))).mistake == "fix the settings as the errors above say"
+
+
+def test_a_host_that_can_be_repaired_has_no_mistake() -> None:
+    assert (
+        refused(
+            case(gpus=replace(gpus(), driver="570.1"), settings=settings(hardware={"driver_minimum": "999"}))
+        ).mistake
+        == ""
+    )
+
+
+def test_an_endpoint_of_other_hosts_is_refused_before_anything_is_written_text() -> None:
+    step = refused(case(elsewhere=("llm",)))
+    assert "RW2421: hosts of endpoints: endpoint llm: other hosts than before are to serve it" in step.text
+    assert step.mistake == "rackwright teardown INVENTORY with --limit for each of its hosts"
 
 
 def test_a_profile_for_eight_gpus_refuses_a_tray_of_four_with_the_way_out() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rackwright.messages import counted
 from rackwright.settings.secret import Secret
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
@@ -11,15 +12,24 @@ from rackwright_lab.machine.shell import LabError
 from rackwright_lab.real.builds import named
 
 
-def hosts(lab_id: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+def hosts(lab_id: str | None = None, together: int = 1) -> list[tuple[str, dict[str, Any]]]:
     """Name, SSH data and settings of every host of a lab (default: RACKWRIGHT_LAB_ID, or "demo").
 
     Host keys are checked strictly, against the known_hosts file that the lab wrote. The settings are the lab's
-    own certificate authority, registry key and hub token.
-    Raises LabError when no lab is up.
+    own certificate authority, registry key and hub token. together: how many of them serve one endpoint.
+    Raises LabError when no lab is up, or when some of its hosts would be left over.
     """
     lab = Lab.open(lab_id)
+    _refuse_uneven(lab.paths.id, len(lab.hosts), together)
     return [(host.name, {**ssh_data(host), **settings(lab)}) for host in lab.hosts]
+
+
+def _refuse_uneven(lab_id: str, number: int, together: int) -> None:
+    left_over = number % together
+    if left_over:
+        more = number + together - left_over
+        text = f"the lab {lab_id} has {counted(number, 'host')}, and each {together} serve its profile together"
+        raise LabError(f"{text}; next: rackwright lab up --id {lab_id} --hosts {more}")
 
 
 def endpoint(lab_id: str | None = None) -> dict[str, Any]:

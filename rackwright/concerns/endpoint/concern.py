@@ -8,7 +8,9 @@ from dataclasses import replace
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.edits import edit_changes
-from rackwright.concerns.endpoint.group.members import is_elsewhere, member_changes
+from rackwright.concerns.endpoint.group.members import member_changes
+from rackwright.concerns.endpoint.group.moved import CODE as OTHER_HOSTS
+from rackwright.concerns.endpoint.group.moved import TEARDOWN, in_words, on_other_hosts
 from rackwright.concerns.endpoint.group.scripts import ask_members_script
 from rackwright.concerns.endpoint.peers.peer_check import longer_beside, peer_check
 from rackwright.concerns.endpoint.quality.quality_check import longer, quality_check
@@ -102,8 +104,9 @@ def changes(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
     ]
     if others:
         return others
-    if moved := _on_other_hosts(wanted, reading):
-        return moved
+    bindings = {name: endpoint.binding for name, endpoint in wanted.endpoints.items()}
+    if moved := on_other_hosts(bindings, any(one.group for one in wanted.endpoints.values()), reading):
+        return [_refuse_other_hosts(name) for name in moved]
     groups = groups_among(wanted, reading)
     together = {name for group in groups for name in (*group.coming, *group.leaving)}
     found = [_remove(name) for name in reading.endpoints if name not in wanted.endpoints and name not in together]
@@ -138,24 +141,9 @@ def _clear_marks(ended: Sequence[Mark], busy: Container[str]) -> list[Change]:
     return [Change("clear the marks of runs that have ended", "; ".join(map(str, marks)), (step,), by_itself=True)]
 
 
-def _on_other_hosts(wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:
-    """Return endpoints that other hosts than before are to serve: no single switch leads there."""
-    gone = {name: endpoint for name, endpoint in reading.endpoints.items() if name not in wanted.endpoints}
-    named = [name for name, endpoint in gone.items() if endpoint.spec.get("members", 1) > 1]
-    if any(endpoint.group for endpoint in wanted.endpoints.values()):
-        named += [name for name, endpoint in gone.items() if endpoint.serving and name not in named]
-    named += [
-        name for name, endpoint in wanted.endpoints.items() if is_elsewhere(endpoint, reading.endpoints.get(name))
-    ]
-    return [_refuse_other_hosts(name) for name in named]
-
-
 def _refuse_other_hosts(name: str) -> Change:
-    text = (
-        f"endpoint {name}: other hosts than before are to serve it, or in other places, and a switch does not lead "
-        "there; next: rackwright teardown INVENTORY with --limit for each of its hosts, then the deploy"
-    )
-    return Change(f"leave endpoint {name} alone", "its hosts differ", (Refuse(text, code="RW2421"),))
+    refusal = Refuse(f"{in_words(name)}; next: {TEARDOWN}, then the deploy", code=OTHER_HOSTS, mistake=TEARDOWN)
+    return Change(f"leave endpoint {name} alone", "its hosts differ", (refusal,))
 
 
 def _together(group: Exchange, wanted: WantedEndpoints, reading: SeenEndpoints) -> list[Change]:

@@ -11,9 +11,12 @@ from rackwright.addresses import bare_address
 from rackwright.concerns.diagnosis.changes import due_changes
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd.concern import DOCKERD
+from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.driver import DRIVER, installs_first, refusals
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT, foreign_units
+from rackwright.concerns.endpoint.group.moved import on_other_hosts
+from rackwright.concerns.endpoint.release.concern import binding_of
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.gateway.concern import GATEWAY, SeenGateway
 from rackwright.concerns.gpus import GPUS
@@ -27,6 +30,7 @@ from rackwright.concerns.preflight.gpu import DIAGNOSED, GPU
 from rackwright.concerns.preflight.machine import MACHINE, SYSTEM
 from rackwright.concerns.preflight.members import MEMBERS, common, members_read, parse_members, parse_rdma
 from rackwright.concerns.preflight.network import NETWORK
+from rackwright.concerns.preflight.remedy import remedy
 from rackwright.concerns.preflight.rights import RIGHTS
 from rackwright.concerns.preflight.row import (
     Above,
@@ -208,10 +212,20 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
             {host: common(theirs[PREFLIGHT], theirs[GPUS]) for host, theirs in reading.others.items()},
             reading.by_concern.get(GATEWAY.name, SeenGateway()),
             *_driver_to_come(settings, reading),
+            _elsewhere(settings, reading),
         ),
         _writer(reading),
         tuple(due_changes(settings, reading)),
     )
+
+
+def _elsewhere(settings: HostSettings, reading: HostReading) -> tuple[str, ...]:
+    """Return endpoints that other hosts serve than the settings want; none on a drained host, which stays as it is."""
+    drained = DRAINED.name in reading.by_concern and reading[DRAINED].drained is not None
+    if drained or not reading.manages(ENDPOINT):
+        return ()
+    bindings = {name: binding_of(one, reading, settings) for name, one in settings.all_endpoints.items()}
+    return tuple(on_other_hosts(bindings, settings.group is not None, reading[ENDPOINT]))
 
 
 def _driver_to_come(settings: HostSettings, reading: HostReading) -> tuple[str, tuple[str, ...]]:
@@ -271,7 +285,8 @@ def changes(wanted: WantedHost, _: SeenMachine) -> list[Change]:
     if wanted.writer:
         # During a switch, ports and GPUs belong to containers that are about to stop.
         text += f"\n{wanted.writer} holds this host's lease: what stops it may pass with that run; wait for its end"
-    return [Change("stop here", f"preflight: {names}", (Refuse(text, code="RW3101"),))]
+    refusal = Refuse(text, code="RW3101", mistake=remedy(wanted.case, stopping))
+    return [Change("stop here", f"preflight: {names}", (refusal,))]
 
 
 def _may_have_written(wanted: WantedHost, stopping: Sequence[CheckRow]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from rackwright.concerns.endpoint.group.moved import CODE as OTHER_HOSTS
+from rackwright.concerns.endpoint.group.moved import TEARDOWN, in_words
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.preflight.row import Case, Check, MemberSeen, SeenMachine
 from rackwright.engines.launch import launch_port
@@ -173,7 +175,14 @@ def launchers(case: Case) -> Verdicts:
     yield not lacking, f"{', '.join(lacking or LAUNCHERS)} {'missing' if lacking else 'there'}", fix
 
 
+def elsewhere(case: Case) -> Verdicts:
+    """Reject a change of the hosts that serve an endpoint: no switch leads there, and nothing is written before."""
+    for name in case.elsewhere:
+        yield False, in_words(name), f"{TEARDOWN}, then the deploy"
+
+
 MEMBERS = (
+    Check("hosts of endpoints", "stop", elsewhere, OTHER_HOSTS),
     Check("other hosts", "stop", reached, "RW3170"),
     Check("large packets", "stop", large, "RW3171"),
     Check("equal hosts", "stop", alike, "RW3172"),

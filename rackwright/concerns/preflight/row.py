@@ -209,6 +209,8 @@ class Case:
     """Version of the driver that this deploy installs on the host, which has none; empty otherwise."""
     driver_fixes: tuple[str, ...] = ()
     """What is in the way of the wanted driver, each with its fix."""
+    elsewhere: tuple[str, ...] = ()
+    """Endpoints that other hosts serve than the settings want, or at other ranks."""
 
     @cached_property
     def used_gpus(self) -> tuple[Gpu, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
+from rackwright.concerns.endpoint.binding import Binding
 from rackwright.concerns.endpoint.group.scripts import join_group_script, wait_followed_script
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint
@@ -39,12 +40,12 @@ def member_changes(endpoint: WantedEndpoint, release: Release, reading: SeenEndp
     ]
 
 
-def is_elsewhere(endpoint: WantedEndpoint, reading: SeenEndpoint | None) -> bool:
+def is_elsewhere(wanted: Binding, reading: SeenEndpoint | None) -> bool:
     """Return True if the proven release is served by other hosts than those that are wanted, or at other ranks."""
     if reading is None or reading.proven_binding is None or not reading.proven_spec:
         return False
     proven = (reading.proven_binding.rank, reading.proven_binding.addresses)
-    return proven != (endpoint.binding.rank, endpoint.binding.addresses)
+    return proven != (wanted.rank, wanted.addresses)
 
 
 class Stage(Enum):
