@@ -29,7 +29,7 @@ from rackwright.record.states import ENDED_WELL, SKIPPED_HOSTS, RunState
 from rackwright.rollout.begin_event import beginning
 from rackwright.rollout.last_lines import ServingHost, as_wide, closing_lines
 from rackwright.rollout.maintenance.quarantine_marks import follow_list
-from rackwright.rollout.resuming import AGAIN, NEXT, checked
+from rackwright.rollout.resuming import AGAIN, NEXT, RESUME, checked
 from rackwright.tables import shown_width
 
 STOPPED = "RW3101"
@@ -160,8 +160,13 @@ def _next_step(record: Record) -> str:
     bad = {host: state for host, state in record.states.items() if state not in ENDED_WELL | SKIPPED_HOSTS}
     if bad and set(bad.values()) == {RunState.UNREACHABLE}:
         return f"make SSH reach {'it' if len(bad) == 1 else 'them'}, then {resume}"
-    stopped = any(record.errors.get(host, "").startswith(f"{STOPPED}: ") for host in bad)
+    stopped = any(_says_what_helps(record.errors.get(host, "")) for host in bad)
     return f"{REPAIR}, then {resume}" if stopped else resume
+
+
+def _says_what_helps(error: str) -> bool:
+    """Return True for an error with a next step that is not this run's resume."""
+    return error.startswith(f"{STOPPED}: ") or ("; next" in error and not any(one in error for one in (RESUME, AGAIN)))
 
 
 def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:

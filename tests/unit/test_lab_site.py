@@ -93,7 +93,7 @@ def test_a_group_says_how_many_hosts_of_the_lab_it_needs(tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize(("number", "together", "needed"), [(1, 2, 2), (3, 2, 4), (4, 3, 6), (2, 4, 4)])
-def test_hosts_that_would_be_left_over_are_refused_with_the_command(
+def test_hosts_that_would_be_left_over_are_refused_with_the_command_text(
     number: int, together: int, needed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inventory.Lab, "open", lambda _: lab_of(number))

@@ -124,8 +124,10 @@ def test_hosts_that_need_different_things_are_named_by_their_errors_text() -> No
 def test_a_host_that_preflight_stops_is_repaired_before_a_resume_text() -> None:
     stops = [event("error", host=name, text="RW3101: this host cannot run its endpoints") for name in ("h1", "h2")]
     assert ended(*stops).endswith("; next: fix what the errors above say, then rackwright resume r")
-    others = [event("error", host="h1", text="RW2110: install docker.io: ended with status 1")]
-    assert ended(*others).endswith("; next: rackwright resume r")
+    taken = "RW2405: rackwright-llm.service was made by hand, and would be replaced; next: systemctl cat rackwright-llm"
+    assert ended(event("error", host="h2", text=taken)).endswith("above say, then rackwright resume r")
+    for text in ("RW2110: install docker.io: ended with status 1", "RW0704: no lease; next: the same command again"):
+        assert ended(event("error", host="h1", text=text)).endswith("; next: rackwright resume r")
 
 
 def test_hosts_without_a_connection_are_reached_before_a_resume_text() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rackwright.concerns.firewall.iptables_rules import Listeners
 from rackwright.concerns.firewall.place import meeting_places
 from rackwright.plan.change import Refuse
+from rackwright.record.ending import FIX
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
 
@@ -39,7 +40,9 @@ def unknown(settings: HostSettings) -> Refuse | None:
     if not names:
         return None
     text = f"the ports are closed to all but the gateways, and no address is known here of {names}"
-    return Refuse(f"{text}; nothing was changed; next: set its ssh_hostname or fabric_address", code="RW2519")
+    return Refuse(
+        f"{text}; nothing was changed; next: set its ssh_hostname or fabric_address", code="RW2519", mistake=FIX
+    )
 
 
 def _open_to(

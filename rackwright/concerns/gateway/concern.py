@@ -60,6 +60,7 @@ from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import files, lines_of
+from rackwright.record.ending import FIX
 from rackwright.settings.host_settings import HostSettings
 
 NEXT = f"{FOLDER}/next"
@@ -238,12 +239,16 @@ def _refusals(settings: HostSettings, version: Version) -> Iterator[Change]:
     if lost:
         text = f"{', '.join(dict.fromkeys(lost))}: no address is known of it here, so the gateway cannot reach it"
         text += "; nothing was changed; next: set ssh_hostname or fabric_address to an address"
-        yield Change("set up the gateway", "a host behind it has no address", (Refuse(text, code=UNKNOWN_CODE),))
+        yield Change(
+            "set up the gateway", "a host behind it has no address", (Refuse(text, code=UNKNOWN_CODE, mistake=FIX),)
+        )
     if text := too_old(version):
         yield Change("set up the gateway", "its HAProxy is too old", (Refuse(text, code=TOO_OLD),))
     if wrong := certificate_refusal(settings):
         text = f"{wrong.text}; nothing was changed"
-        yield Change("set up the gateway", "clients would refuse its certificate", (Refuse(text, code=wrong.code),))
+        yield Change(
+            "set up the gateway", "clients would refuse its certificate", (Refuse(text, code=wrong.code, mistake=FIX),)
+        )
 
 
 def _lost_keys(settings: HostSettings, files: WantedFiles, on_host: SeenGateway) -> Iterator[Change]:

@@ -16,6 +16,7 @@ from rackwright.messages import few
 from rackwright.paths import ETC, KEEPALIVED_UNIT, STATE, UNITS
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.render import render_own
+from rackwright.record.ending import FIX
 from rackwright.settings.host_settings import HostSettings
 
 KEEPALIVED = "keepalived"
@@ -121,7 +122,9 @@ def _refusal(settings: HostSettings, on_host: HostAddress | None, others: list[s
         f"gateway.address {address} cannot move between the gateways: {why}; nothing was changed; "
         "next: `ip -4 address` on both hosts; behind a router leave gateway.address out, and give both addresses to DNS"
     )
-    return Change("announce the gateway's address", "it has no place here", (Refuse(text, code=PLACE_CODE),))
+    return Change(
+        "announce the gateway's address", "it has no place here", (Refuse(text, code=PLACE_CODE, mistake=FIX),)
+    )
 
 
 def keepalived_changes(

@@ -27,6 +27,7 @@ from rackwright.plan.change import Change, Job, Owned, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.hand_on import ChainPart, HandsOn, Sharer
 from rackwright.plan.reading import decode, files, lines_of
+from rackwright.record.ending import FIX
 from rackwright.settings.host_settings import ENDPOINTS, HostSettings
 from rackwright.settings.image_reference import repository_of, slug
 from rackwright.settings.secret import Secret
@@ -600,7 +601,9 @@ def _taken(wanted: WantedModel, model: SeenModel) -> Change:
         f"{source.revision} there; set another `directory` for it in group_vars, or remove the folder"
     )
     return Change(
-        f"fetch {source.repository} at {source.revision[:12]}", "its folder is taken", (Refuse(text, code="RW2901"),)
+        f"fetch {source.repository} at {source.revision[:12]}",
+        "its folder is taken",
+        (Refuse(text, code="RW2901", mistake=FIX),),
     )
 
 

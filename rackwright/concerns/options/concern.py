@@ -37,6 +37,7 @@ from rackwright.paths import (
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import decode, lines_of
+from rackwright.record.ending import FIX
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 from rackwright_engines.fit.draft_config import Misfit, misfits
 from rackwright_engines.fit.sizes import plan_of
@@ -201,7 +202,9 @@ def _refuse(wanted: WantedOptions, verdict: ImageVerdict) -> Change:
     head = f"endpoint {release.spec.name}: release {release.hash} is refused by its own image {release.spec.image}:"
     text = "\n".join([head, *rows, f"what serves keeps serving; next: {_next(wanted)}"])
     return Change(
-        f"switch endpoint {release.spec.name}", "its image refuses its options", (Refuse(text, code="RW3001"),)
+        f"switch endpoint {release.spec.name}",
+        "its image refuses its options",
+        (Refuse(text, code="RW3001", mistake=FIX),),
     )
 
 
@@ -216,7 +219,7 @@ def _unfit(wanted: WantedOptions) -> Change:
     tail = "what serves keeps serving; next: set a `draft` that was made for this model, or none"
     text = "\n".join([head, *rows, tail])
     why = "its draft was made for another model"
-    return Change(f"switch endpoint {wanted.release.spec.name}", why, (Refuse(text, code="RW3008"),))
+    return Change(f"switch endpoint {wanted.release.spec.name}", why, (Refuse(text, code="RW3008", mistake=FIX),))
 
 
 def _next(wanted: WantedOptions) -> str:

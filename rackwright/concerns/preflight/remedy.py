@@ -8,13 +8,13 @@ from rackwright.concerns.endpoint.group.moved import CODE as OTHER_HOSTS
 from rackwright.concerns.endpoint.group.moved import TEARDOWN
 from rackwright.concerns.preflight.row import Case, CheckRow
 from rackwright.profiles.catalog import fitting
+from rackwright.record.ending import FIX
 from rackwright_engines.fit.gpu import gpu_type
 
 OTHER_MACHINE = frozenset({"RW3111", "RW3130", "RW3132"})
 """Codes of rows on a host that is not the machine of its settings: architecture, GPU model, compute capability."""
 OTHER_SETTINGS = frozenset({"RW3133"})
 """Codes of rows that other settings alone help: GPUs of endpoints that the host does not have."""
-SETTINGS = "fix the settings as the errors above say"
 
 
 def remedy(case: Case, rows: Iterable[CheckRow]) -> str:
@@ -24,7 +24,7 @@ def remedy(case: Case, rows: Iterable[CheckRow]) -> str:
         return another_profile(case)
     if OTHER_HOSTS in codes:
         return TEARDOWN
-    return SETTINGS if codes & OTHER_SETTINGS else ""
+    return FIX if codes & OTHER_SETTINGS else ""
 
 
 def another_profile(case: Case) -> str:
