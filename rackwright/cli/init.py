@@ -36,7 +36,7 @@ from rackwright.profiles import catalog
 from rackwright_engines.nearest import nearest
 
 LABS_PROFILE = "b200"
-"""The profile of the machines that the lab's hosts look like: what they serve where no other one is named."""
+"""The profile of the machines that the lab's hosts look like, and theirs without another one."""
 
 
 def add_parser(subparsers: Any) -> None:

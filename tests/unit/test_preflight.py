@@ -85,9 +85,9 @@ def refused(found: Case) -> Refuse:
 
 def test_another_machine_is_helped_by_a_profile_that_fits_it_and_not_by_a_resume_text() -> None:
     tray = refused(case(machine=machine("aarch64"), gpus=gpus("gb200")))
-    fit, _, rest = tray.mistake.removeprefix("give the host a profile that fits it, as ").partition(" ")
+    fit, _, remaining = tray.mistake.removeprefix("give the host a profile that fits it, as ").partition(" ")
     assert catalog.profile(fit).gpu_models == ("GB200",)
-    assert rest == "(rackwright profiles list --gpu GB200), or set `hardware` as it is"
+    assert remaining == "(rackwright profiles list --gpu GB200), or set `hardware` as it is"
 
 
 def test_gpus_that_a_host_does_not_have_are_a_mistake_of_the_settings_text() -> None:
