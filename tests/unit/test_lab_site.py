@@ -51,6 +51,7 @@ def test_the_labs_hosts_serve_each_shipped_profile_by_a_valid_site(
     for host in hosts:
         (endpoint,) = host.settings.all_endpoints.values()
         hardware = host.settings.hardware
+        assert endpoint.model is not None
         assert (host.settings.profile, endpoint.model.repository) == (profile, chosen.model)
         assert hardware.architecture in (None, HERE["architecture"])
         assert not hardware.gpu_models or HERE["gpu_models"] in hardware.gpu_models
@@ -96,7 +97,7 @@ def test_a_group_says_how_many_hosts_of_the_lab_it_needs(tmp_path: Path, capsys:
 def test_hosts_that_would_be_left_over_are_refused_with_the_command_text(
     number: int, together: int, needed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inventory.Lab, "open", lambda _: lab_of(number))
+    monkeypatch.setattr("rackwright_lab.inventory.Lab.open", lambda _: lab_of(number))
     with pytest.raises(LabError, match=f"next: rackwright lab up --id mine --hosts {needed}$"):
         inventory.hosts(together=together)
 
@@ -121,8 +122,7 @@ def test_an_update_keeps_what_the_profile_changed(tmp_path: Path) -> None:
 def test_an_older_lab_package_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = making.entry_points
-    monkeypatch.setattr(making, "entry_points", lambda **by: [] if by["group"] == making.PROFILED else found(**by))
+    monkeypatch.setattr(making, "PROFILED", "rackwright.no_such_group")
     assert main(["init", str(tmp_path / "site"), "--lab", "--profile", PAIR]) == 1
     refusal(capsys.readouterr().err, "RW1029", "./packages/lab")
     assert not (tmp_path / "site").exists()
