@@ -23,6 +23,7 @@ class Store:
 
     def __init__(self, folder: Path, part_size: int) -> None:
         self.folder, self.part_size = folder, part_size
+        self.most = min(PIECE, part_size)
         self.stored: dict[str, Stored] = {}
         self._used: Counter[int] = Counter()
         self._earlier: dict[str, Stored] = {}
@@ -50,12 +51,15 @@ class Store:
         """Return the path for bytes that are on their way, the same each time."""
         return self.folder / INCOMING / hashlib.sha256(name.encode()).hexdigest()[:24]
 
+    def cutting(self, sizes: Iterable[int]) -> int:
+        """Return the room that cutting takes beside the files themselves. sizes: of all files; most need no cut."""
+        return max((min(self.most, size - self.most) for size in sizes if size > self.most), default=0)
+
     def add(self, path: Path, sha256: str) -> None:
         """Move a whole, verified file in."""
         size = path.stat().st_size
-        most = min(PIECE, self.part_size)
         with writing(self.folder):
-            pieces = self._split(path, size, most) if size > most else [self._place(path, sha256, size)]
+            pieces = self._split(path, size) if size > self.most else [self._place(path, sha256, size)]
         self.stored[sha256] = Stored(size=size, pieces=pieces)
 
     def add_bytes(self, content: bytes) -> str:
@@ -68,10 +72,10 @@ class Store:
             self.add(path, sha256)
         return sha256
 
-    def _split(self, path: Path, size: int, most: int) -> list[StoredPiece]:
+    def _split(self, path: Path, size: int) -> list[StoredPiece]:
         """Cut a file into pieces, from its end, so that no more than one piece is on the disk twice."""
         pieces: list[StoredPiece] = []
-        for start in reversed(range(0, size, most)):
+        for start in reversed(range(self.most, size, self.most)):
             cut = path.with_suffix(".piece")
             digest = hashlib.sha256()
             with path.open("rb") as source, cut.open("wb") as target:
@@ -82,8 +86,7 @@ class Store:
             pieces.insert(0, self._place(cut, digest.hexdigest(), size - start))
             os.truncate(path, start)
             size = start
-        path.unlink()
-        return pieces
+        return [self._place(path, hash_file(path), size), *pieces]
 
     def _place(self, path: Path, sha256: str, size: int) -> StoredPiece:
         part = next(number for number in range(1, 10_000) if self._fits(number, size))

@@ -126,7 +126,8 @@ class BundleWriter:
         for key, model in contents.models.items():
             for pin in model.source.pins.values():
                 sizes[pin.sha256 or self._earlier_sha256(key, pin) or f"{key} {pin.path}"] = pin.size
-        needed = sum(size for sha256, size in sizes.items() if sha256 not in self.earlier.stored)
+        missing = [size for sha256, size in sizes.items() if sha256 not in self.earlier.stored]
+        needed = sum(missing) + self.store.cutting(missing)
         free = shutil.disk_usage(self.store.folder).free
         if needed > free:
             text = f"{self.store.folder} has {gib(free)} free, and {gib(needed)} are still to come"

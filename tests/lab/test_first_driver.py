@@ -53,6 +53,12 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         "mokutil --import",
     ),
     "headers": ("rm -rf /lib/modules/$(uname -r)/build", HEADERS, "RW4056", "apt-get install linux-headers-"),
+    "next kernel": (
+        ": >/boot/vmlinuz-99.1.0-1-lab; mkdir -p /lib/modules/99.1.0-1-lab",
+        "rm -r /boot/vmlinuz-99.1.0-1-lab /lib/modules/99.1.0-1-lab",
+        "RW4054",
+        "apt-get install linux-headers-99.1.0-1-lab",
+    ),
     "held kernel": (
         f"{PACKAGE.format(name=KERNEL)}{PACKAGE.format(name=MODULES)}apt-mark hold {KERNEL}",
         f"apt-mark unhold {KERNEL}; dpkg --purge {KERNEL} {MODULES}",

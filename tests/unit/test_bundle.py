@@ -196,6 +196,28 @@ def test_parts_fit_a_disk_and_a_file_that_does_not_is_cut(servers: Servers, tmp_
     assert is_right(tmp_path, sha256(WEIGHTS), catalog.stored[sha256(WEIGHTS)])
 
 
+def test_the_first_piece_of_a_file_that_is_cut_is_not_written_a_second_time(tmp_path: Path) -> None:
+    store = Store(tmp_path, 1 << 20)
+    arrived = store.incoming("layer")
+    arrived.write_bytes(WEIGHTS)
+    inode = arrived.stat().st_ino
+    store.add(arrived, sha256(WEIGHTS))
+    first, *others = (tmp_path / piece.path for piece in store.stored[sha256(WEIGHTS)].pieces)
+    assert first.stat().st_ino == inode
+    assert all(path.stat().st_ino != inode for path in others)
+    assert is_right(tmp_path, sha256(WEIGHTS), store.stored[sha256(WEIGHTS)])
+
+
+def test_the_room_to_cut_a_file_is_counted(servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = SimpleNamespace(free=len(WEIGHTS) + (1 << 20) - 1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: room)
+    with pytest.raises(RackwrightError, match=r"RW3943"):
+        write(tmp_path / "cut", part_size=1 << 20)
+    assert write(tmp_path / "whole").fetched, "without parts nothing is on the disk twice"
+    assert Store(tmp_path, 10).cutting([10, 12, 35]) == 10
+    assert Store(tmp_path, 10).cutting([10, 12]) == 2
+
+
 def test_what_is_there_and_right_is_not_fetched_again(servers: Servers, tmp_path: Path) -> None:
     write(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.driver import DRIVER, DriverState, SeenDriver, WantedDriver, notes, refusals
+from rackwright.concerns.driver import DRIVER, DriverState, SeenDriver, WantedDriver, installs_first, notes, refusals
 from rackwright.concerns.driver.judge import wrong_with
 from rackwright.concerns.driver.packages import address, companions, others, repository
 from rackwright.concerns.driver.seen import HOME, DriverPackage, Staged, parse
@@ -117,6 +117,18 @@ def test_a_host_without_a_driver_gets_its_first_one() -> None:
     assert [row.code for row in refusals(none, SeenDriver())] == ["RW4056"]
 
 
+def test_a_first_driver_that_comes_with_a_kernel_waits_for_a_restart() -> None:
+    values = {"headers": "yes", "running": "6.8.0-60-generic"}
+    host = SeenDriver(staged=Staged(NEW, "", kernel="6.8.0-90-generic"), values=values)
+    want = wanted(found=SeenGpus(error="none"), driver={"version": NEW, "first_by_deploy": True})
+    assert (DRIVER.changes(want, host), installs_first(want, host)) == ([], False)
+    [text] = notes(want, host)
+    assert ["6.8.0-90-generic" in text, text.endswith("rackwright rollout INVENTORY --drivers")] == [True, True]
+    running = replace(host, values={**values, "running": "6.8.0-90-generic"})
+    [change] = DRIVER.changes(want, running)
+    assert change.what == f"install NVIDIA's driver {NEW} and load it", "an operator has booted it"
+
+
 def test_a_repository_that_is_there_is_not_added_a_second_time() -> None:
     [change] = DRIVER.changes(wanted(), driver_now(repository="yes"))
     assert change.owns == ()
@@ -150,6 +162,7 @@ OTHER = replace(BOOKWORM, id="rocky")
         ("RW4036", wanted(), driver_now(nouveau="yes")),
         ("RW4046", wanted(), driver_now(secureboot="1")),
         ("RW4056", wanted(), driver_now(headers="no", running="6.1.0-1-amd64")),
+        ("RW4054", wanted(), driver_now(next="6.1.0-52-amd64")),
         ("RW4076", wanted(), driver_now(draws=True)),
         ("RW4086", wanted(), driver_now(initrd=str(80 << 20), bootfree=str(40 << 10))),
     ],
@@ -174,6 +187,21 @@ def test_a_row_refuses_with_its_fix(code: str, want: WantedDriver, host: SeenDri
 def test_what_is_in_order_refuses_nothing(host: SeenDriver) -> None:
     assert refusals(wanted(), host) == []
     assert refusals(wanted(NOW), replace(host, draws=True)) == [], "a settled host is left as it is"
+
+
+@pytest.mark.parametrize(
+    ("system", "host", "newest"),
+    [
+        (BOOKWORM, (), "linux-image-amd64 linux-headers-amd64"),
+        (UBUNTU, (), "linux-image-generic linux-headers-generic"),
+        (UBUNTU, ("linux-image-nvidia-64k",), "linux-image-nvidia-64k linux-headers-nvidia-64k"),
+    ],
+)
+def test_headers_that_the_archive_has_dropped_have_a_way_on(system: Any, host: tuple[str, ...], newest: str) -> None:
+    without = replace(driver_now(headers="no", running="6.1.0-1-amd64"), kernel_packages=host)
+    [row] = refusals(wanted(system=system), without)
+    assert "apt-get install linux-headers-6.1.0-1-amd64;" in row.fix
+    assert f"apt-get install {newest}, and reboot" in row.fix
 
 
 def test_precompiled_modules_need_neither_headers_nor_a_key_but_a_kernel_that_moves() -> None:
@@ -220,13 +248,13 @@ def test_the_reading_is_parsed() -> None:
     found = parse(
         f"running=6.1\npackage libcuda1 hold {NOW}-1\npackage nvidia-fabricmanager install 555.42.02-1\n"
         "package nvidia-modprobe install 555.42.02-1\n"
-        f"heldkernel linux-image-amd64\nsecureboot=1\nproduct=NVIDIA DGX B200\n"
+        f"heldkernel linux-image-amd64\nkernels linux-image-amd64\nsecureboot=1\nproduct=NVIDIA DGX B200\n"
         f"file {HOME}/staged {staged}\nnone {HOME}/failed\n"
     )
     assert (found.version, found.packages[0].held) == (NOW, True)
     assert [one.name for one in found.odd] == ["nvidia-fabricmanager"]
     assert found.staged == replace(STAGED, holds=("libcuda1",))
-    assert found.held_kernels == ("linux-image-amd64",)
+    assert found.held_kernels == found.kernel_packages == ("linux-image-amd64",)
     assert found.values["product"] == "NVIDIA DGX B200"
     assert parse("") == SeenDriver(values={})
 

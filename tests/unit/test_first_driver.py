@@ -13,6 +13,7 @@ from rackwright.concerns.driver import DRIVER, SeenDriver, WantedDriver, install
 from rackwright.concerns.driver.packages import others
 from rackwright.concerns.gpus import GPUS, SeenGpus
 from rackwright.concerns.preflight.concern import PREFLIGHT
+from rackwright.concerns.preflight.software import fabric_manager
 from rackwright.hostside import host_script, job_script
 from rackwright.operations import concerns
 from rackwright.plan.change import Job, Refuse
@@ -93,6 +94,15 @@ def test_preflight_lets_a_host_pass_whose_driver_comes_in_the_same_deploy() -> N
     assert "driver" not in stops(found)
     [row] = judged(found)["driver"]
     assert row.reading == f"none yet; driver() installs {NEW}"
+
+
+def test_no_fabric_manager_of_an_unknown_version_is_advised() -> None:
+    gone = machine(**{"fabric.LoadState": "not-found", "fabric.ActiveState": "inactive"})
+    for wanted, fix in (({}, "the driver first"), ({"version": NEW}, "rackwright rollout INVENTORY --drivers")):
+        found = case(settings=settings(hardware=DGX_B200, driver=wanted), gpus=NONE, machine=gone)
+        [text] = [verdict[2] for verdict in fabric_manager(found) if not verdict[0]]
+        assert fix in text
+        assert "nvidia-fabricmanager-;" not in text
 
 
 def test_a_fabric_manager_that_comes_with_the_driver_is_not_missed() -> None:

@@ -14,10 +14,10 @@ ALONE = "the installation continues on the host; the next run reattaches"
 
 
 def installs_first(wanted: WantedDriver, reading: SeenDriver) -> bool:
-    """Return True if a deploy installs this host's driver: it has none, and nothing is in the way."""
+    """Return True if a deploy installs this host's driver: it has none, nothing is in the way, no restart is due."""
     if not (wanted.version and wanted.settings.driver.first_by_deploy and wanted.is_first(reading)):
         return False
-    return not refusals(wanted, reading)
+    return not (reading.other_kernel(wanted.version) or refusals(wanted, reading))
 
 
 def first_change(wanted: WantedDriver, functions: str) -> Change:

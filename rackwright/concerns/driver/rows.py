@@ -90,12 +90,31 @@ def secure_boot(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str
 
 def headers(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
     """Refuse DKMS without the running kernel's headers: no module would be built."""
-    first = wanted.is_first(reading) and wanted.settings.driver.source == "nvidia"
-    builds = first or any("dkms" in one.name for one in reading.packages)
-    if builds and not reading.is_set("headers"):
+    if _is_built(wanted, reading) and not reading.is_set("headers"):
         kernel = reading.values.get("running", "")
         text = f"the headers of the running kernel {kernel} are missing, so DKMS could build no module"
-        yield text, f"apt-get install linux-headers-{kernel}"
+        newest = f"apt-get install {_newest_kernel(wanted, reading)}, and reboot into that kernel"
+        yield text, f"apt-get install linux-headers-{kernel}; where the archive has them no longer: {newest}"
+
+
+def headers_of_next(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
+    """Refuse DKMS where the next boot is another kernel's, without headers: the host would come up without a driver."""
+    if (kernel := reading.values.get("next")) and _is_built(wanted, reading):
+        text = f"the next boot is that of the kernel {kernel}, whose headers are missing"
+        fix = f"apt-get install linux-headers-{kernel}, or remove that kernel"
+        yield f"{text}: DKMS could build no module for it", fix
+
+
+def _is_built(wanted: WantedDriver, reading: SeenDriver) -> bool:
+    first = wanted.is_first(reading) and wanted.settings.driver.source == "nvidia"
+    return first or any("dkms" in one.name for one in reading.packages)
+
+
+def _newest_kernel(wanted: WantedDriver, reading: SeenDriver) -> str:
+    """Return the packages of the archive's newest kernel and its headers, by what the host follows already."""
+    usual = "generic" if wanted.system.id == "ubuntu" else wanted.system.architecture
+    image = next(iter(reading.kernel_packages), f"linux-image-{usual}")
+    return f"{image} {image.replace('image', 'headers', 1)}"
 
 
 def held_kernel(wanted: WantedDriver, reading: SeenDriver) -> Iterator[tuple[str, str]]:
@@ -136,6 +155,7 @@ ROWS: tuple[tuple[str, Row], ...] = (
     ("RW4036", nouveau),
     ("RW4046", secure_boot),
     ("RW4056", headers),
+    ("RW4054", headers_of_next),
     ("RW4066", held_kernel),
     ("RW4076", desktop),
     ("RW4086", boot_room),

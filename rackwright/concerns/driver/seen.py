@@ -79,8 +79,13 @@ class SeenDriver:
     failed: Mapping[str, str] = field(default_factory=dict)
     """The `version` that this host has gone back from, and in `text` why."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """Single facts by name: `running` (the kernel), `nouveau`, `headers`, `secureboot`, `product`, ..."""
+    """Single facts by name: `running` (the kernel), `nouveau`, `headers`, `secureboot`, `product`, ...
+
+    `next`: the kernel of the next boot, where it has no headers.
+    """
     held_kernels: tuple[str, ...] = ()
+    kernel_packages: tuple[str, ...] = ()
+    """The packages that bring the archive's newest kernel: `linux-image-amd64`, `linux-image-generic`, ..."""
     draws: bool = False
     """True while a display manager runs."""
 
@@ -116,6 +121,12 @@ class SeenDriver:
         paired = (one for one in self.packages if self.version and _PAIRED.match(one.name))
         return tuple(one for one in paired if one.driver not in ("", self.version))
 
+    def other_kernel(self, version: str) -> str:
+        """Return the kernel that comes with a staged driver; empty where that is the one that runs."""
+        staged = self.staged
+        other = staged is not None and staged.version == version and staged.kernel != self.values.get("running")
+        return staged.kernel if staged and other else ""
+
     def number(self, name: str) -> int | None:
         """Return a fact that is a whole number."""
         return whole_number(self.values.get(name, ""))
@@ -137,6 +148,7 @@ def parse(output: str) -> SeenDriver:
         {key: printable(text) for key, text in pairs(texts.get(f"{HOME}/failed") or "").items()},
         values,
         tuple(row[1] for row in rows if row[0] == "heldkernel" and row[1:]),
+        tuple(sorted(row[1] for row in rows if row[0] == "kernels" and _NAME.fullmatch(row[-1]))),
         values.get("draws") == "yes",
     )
 

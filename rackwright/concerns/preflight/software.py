@@ -123,12 +123,21 @@ def fabric_manager(case: Case) -> Verdicts:
     state, version = values.get("fabric.ActiveState", "inactive"), values.get("fabric.version", "")
     start = "systemctl enable --now nvidia-fabricmanager"
     if values.get("fabric.LoadState") != "loaded":
-        yield False, "not installed", f"apt-get install -y nvidia-fabricmanager-{driver.split('.')[0]}; {start}"
+        yield False, "not installed", _install_fabric_manager(case, driver, start)
         return
     yield state == "active", f"nvidia-fabricmanager is {state}", f"{start}; journalctl -u nvidia-fabricmanager"
     if version and driver:
         fix = "install the fabric manager of the driver's very version, then reboot"
         yield version == driver, f"version {version}, driver {driver}", fix
+
+
+def _install_fabric_manager(case: Case, driver: str, start: str) -> str:
+    """Return the fix. driver: the installed one; without it no version is known: `NAME-` has apt remove a package."""
+    if driver:
+        return f"apt-get install -y nvidia-fabricmanager-{driver.partition('.')[0]}; {start}"
+    if case.settings.driver.version:
+        return _install_driver(case)
+    return f"the driver first, then the fabric manager of its very version; {start}"
 
 
 def persistence(case: Case) -> Verdicts:

@@ -54,8 +54,11 @@ MODULE = """\
 #!/bin/sh
 [ "$1" = configure ] || exit 0
 echo {module} >/usr/lib/rackwright-lab/module-at-boot
+rm -f /usr/lib/rackwright-lab/module-kernel
 [ ! -d /run/systemd/system ] || systemctl enable --quiet rackwright-lab-gpu.service
 """
+FOR_KERNEL = f"echo {KERNEL} >/usr/lib/rackwright-lab/module-kernel\n"
+"""What a module that was made for one kernel alone has behind it: no other kernel loads it."""
 MODPROBE = {
     "etc/modprobe.d/nvidia-lab.conf": (
         "install nvidia rm -f /run/rackwright-lab/posed; /usr/lib/rackwright-lab/pose; test -e /sys/module/nvidia\n"
@@ -92,7 +95,7 @@ def packages(version: str) -> dict[str, Made]:
     }
     if version == WITH_KERNEL:
         image = f"linux-image-{KERNEL}"
-        found["nvidia-kernel-open-dkms"] = Made(image, MODPROBE, MODULE.format(module=module))
+        found["nvidia-kernel-open-dkms"] = Made(image, MODPROBE, MODULE.format(module=module) + FOR_KERNEL)
         found[image] = Made(files={f"boot/vmlinuz-{KERNEL}": ""}, postinst="#!/bin/sh\nupdate-grub\n")
     name = "nvidia-driver-pinning"
     lock = Made(alone=name, files={f"etc/apt/preferences.d/{name}-{version}": LOCK.format(version=version)})

@@ -3,6 +3,9 @@
 # event.sh, durable.sh, apt.sh and driver_packages.sh.
 begin_driver
 [ "$(value_of version)" = "$version" ] || fail "NVIDIA's driver $version is not staged here; next: pyinfra INVENTORY deploy.py"
+kernel=$(value_of kernel)
+[ -z "$kernel" ] || [ "$kernel" = "$(uname -r)" ] ||
+  fail "NVIDIA's driver $version comes with the kernel $kernel, and a deploy restarts no host: nothing was installed; next: rackwright rollout INVENTORY --drivers --limit HOST, which installs both, and restarts it"
 refuse_half_configured
 refuse_broken_packages
 names=$(names_in "$home/$version/new")
