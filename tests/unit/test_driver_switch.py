@@ -356,6 +356,15 @@ def test_the_gateway_that_clients_need_is_refused(
         refuse_cut_off("i.py", found, found[:1], [])
 
 
+def test_a_fabric_manager_that_comes_with_a_driver_starts_with_the_host() -> None:
+    for hardware, fabric in (({"fabric_manager": True}, "yes"), ({}, "''")):
+        [change] = driver_changes(wanting(hardware=hardware), host(), 600, None)
+        restart = change.steps[0]
+        assert isinstance(restart, HostRestart)
+        assert f"\nfabric={fabric}\n" in restart.job.script
+        assert restart.job.script.index("  start_at_boot\n") < restart.job.script.index("systemctl reboot")
+
+
 def test_a_kernel_that_comes_with_the_driver_is_booted_once_and_is_the_default_when_it_is_proven() -> None:
     staged = replace(STAGED, kernel="6.8.0-87-generic")
     [change] = driver_changes(wanting(), host(driver_now(staged=staged)), 600, None)

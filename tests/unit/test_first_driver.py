@@ -158,6 +158,10 @@ STUBS = {
 }
 
 
+ENABLED = "systemctl enable --quiet nvidia-fabricmanager"
+STARTED = "systemctl start nvidia-fabricmanager"
+
+
 def install(tmp_path: Path, **environment: str) -> tuple[int, str, str]:
     """Run the job on a host with these programs; returns its exit status, its output, and what it called."""
     home, programs, job = tmp_path / "driver", tmp_path / "bin", tmp_path / "job"
@@ -194,7 +198,8 @@ def install(tmp_path: Path, **environment: str) -> tuple[int, str, str]:
 def test_the_job_installs_holds_loads_and_starts_the_fabric_manager(tmp_path: Path) -> None:
     status, output, calls = install(tmp_path)
     assert status == 0, output
-    order = [calls.index(text) for text in (" install ", "apt-mark hold nvidia-open", "modprobe nvidia\n", "fabric")]
+    steps = (" install ", "apt-mark hold nvidia-open", ENABLED, "modprobe nvidia\n", STARTED)
+    order = [calls.index(text) for text in steps]
     assert order == sorted(order)
     assert "purge" not in calls
 
@@ -213,6 +218,7 @@ def test_a_module_that_does_not_load_names_the_restart(tmp_path: Path) -> None:
     assert "rackwright rollout INVENTORY --drivers --limit HOST" in output
     assert "no such module" in output
     assert "purge" not in calls
+    assert ENABLED in calls, "it starts with that restart"
 
 
 def test_the_step_stages_first_and_checks_the_host_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:

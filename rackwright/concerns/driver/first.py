@@ -23,7 +23,6 @@ def installs_first(wanted: WantedDriver, reading: SeenDriver) -> bool:
 def first_change(wanted: WantedDriver, functions: str) -> Change:
     """Return the change that installs the staged driver and loads it. functions: of jobs with the driver's packages."""
     what = f"install NVIDIA's driver {wanted.version} and load it"
-    fabric = "yes" if wanted.settings.hardware.fabric_manager else ""
-    script = functions + job_script("driver_first", version=wanted.version, fabric=fabric)
+    script = functions + job_script("driver_first", version=wanted.version, fabric=wanted.fabric)
     job = Job("driver-first", what, script, LONGEST, alone=ALONE, code="RW4005")
     return Change(what, "the host has none, and nothing serves there", (job,))

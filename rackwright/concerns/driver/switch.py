@@ -117,7 +117,7 @@ def _work(
         return RestartWork(f"restart into NVIDIA's driver {wanted.version}", f"{now} is loaded", returned=returned)
     functions, version = packages_functions(settings), wanted.version
     first = functions + host_script("driver_can_switch", version=version)
-    install = functions + job_script("driver_install", version=version)
+    install = functions + job_script("driver_install", version=version, fabric=wanted.fabric)
     return RestartWork(what, f"it is {now}", first, install, INSTALLING, returned, _adds(wanted, driver))
 
 

@@ -46,6 +46,11 @@ class WantedDriver:
         return any("GB10" in name for name in names or self.settings.hardware.gpu_models)
 
     @property
+    def fabric(self) -> str:
+        """`yes`, as jobs take it, where the machine runs a fabric manager itself."""
+        return "yes" if self.settings.hardware.fabric_manager else ""
+
+    @property
     def draws(self) -> bool:
         """True if a desktop's process uses a GPU."""
         return any("G" in process.kind for gpu in self.gpus.gpus for process in gpu.processes)

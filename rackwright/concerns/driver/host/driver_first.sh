@@ -29,12 +29,13 @@ fi
 # shellcheck disable=SC2086 - a list
 printf '%s\n' $names | durable_file "$home/holds" || fail "$home/holds could not be written"
 hold "$home/$version/new"
+start_at_boot
 event progress "loading NVIDIA's driver $version"
 loaded=$(modprobe nvidia 2>&1) ||
   fail "NVIDIA's driver $version is installed, and its module was not loaded: $(printf '%s\n' "$loaded" | tail -n 1); next: rackwright rollout INVENTORY --drivers --limit HOST, which restarts the host; or on it: journalctl -k --grep NVRM"
 modprobe nvidia-uvm 2>/dev/null || :
 load_umad
-[ -z "$fabric" ] || systemctl enable --quiet --now nvidia-fabricmanager || echo "nvidia-fabricmanager did not start; see: journalctl -u nvidia-fabricmanager"
-! systemctl cat nvidia-persistenced.service >/dev/null 2>&1 || systemctl enable --quiet --now nvidia-persistenced || :
+[ -z "$fabric" ] || systemctl start nvidia-fabricmanager || echo "nvidia-fabricmanager did not start; see: journalctl -u nvidia-fabricmanager"
+! systemctl cat nvidia-persistenced.service >/dev/null 2>&1 || systemctl start nvidia-persistenced || :
 # It makes the devices, too.
 timeout 120 nvidia-smi -L || fail "NVIDIA's driver $version is loaded, and nvidia-smi does not answer; next, on this host: journalctl -k --grep NVRM"

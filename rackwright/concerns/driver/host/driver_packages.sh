@@ -42,6 +42,12 @@ load_umad() {
   else echo "this kernel has no module ib_umad, without which NVLink 5's subnet manager does not start; on Ubuntu: apt-get install linux-modules-extra-$(uname -r)"; fi
 }
 
+# What starts with the driver at each boot, which NVIDIA's packages leave to the operator. `fabric`: yes where the machine runs one.
+start_at_boot() {
+  [ -z "$fabric" ] || systemctl enable --quiet nvidia-fabricmanager || echo "nvidia-fabricmanager does not start at boot; next, on this host: systemctl enable --now nvidia-fabricmanager"
+  [ -n "$(value_of old)" ] || ! systemctl cat nvidia-persistenced.service >/dev/null 2>&1 || systemctl enable --quiet nvidia-persistenced || :
+}
+
 # What is held before the switch, for the way back.
 note_holds() { [ -e "$home/$version/held" ] || apt-mark showhold >"$home/$version/held"; }
 
