@@ -84,3 +84,34 @@ def test_without_grub_a_kernel_is_refused(tmp_path: Path) -> None:
     output = printed(tmp_path, f'{without}refuse_kernel {NEW} "$plan"')
     assert texts.DRIVER_WITHOUT_GRUB in output
     assert [NEW in output, "grub-reboot" in output] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "grub", "found"),
+    [
+        ([RUNNING], "", ""),
+        ([RUNNING, NEW], "", NEW),
+        ([RUNNING, NEW], "GRUB_DEFAULT=0\n", NEW),
+        ([RUNNING, NEW], "GRUB_DEFAULT=saved\n", ""),
+        ([RUNNING, NEW], 'GRUB_DEFAULT="1>2"\n', ""),
+        ([RUNNING, f"{NEW}+headers"], "", ""),
+        (["1.2.3-4-amd64", RUNNING], "", ""),
+    ],
+)
+def test_the_kernel_of_the_next_boot_is_named_where_it_has_no_headers(
+    tmp_path: Path, kernels: list[str], grub: str, found: str
+) -> None:
+    """GRUB boots the newest one, unless an operator has chosen another, or rackwright keeps that of now."""
+    for folder in ("boot", "etc/default", "lib/modules"):
+        (tmp_path / folder).mkdir(parents=True)
+    for kernel in kernels:
+        name, _, headers = kernel.partition("+")
+        (tmp_path / "boot" / f"vmlinuz-{name}").touch()
+        (tmp_path / "lib/modules" / name / ("build" if headers else "")).mkdir(parents=True)
+    (tmp_path / "etc/default/grub").write_text(grub)
+    script = host_script("driver_read", version="580.178.04", names="nvidia-", home=str(tmp_path), repository="x")
+    for path in ("/boot", "/etc/default", "/lib/modules"):
+        script = script.replace(path, f"{tmp_path}{path}")
+    words = ["sh", "-c", f"have() {{ false; }}\nshow() {{ :; }}\n{script}"]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True, timeout=20).stdout
+    assert [row for row in printed.splitlines() if row.startswith("next=")] == ([f"next={found}"] if found else [])
