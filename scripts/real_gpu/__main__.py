@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rackwright.messages import RackwrightError
 from rackwright_lab.machine.paths import cache_root
-from scripts.real_gpu import drafts, gpt_oss, hand_on, hang, pack, pair, record, sglang, story, tune
+from scripts.real_gpu import drafts, gpt_oss, hand_on, hang, lengths, pack, pair, record, sglang, story, tune
 from scripts.real_gpu.story import Step
 
 Story = Callable[..., Iterator[Step]]
@@ -19,6 +19,7 @@ STORIES: dict[str, Story] = {
     "n-grams": story.steps,
     "eagle3": drafts.steps,
     "tune": tune.steps,
+    "lengths": lengths.steps,
     "hang": hang.steps,
     "hand-on": hand_on.steps,
     "two-gpus": drafts.both,
@@ -71,7 +72,7 @@ def _chosen(args: argparse.Namespace) -> list[Step]:
     tell = STORIES[args.story]
     if args.host is None:
         return list(tell(args.id, args.offline))
-    if args.story not in ("eagle3", "tune", "hang", "two-gpus", "sglang"):
+    if args.story not in ("eagle3", "tune", "lengths", "hang", "two-gpus", "sglang"):
         raise RackwrightError(f"--host: the story {args.story} takes all hosts of its lab: leave --host out")
     steps = tell(args.id, args.offline, args.host)
     return [step for step in steps if step.name not in LAB_STEPS]

@@ -12,6 +12,9 @@ import yaml
 
 from rackwright.cli.main import parsed, parser
 from rackwright.messages import RackwrightError
+from rackwright_bench.suites.loading import load_suite
+from rackwright_bench.suites.suite import cells
+from rackwright_bench.variants.naming import names_of
 from rackwright_lab.machine import inherited
 from rackwright_lab.real import gpt_oss, gpu, gpu_settings, sglang
 from rackwright_lab.real.builds import EAGLE3_DRAFT, NGRAM
@@ -89,6 +92,15 @@ def test_a_tune_tries_the_drafting_of_the_labs_own_settings_and_ends_before_its_
     # A trial that is cut puts back what served, which takes a load of the model.
     assert options.timeout + 90 < steps["tune"].seconds
     assert steps["tune"].words[:-1] == steps["plan of the tune"].words[:-1]
+
+
+def test_draft_lengths_are_compared_once_each_and_all_must_have_figures() -> None:
+    steps = {step.name: step for step in command.STORIES["lengths"]("gpu", True)}
+    options = parsed(parser(), steps["draft lengths"].words[4:])
+    suite = cells(load_suite(str(pack.ROOT / options.suite)))
+    variants = names_of(options.compare)
+    assert (options.rounds, variants[0], variants[-1]) == (1, "baseline", "draft_8")
+    assert steps["draft lengths"].says.startswith(f"{len(variants) * len(list(suite))} of")
 
 
 def test_the_small_gpt_oss_is_taught_for_the_lab_that_serves_it_and_its_random_draft_is_refused() -> None:

@@ -87,9 +87,10 @@ def time_in_words(found: TimeEstimate, variants: int, most: int, limit: float) -
 def cost_in_words(found: TimeEstimate, names: Sequence[str], rounds: int, each: str) -> str:
     """Return what a comparison costs, before it is begun. rounds: the most; each: what is sent to each variant."""
     trials = rounds * len(names)
+    of = f"{', '.join(names[:-1])} and {names[-1]}"
     cost = (
-        f"at most {counted(rounds, 'round')} of {' and '.join(names)}: up to {2 * trials} loads of the model, and for "
-        f"each variant in each round {each}"
+        f"at most {counted(rounds, 'round')} of {of}: up to {2 * trials} loads of the model, and for each variant in "
+        f"each round {each}"
     )
     if found.trial():
         one, whole = (in_words(number * found.trial()) for number in (len(names), trials))
