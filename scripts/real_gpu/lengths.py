@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scripts.real_gpu.drafts import INVENTORY, PROVED, chat, deploy, teardown
-from scripts.real_gpu.story import SUITE, Step, lab_up, rackwright
+from scripts.real_gpu.story import Step, lab_up, rackwright
 
-LOAD = ("--context", "128", "--concurrency", "8")
+SUITE = "bench/draft_lengths.yml"
+LOAD = ("--context", "64", "--concurrency", "1")
 """Of the suite's cell."""
 
 
@@ -18,7 +19,7 @@ def steps(lab: str, offline: bool, number: int = 1) -> Iterator[Step]:
     yield deploy("deploy", INVENTORY, name, PROVED)
     bench = rackwright("bench", INVENTORY, "--limit", name, "-y", "--suite", SUITE)
     lengths = (*bench, "--compare", "lengths", "--rounds", "1")
-    yield Step("draft lengths", lengths, seconds=590, says="6 of 6 cells have figures")
+    yield Step("draft lengths", lengths, seconds=780, says="6 of 6 cells have figures")
     yield Step("draft lengths as a table", rackwright("bench", "--table", "last"), says="draft_8")
     yield chat(INVENTORY, name, "chat after the comparison")
     yield Step("drift after the comparison", rackwright("drift", INVENTORY, "--limit", name))
