@@ -182,6 +182,7 @@ def _between(members: Hosts) -> Iterator[Problem]:
     if len(members) < endpoint.size:
         verb = "is" if len(members) == 1 else "are"
         text = f"{endpoint.size} hosts serve one endpoint together, and {_names(members)} {verb} left over"
+        text += f"; next: {endpoint.size - len(members)} more beside it in the inventory, or `hosts: 1`"
         if not isinstance(endpoint.hosts, int):
             others = ", ".join(one for one in endpoint.hosts if one not in [host.name for host in members])
             text = (

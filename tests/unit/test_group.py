@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from rackwright.cli.resume import still_there
 from rackwright.concerns.drained import Drained
 from rackwright.concerns.endpoint.binding import Binding, parse_binding
 from rackwright.concerns.endpoint.group.members import Stage, is_elsewhere, is_join, member_changes, stage_of
+from rackwright.concerns.endpoint.group.moved import on_other_hosts
 from rackwright.concerns.endpoint.release.concern import bound_to, release_of, unseen
 from rackwright.concerns.endpoint.release.files import Release
-from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
 from rackwright.concerns.firewall.iptables_rules import member_rules
 from rackwright.concerns.firewall.nft_drops import drops
@@ -321,6 +323,20 @@ def test_a_member_in_line_gets_its_unit_back_without_a_restart(site: Path) -> No
         assert not is_join(change)
     joins = member_changes(wanted(member), release_for(member), SeenEndpoint(), group)
     assert [is_join(change) for change in joins] == [True, False]
+
+
+def test_an_endpoint_is_found_on_other_hosts_by_its_place_or_its_name(site: Path) -> None:
+    head, member = loaded(site)
+    bindings = {"llm": wanted(member).binding}
+
+    def found(bound: Mapping[str, Binding], together: bool = True, **endpoints: SeenEndpoint) -> list[str]:
+        return on_other_hosts(bound, together, SeenEndpoints(True, endpoints, {}, boot_enabled=True))
+
+    assert found(bindings, llm=served(member)) == []
+    assert found(bindings, llm=SeenEndpoint()) == []
+    assert found(bindings, llm=served(member, proven_binding=binding_for(head))) == ["llm"]
+    assert found({"other": Binding(())}, together=False, llm=served(member, spec={"members": 2})) == ["llm"]
+    assert found({"other": Binding(())}, together=False, llm=served(member, spec={})) == []
 
 
 def test_other_hosts_or_other_places_are_no_single_switch(site: Path) -> None:

@@ -14,7 +14,7 @@ from rackwright.concerns.preflight.members import common, members_read
 from rackwright.concerns.preflight.row import Case, MemberSeen
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.host_settings import HostSettings
-from tests.unit.machines import DGX_B200, DRIVER, case, gpus, machine, settings
+from tests.unit.machines import DGX_B200, DRIVER, case, docker, gpus, machine, settings
 from tests.unit.test_preflight import judged, stops
 
 ROWS = {"other hosts", "large packets", "equal hosts", "RDMA", "IMEX"}
@@ -163,3 +163,10 @@ def test_what_the_script_prints_is_read(tmp_path: Path) -> None:
     assert found.values["members.interface"] == "eth1"
     assert found.values["imex.state"] == "UP"
     assert members_read(host_settings) in read(host_settings)
+
+
+def test_a_fix_that_stops_what_serves_drains_all_hosts_of_the_endpoint_text() -> None:
+    low = {"memlock": "8388608", "capabilities": "none"}
+    found = judged(replace(member(values=low), docker=docker(serving=("rackwright-llm",))))["locked memory"][0]
+    assert found.fix.startswith("rackwright drain INVENTORY --limit h1 --limit h2; then ")
+    assert found.fix.endswith("; then rackwright undrain INVENTORY --limit h1 --limit h2")

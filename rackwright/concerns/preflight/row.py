@@ -278,4 +278,11 @@ def _out_of_service(case: Case, fix: str) -> str:
     """Return `fix`, between a drain and its end if it would stop endpoints: a fix must not cause an outage."""
     if not case.docker.serving or not STOPS_WHAT_SERVES.search(fix) or DRAIN in fix:
         return fix
-    return f"{DRAIN}; then {fix}; then {UNDRAIN}"
+    drain, undrain = (command.replace("--limit HOST", _limits(case)) for command in (DRAIN, UNDRAIN))
+    return f"{drain}; then {fix}; then {undrain}"
+
+
+def _limits(case: Case) -> str:
+    """Return the options that name a host to drain: with all that serve its endpoint, since none is drained alone."""
+    group = case.settings.group
+    return " ".join(f"--limit {name}" for name in (group.hosts if group else ("HOST",)))

@@ -28,6 +28,7 @@ from tests.lab.group.serving import (
     words_of,
 )
 from tests.lab.products import in_proof
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -124,6 +125,28 @@ def test_a_good_change_goes_through_on_all_of_them(site: Site) -> None:
     assert not set(proven(site.lab.hosts)) & set(before)
     assert running(site.lab.hosts) == proven(site.lab.hosts)
     assert ask(site.lab.hosts[0]) == "42"
+
+
+@in_proof("tests/unit/test_firewall.py has the rules of what serves; a host alone moves in tests/lab/test_firewall.py")
+def test_a_port_that_is_left_is_closed_on_all_of_them_by_the_same_run(site: Site) -> None:
+    """Without allow_from the head answers itself alone, so the rules of the address before go everywhere."""
+    run = deploy(site, allow_from=None)
+    assert run.status == 0, run.output
+    assert ask(site.lab.hosts[0]) == "42"
+    assert deploy(site, allow_from=None).changed == []
+    assert deploy(site).status == 0
+
+
+@in_proof("tests/unit/test_group.py has which endpoints; tests/unit/test_preflight.py what is said")
+def test_another_order_is_refused_before_anything_is_written(site: Site) -> None:
+    reading = "cat /etc/rackwright/firewall /etc/rackwright/watched/* 2>/dev/null"
+    before = [host.run(reading, check=False).stdout for host in site.lab.hosts]
+    run = deploy(site, turned=True)
+    assert run.status == 1, run.output
+    refusal(run.output, "RW2421", "hosts of endpoints", "llm")
+    assert "rackwright resume" not in run.output
+    assert [host.run(reading, check=False).stdout for host in site.lab.hosts] == before
+    assert deploy(site).changed == []
 
 
 def test_a_bad_change_rolls_back_on_all_of_them(site: Site) -> None:

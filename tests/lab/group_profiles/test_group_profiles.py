@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -52,4 +53,20 @@ def test_a_profile_of_several_hosts_deploys_and_answers_as_one(site: Site, profi
     assert "42" in ask(hosts[0], str(spec["port"]), spec["served_name"])
     assert run_on(site, hosts, profile, *deploy).changed == []
     ended = run_on(site, hosts, profile, str(BIN / "rackwright"), "teardown", str(INVENTORY), "--all", "-y")
+    assert ended.status == 0, ended.output
+
+
+def test_a_site_that_init_made_for_a_pair_serves_it_without_an_edit(site: Site, tmp_path: Path) -> None:
+    profile, folder = "dgx_spark_pair_vllm_qwen38_27b", tmp_path / "site"
+    pair = site.lab.hosts[:2]
+    chosen = ("--limit", pair[0].name, "--limit", pair[1].name)
+    made = site.command(BIN / "rackwright", "init", folder, "--lab", "--profile", profile)
+    assert made.status == 0, made.output
+    inventory = folder / "inventory" / "lab.py"
+    deploy = (BIN / "pyinfra", inventory, folder / "deploy.py", "-y", *chosen)
+    run = site.command(*deploy)
+    assert run.status == 0, run.output
+    assert "42" in ask(pair[0], "8000", "Qwen3.8-27B-NVFP4")
+    assert site.command(*deploy).changed == []
+    ended = site.command(BIN / "rackwright", "teardown", inventory, *chosen, "-y")
     assert ended.status == 0, ended.output
