@@ -23,12 +23,18 @@ esac
 #include stale_socket.sh
 # shellcheck disable=SC2086 - lists of names
 remove $packages || exit 1
-for name in $(cat "$brought" 2>/dev/null); do
-  goes=$(would_go "$name")
-  [ -n "$goes" ] || continue
-  foreign=$(printf '%s\n' "$goes" | grep -vxFf "$brought")
-  # shellcheck disable=SC2086 - a list of names
-  [ -n "$foreign" ] || remove $goes || exit 1
-done
+# Prints what would go with these packages; nothing where a package of others would go too.
+only_ours() {
+  goes=$(would_go "$@")
+  [ -n "$goes" ] || return 0
+  printf '%s\n' "$goes" | grep -qvxFf "$brought" || printf '%s\n' "$goes"
+}
+# apt takes seconds each time it begins, so all of them are asked at once first, and removed at once in any case.
+all=$(cat "$brought" 2>/dev/null)
+# shellcheck disable=SC2086 - a list of names
+going=$([ -z "$all" ] || only_ours $all)
+[ -n "$going" ] || going=$(for name in $all; do only_ours "$name"; done | sort -u)
+# shellcheck disable=SC2086 - a list of names
+[ -z "$going" ] || remove $going || exit 1
 end_stale_socket
 rm -f "$brought"
