@@ -73,7 +73,8 @@ def _why_no_preset(one: Offer, shape: Shape) -> str:
 
 def _why_no_release(one: OwnAdvice, shape: Shape) -> str:
     newest = one.figures[-1]
-    if not is_model(newest.model, shape.model):
+    # An earlier version noted the name that it served alone, which is mostly the repository's last part.
+    if not is_model(newest.model, shape.model) and not is_model(shape.model, newest.model):
         return OTHER_MODEL
     if shape.gpus not in (None, newest.gpus):
         return OTHER_COUNT

@@ -118,17 +118,21 @@ def test_a_gpu_without_a_profile_is_ranked_by_own_runs_alone(
 def test_a_host_is_told_of_its_own_model_first_and_of_doubtful_figures_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    others = {"a": {"repository": "acme/x"}, "b": {"model": "alias", "repository": "openai/gpt-oss-120b"}}
+    others = {
+        "a": {"repository": "acme/x"},
+        "b": {"model": "alias", "repository": "openai/gpt-oss-120b"},
+        "c": {"model": "gpt-oss-120b"},
+    }
     for number, (release, more) in enumerate(others.items()):
         found = events([condition_event(release, **more)], random__high=cell(900))
         write_record(tmp_path, f"20261123-10000{number}-bench", found)
     doubtful = events([condition_event("d")], random__high=cell(2000, marks=("too hot",)))
     write_record(tmp_path, "20261123-100009-bench", doubtful)
     out = advice_lines(capsys, tmp_path, "--model", "openai/gpt-oss-120b")
-    assert out[1].startswith("1. llm on gpu-03, release b ")
+    assert {out[1][:29], out[3][:29]} == {"1. llm on gpu-03, release b (", "2. llm on gpu-03, release c ("}
     doubtful_one = texts.WITH_DOUBTFUL_FIGURES.format(rows="1 release", names="d")
     assert f"{doubtful_one}, {texts.OF_ANOTHER_MODEL.format(rows='1 release')}, " in out[-1]
-    assert sum("llm on gpu-03" in row for row in advice_lines(capsys, tmp_path, "--all")) == 3
+    assert sum("llm on gpu-03" in row for row in advice_lines(capsys, tmp_path, "--all")) == 4
 
 
 def figures(*conditions: dict[str, Any], run: str = "20261123-100000-bench", **cells: Measured) -> list[OwnFigure]:

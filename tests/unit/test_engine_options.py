@@ -31,6 +31,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "engine-yaml"
 ACCEPTS: dict[str, dict[str, dict[str, Any]]] = json.loads((FIXTURES / "accepts.json").read_text())
 VERSIONS = list(ACCEPTS["s000_eagle"])
 EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3, "speculative_model_dir": "/config/models/eagle"}
+TREE = {**EAGLE, "decoding_type": "Eagle3", "use_dynamic_tree": True, "dynamic_tree_max_topK": 4}
+SUFFIXES = {"decoding_type": "SA", "max_draft_len": 4}
 TRT = "tensorrt-llm"
 
 
@@ -359,7 +361,69 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         },
         ["speculative_config.use_dynamic_tree: and eagle_choices exclude each other: keep one"],
     ),
+    (
+        "1.3.0rc22",
+        {"speculative_config": {**TREE, "max_total_draft_tokens": 13}},
+        [
+            "speculative_config.max_total_draft_tokens: must be from max_draft_len, 3, to 12, dynamic_tree_max_topK for"
+            " each of them; it is 13"
+        ],
+    ),
+    (
+        "1.3.0rc27",
+        {"speculative_config": {"decoding_type": "DFlash", "speculative_model": "/d"}},
+        ["speculative_config.max_draft_len: must be above 0: how many tokens DFlash proposes"],
+    ),
+    (
+        "1.3.0rc24",
+        {"speculative_config": {"decoding_type": "MTP", "max_draft_len": 0}},
+        ["speculative_config.max_draft_len: must be above 0: how many tokens the model proposes"],
+    ),
+    (
+        "1.4.0rc1",
+        {"speculative_config": {"decoding_type": "MTP", "use_dynamic_tree": True}},
+        [
+            "speculative_config.use_dynamic_tree: needs max_draft_len: how deep the tree is",
+            "speculative_config.use_dynamic_tree: needs dynamic_tree_max_topK above 0: how many tokens it follows at"
+            " each step",
+        ],
+    ),
+    (
+        "1.3.0rc22",
+        {"speculative_config": {**SUFFIXES, "max_matching_ngram_size": 0, "global_pool_size": 64}},
+        [
+            "speculative_config.max_matching_ngram_size: must be above 0, or -1 for the longest match",
+            "speculative_config.global_pool_size: counts with enable_global_pool: true alone",
+        ],
+    ),
+    (
+        "1.4.0rc1",
+        {"speculative_config": {**SUFFIXES, "max_matching_ngram_size": 65, "enable_global_pool": True}},
+        ["speculative_config.max_matching_ngram_size: must be -1, or from 1 to 64 with enable_global_pool; it is 65"],
+    ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("version", "section"),
+    [
+        ("1.3.0rc4", {**TREE, "max_total_draft_tokens": 13}),
+        ("1.3.0rc22", {**TREE, "max_total_draft_tokens": 12}),
+        ("1.3.0rc22", {**TREE, "max_total_draft_tokens": 3}),
+        ("1.3.0rc24", {"decoding_type": "MTP", "use_dynamic_tree": True}),
+        ("1.4.0rc1", {"decoding_type": "MTP"}),
+        (
+            "1.4.0rc1",
+            {"decoding_type": "MTP", "max_draft_len": 3, "use_dynamic_tree": True, "dynamic_tree_max_topK": 2},
+        ),
+        ("1.4.0rc1", {**SUFFIXES, "max_matching_ngram_size": 65}),
+        ("1.4.0rc1", {**SUFFIXES, "enable_global_pool": True, "global_pool_size": 64}),
+    ],
+)
+def test_what_a_version_s_validators_take_or_are_not_known_to_refuse_is_not_refused(
+    version: str, section: dict[str, Any]
+) -> None:
+    assert problem_texts({"speculative_config": section}, version) == []
 
 
 @pytest.mark.parametrize(("version", "options", "expected"), WRONG, ids=lambda value: str(value)[:60])

@@ -16,14 +16,17 @@ from rackwright_engines.version import not_before
 DRAFT_MODEL = ("speculative_model_dir", "speculative_model")
 TWO_MODELS = frozenset({"Eagle", "Eagle3", "DraftTarget", "Draft_Target"})
 """Kinds of drafting that need a draft model and a length."""
-LENGTH_ALONE = frozenset({"NGram", "PARD", "SA"})
-"""Kinds that need a length and no draft model, once their kind is read by its tag."""
+LENGTH_ALONE = frozenset({"NGram", "PARD", "SA", "DFlash"})
+"""Kinds of which the length alone is judged, once their kind is read by its tag: the others have it from the model."""
 TREES = frozenset({"Eagle", "Eagle3"})
 TENSORRT_ONLY = frozenset({"Medusa", "Lookahead"})
 PYTORCH_ONLY = frozenset({"DraftTarget", "Draft_Target", "NGram", "MTP"})
 WITHOUT_OVERLAP = frozenset({"DraftTarget", "Draft_Target", "NGram"})
 DISCRIMINATED = "1.3.0rc4"
 NEWEST_RULES = "1.3.0rc22"
+TREES_OF_MTP = "1.3.0rc27"
+LONGEST_POOLED = 64
+"""Tokens at most of a suffix that is sought in a pool of all requests."""
 NO_LENGTH = "must be above 0: how many tokens {drafter} proposes"
 
 
@@ -42,7 +45,11 @@ def drafting_rules(schema: VersionLine, options: Mapping[str, Any], section: Map
         text = "is read as Eagle3, with a warning in the engine's log"
         yield Finding(("decoding_type",), text, Level.NOTE, Move(("decoding_type",), "Eagle3"), code="RW0308")
     if kind in TREES and not_before(schema.name, DISCRIMINATED):
-        yield from _tree(section)
+        yield from _tree(schema, section)
+    if kind == "MTP":
+        yield from _mtp(schema, section)
+    if kind == "SA" and not_before(schema.name, NEWEST_RULES):
+        yield from _suffixes(section)
     yield from _schedule(schema, section)
 
 
@@ -67,7 +74,7 @@ def _draft_model(section: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(("max_draft_len",), NO_LENGTH.format(drafter="the draft model"), code="RW0309")
 
 
-def _tree(section: Mapping[str, Any]) -> Iterator[Finding]:
+def _tree(schema: VersionLine, section: Mapping[str, Any]) -> Iterator[Finding]:
     if not section.get("use_dynamic_tree"):
         return
     if section.get("eagle_choices") is not None:
@@ -75,6 +82,44 @@ def _tree(section: Mapping[str, Any]) -> Iterator[Finding]:
     if not section.get("dynamic_tree_max_topK"):
         text = "needs dynamic_tree_max_topK above 0: how many tokens it follows at each step"
         yield Finding(("use_dynamic_tree",), text, code="RW0373")
+    elif not_before(schema.name, NEWEST_RULES):
+        yield from _tree_size(section)
+
+
+def _tree_size(section: Mapping[str, Any]) -> Iterator[Finding]:
+    keys = ("max_total_draft_tokens", "max_draft_len", "dynamic_tree_max_topK")
+    numbers = [section[key] for key in keys if is_number(section.get(key))]
+    if len(numbers) < len(keys):
+        return
+    total, length, each = numbers
+    if not length <= total <= each * length:
+        text = f"must be from max_draft_len, {length}, to {each * length}, dynamic_tree_max_topK for each of them"
+        yield Finding(("max_total_draft_tokens",), f"{text}; it is {total}", code="RW0373")
+
+
+def _mtp(schema: VersionLine, section: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what is wrong with a model's own drafting, whose length is the model's where none is given."""
+    key = "max_draft_len" if section.get("max_draft_len") is not None else "num_nextn_predict_layers"
+    if section.get(key) == 0 and not_before(schema.name, NEWEST_RULES):
+        yield Finding((key,), NO_LENGTH.format(drafter="the model"), code="RW0309")
+    if not section.get("use_dynamic_tree") or not not_before(schema.name, TREES_OF_MTP):
+        return
+    if section.get(key) is None:
+        yield Finding(("use_dynamic_tree",), "needs max_draft_len: how deep the tree is", code="RW0373")
+    yield from _tree(schema, section)
+
+
+def _suffixes(section: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what is wrong with drafts by suffixes of what was said."""
+    size, pooled = section.get("max_matching_ngram_size", -1), section.get("enable_global_pool")
+    if is_number(size) and size == 0:
+        text = "must be above 0, or -1 for the longest match"
+        yield Finding(("max_matching_ngram_size",), text, code="RW0382")
+    elif is_number(size) and pooled and size != -1 and not 1 <= size <= LONGEST_POOLED:
+        text = f"must be -1, or from 1 to {LONGEST_POOLED} with enable_global_pool; it is {size}"
+        yield Finding(("max_matching_ngram_size",), text, code="RW0382")
+    if section.get("global_pool_size") is not None and not pooled:
+        yield Finding(("global_pool_size",), "counts with enable_global_pool: true alone", code="RW0382")
 
 
 def _schedule(schema: VersionLine, section: Mapping[str, Any]) -> Iterator[Finding]:
