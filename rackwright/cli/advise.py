@@ -21,7 +21,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.messages import SettingsError, paragraph, printable, printable_values
 from rackwright.profiles.offers import Offer, offer_heading, offer_reasons, offers
 from rackwright.profiles.presets import PRESETS_FILE, Preset, load_presets
-from rackwright.profiles.ranked import Found, ranked
+from rackwright.profiles.ranked import KnownAdvice, ranked
 from rackwright_engines.advice import Advice, Load, advise, longest
 from rackwright_engines.data import table
 from rackwright_engines.fit.gpu import gpu_type
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def found_for(wanted: WantedShape, load: Load) -> Found:
+def found_for(wanted: WantedShape, load: Load) -> KnownAdvice:
     """Return all that is known for a GPU, of any model. Raises SettingsError where that is nothing."""
     gpu = gpu_type(wanted.shape.gpu)
     proven = offers(_presets(wanted), replace(wanted.shape, model="", gpus=None), load)
@@ -86,8 +86,8 @@ def found_for(wanted: WantedShape, load: Load) -> Found:
     if gpu is None or not longest(gpu.name):
         if not has_own:
             raise SettingsError(_no_profile(wanted.shape.gpu, load), code="RW1001")
-        return Found(proven, measured)
-    return Found(proven, measured, _profiles(gpu.name, load, has_own))
+        return KnownAdvice(proven, measured)
+    return KnownAdvice(proven, measured, _profiles(gpu.name, load, has_own))
 
 
 def _again(args: argparse.Namespace) -> str:
@@ -134,7 +134,7 @@ def _presets(wanted: WantedShape) -> Mapping[str, Preset]:
         return {}
 
 
-def _print(wanted: WantedShape, shown: Found) -> None:
+def _print(wanted: WantedShape, shown: KnownAdvice) -> None:
     """Print rows in their order: what the site has proven, what it has measured, and profiles."""
     _print_own(wanted, shown.presets, shown.releases)
     if shown.profiles:
@@ -160,7 +160,7 @@ def _print_own(wanted: WantedShape, proven: Sequence[Offer], measured: Sequence[
         print(paragraph("\n".join(rows)))
 
 
-def _values(found: Found, shown: Found) -> dict[str, list[dict[str, Any]]]:
+def _values(found: KnownAdvice, shown: KnownAdvice) -> dict[str, list[dict[str, Any]]]:
     """Return all rows for programs. shown: those that are ranked."""
     return {
         "presets": [{**_offer_values(one), "ranked": one in shown.presets} for one in found.presets],

@@ -23,7 +23,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
-class Found:
+class KnownAdvice:
     """The advice for a GPU and a load: presets, releases that the site has measured, profiles."""
 
     presets: Sequence[Offer] = ()
@@ -40,11 +40,11 @@ class Found:
 class Ranked:
     """The rows to rank, and sentences on the others."""
 
-    found: Found
+    found: KnownAdvice
     remainder: tuple[str, ...] = ()
 
 
-def ranked(found: Found, shape: Shape) -> Ranked:
+def ranked(found: KnownAdvice, shape: Shape) -> Ranked:
     """Return the rows for a shape that can be judged. found: of its GPU, for any model and number of GPUs."""
     presets, offered = _parted(found.presets, lambda one: _why_no_preset(one, shape))
     releases, unfit = _parted(found.releases, lambda one: _why_no_release(one, shape))
@@ -54,7 +54,7 @@ def ranked(found: Found, shape: Shape) -> Ranked:
         *_in_words("release", {why: [_short(one) for one in rows] for why, rows in unfit.items()}),
         *_in_words("profile", {why: [one.profile for one in rows] for why, rows in others.items()}),
     )
-    return Ranked(Found(presets, releases, profiles), remainder)
+    return Ranked(KnownAdvice(presets, releases, profiles), remainder)
 
 
 def _parted(rows: Sequence[Row], why_not: Callable[[Row], str]) -> tuple[list[Row], dict[str, list[Row]]]:

@@ -15,6 +15,7 @@ from rackwright_engines.fit.sizes import plan_of
 from rackwright_engines.options.explain import all_names
 from rackwright_engines.options.schema import lines
 from rackwright_engines.quick_yaml import load_yaml
+from tests import texts
 from tests.unit.test_engine_profiles import settings_of
 
 
@@ -197,7 +198,9 @@ def test_the_text_where_nothing_was_measured(capsys: pytest.CaptureFixture[str])
         "no speed was measured on this GPU: the order is by what the sources say; measure before you choose"
     )
     assert not any(row.startswith("2. ") for row in out), "no source ranks another one"
-    unmeasured = "not ranked: 17 profiles whose speed was not measured (b200_stable, b200_vllm, b200_vllm_eagle3 and 14"
+    unmeasured = (
+        f"{texts.NOT_RANKED}17 profiles {texts.SPEED_NOT_MEASURED} (b200_stable, b200_vllm, b200_vllm_eagle3 and 14"
+    )
     assert out[-1].startswith(unmeasured)
 
 
@@ -220,7 +223,7 @@ def test_the_text_where_nothing_can_be_ranked(capsys: pytest.CaptureFixture[str]
     assert nothing == (
         "nothing of Qwen3-30B-A3B was measured or advised for this load on this GPU: measure before you choose"
     )
-    assert "1 profile whose speed was not measured (b200_qwen3_30b)" in remainder
+    assert f"1 profile {texts.SPEED_NOT_MEASURED} (b200_qwen3_30b)" in remainder
     assert "b200_vllm" not in remainder
 
 

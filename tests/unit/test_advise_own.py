@@ -130,8 +130,7 @@ def test_a_host_is_told_of_its_own_model_first_and_of_doubtful_figures_apart(
     write_record(tmp_path, "20261123-100009-bench", doubtful)
     out = advice_lines(capsys, tmp_path, "--model", "openai/gpt-oss-120b")
     assert {out[1][:29], out[3][:29]} == {"1. llm on gpu-03, release b (", "2. llm on gpu-03, release c ("}
-    doubtful_one = texts.WITH_DOUBTFUL_FIGURES.format(rows="1 release", names="d")
-    assert f"{doubtful_one}, {texts.OF_ANOTHER_MODEL.format(rows='1 release')}, " in out[-1]
+    assert f"1 release {texts.WITH_DOUBTFUL_FIGURES} (d), 1 release {texts.OF_ANOTHER_MODEL}, " in out[-1]
     assert sum("llm on gpu-03" in row for row in advice_lines(capsys, tmp_path, "--all")) == 4
 
 

@@ -132,7 +132,7 @@ def test_a_preset_that_is_proven_for_a_rate_alone_is_offered_with_it_after_the_o
     both = {"waiting": waiting, "mixed": preset(cells=mixed), "plain": preset(cells={"x": cell(8, 1.0, **SHARE)})}
     assert names(both) == ["plain", "mixed", "waiting"]
     (one,) = offers({"a": waiting}, ASKED, LOAD)
-    load = texts.AT_A_RATE.format(input=1024, output=1024, rate=8, concurrency=32)
+    load = texts.AT_A_RATE.format(rate=8, s="s", concurrency=32)
     assert load in next(iter(offer_reasons(one)))
     assert any(text.startswith(texts.RATE_ALONE) for text in offer_reasons(one))
     (plain,) = offers({"a": preset()}, ASKED, LOAD)
@@ -201,18 +201,15 @@ def test_what_serves_another_model_is_counted_and_not_ranked(
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("1. mine ")
     command = "rackwright advise --gpu 'RTX PRO 6000' --model gpt-oss-120b --gpus 1 --context 1024 --concurrency 32"
-    groups = (
-        texts.OF_ANOTHER_MODEL.format(rows="1 preset"),
-        texts.FOR_ANOTHER_COUNT.format(rows="1 preset", names="wide"),
-    )
-    assert lines[-1].startswith(f"{texts.NOT_RANKED}{', '.join(groups)}, ")
-    assert texts.KNOWN_NOT_TO_RUN.format(rows="1 profile", names="rtx_pro_6000_sglang") in lines[-1]
+    groups = f"1 preset {texts.OF_ANOTHER_MODEL}, 1 preset {texts.FOR_ANOTHER_COUNT} (wide), "
+    assert lines[-1].startswith(f"{texts.NOT_RANKED}{groups}")
+    assert f"1 profile {texts.KNOWN_NOT_TO_RUN} (rtx_pro_6000_sglang)" in lines[-1]
     assert lines[-1].endswith(texts.ALL_OF_THEM.format(command=f"{command} --site {tmp_path}"))
     assert not any("acme/other" in row for row in lines[:-1])
     assert main([*words, "--all"]) == 0
     everything = capsys.readouterr().out
     assert "other (acme/other, 1 GPU): 9000.0 tokens/s" in everything
-    assert texts.DOES_NOT_RUN.format(profile="rtx_pro_6000_sglang", gpus="1 GPU") in everything
+    assert f"rtx_pro_6000_sglang (1 GPU): {texts.DOES_NOT_RUN}" in everything
     assert texts.NOT_RANKED not in everything
     assert main([*words, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

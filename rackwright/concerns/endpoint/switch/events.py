@@ -128,8 +128,9 @@ def _hear_kept(progress: SwitchProgress, text: str) -> ShownLine:
     # The control machine reads it as root: only a plain name, and only in the folder that it expects.
     if folder == progress.logs and PLAIN_LOG.fullmatch(name):
         progress.retained_log = name
-    of = "this trial" if progress.tried == VARIANT else "the failed try"
-    return ShownLine(f"the log of {of} is kept on the host: {text}")
+    if progress.tried == VARIANT:
+        return ShownLine(f"the log of this trial is kept on the host: {text}")
+    return ShownLine(f"the log of the failed try is kept on the host: {text}")
 
 
 def _hear_not_admitted(progress: SwitchProgress, text: str) -> ShownLine:
