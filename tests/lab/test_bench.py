@@ -302,6 +302,7 @@ def cells_of(desk: Desk) -> list[float]:
 
 def test_variants_are_compared_out_of_service_and_what_served_serves_again(desk: Desk) -> None:
     good = served(desk.host)
+    failures = desk.host.run(f"ls {HOME}/failed", check=False).stdout
     desk.host.run(f"rm -f {CLIENTS}")
     with desk.faults(EXACT, SLOW):
         run = desk.bench("--suite", desk.suite(TINY), "--compare", "baseline,eagle3", "--rounds", "1")
@@ -314,6 +315,10 @@ def test_variants_are_compared_out_of_service_and_what_served_serves_again(desk:
     assert cells["eagle3:short.four"].drafting.by_position == (0.75, 0.25)
     assert all(cell.marks == () for cell in cells.values())
     put_back(desk.host, good)
+    assert desk.host.run(f"ls {HOME}/failed", check=False).stdout == failures, "trials have a folder of their own"
+    assert f"{HOME}/trials/" in run.output
+    assert desk.host.run(f"ls {HOME}/trials").stdout
+    assert "reason=" in desk.host.run(f"cat {HOME}/last-switch").stdout.splitlines(), "the next plan tells nothing"
     assert desk.host.run(f"cat {LEASE}", check=False).stdout == ""
     calls = clients(desk.host)
     assert [hook for hook, _ in calls] == ["drain", "ready"] * 2

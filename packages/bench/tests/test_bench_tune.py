@@ -404,10 +404,12 @@ def test_a_line_of_a_trial_promises_no_commit() -> None:
 
 def test_a_trial_that_was_measured_is_no_failed_try() -> None:
     progress = SwitchProgress("llm", "/logs/trials", VARIANT)
-    heard = (Event("failed", OVER.partition(" ")[2]), Event("kept", "/logs/trials/x.log"))
+    message = OVER.partition(" ")[2]
+    heard = (Event("failed", message), Event("kept", "/logs/trials/x.log"), Event("end", f"rolled-back {message}"))
     assert [trial_line(progress, one) for one in heard] == [
         "measured: the host puts back what served",
         "the log of this trial is kept on the host: /logs/trials/x.log",
+        "what served serves again",
     ]
     assert trial_line(progress, Event("failed", "it died")) == "it died; not keeping this variant"
     assert SwitchProgress("llm", "/x").hear(Event("kept", "/x/y.log")).text.startswith("the log of the failed try is")

@@ -174,6 +174,8 @@ def trial_line(progress: SwitchProgress, heard: Heard) -> str:
             return "basic proof passed: it is measured now"
         case Event("failed", outcome) if outcome.strip() == MEASURED:
             return "measured: the host puts back what served"
+        case Event("end", outcome) if outcome.strip() == f"rolled-back {MEASURED}":
+            return "what served serves again"
         case Event("end", outcome) if outcome.startswith("committed"):
             return "nothing was switched: what served all the time has its clients again"
     return text
