@@ -140,6 +140,33 @@ def test_shares_are_a_cell_each_text() -> None:
     ]
 
 
+def test_of_one_pattern_the_variants_are_down_and_one_that_was_lost_keeps_its_row_text() -> None:
+    sets, drafts = ("prompt_256", "prompt_2048"), {"draft_1": 1.1, "draft_8": 0.8}
+    cells = {f"baseline:{name}.one": cell(100.0, 50.0, 5.0) for name in sets}
+    for variant, rate in drafts.items():
+        drafting = Drafting(1.9, 0.874, (0.9,))
+        cells |= {f"{variant}:{name}.one": cell(100 * rate, 40.0, 5.0, drafting) for name in sets}
+    found = run(cells, "seed002", "baseline,draft_1,draft_4,draft_8")
+    lost = replace(found, lost={f"draft_4:{name}.one": "it did not start" for name in sets})
+    assert markdown([lost]).split("\n\n") == [
+        "| Output token throughput as a share of baseline, one | prompt_256 | prompt_2048 |\n| --- | --- | --- |\n"
+        "| draft_1 | 110.0% | 110.0% |\n| draft_4 | – | – |\n| draft_8 | 80.0% | 80.0% |",
+        "| Accept ratio, one | prompt_256 | prompt_2048 |\n| --- | --- | --- |\n"
+        "| draft_1 | 87.4% | 87.4% |\n| draft_4 | – | – |\n| draft_8 | 87.4% | 87.4% |",
+        "| TTFT as a share of baseline, one | prompt_256 | prompt_2048 |\n| --- | --- | --- |\n"
+        "| draft_1 | 80.0% | 80.0% |\n| draft_4 | – | – |\n| draft_8 | 80.0% | 80.0% |",
+        "- draft_4:prompt_256.one, draft_4:prompt_2048.one: it did not start",
+    ]
+
+
+def test_why_no_draft_was_counted_is_said_once_for_a_variant() -> None:
+    names = ("prompt_256.one", "prompt_2048.one")
+    cells = {f"baseline:{name}": cell(1.0, 1.0, 1.0, NO_DRAFTING) for name in names}
+    cells |= {f"draft_1:{name}": cell(1.0, 1.0, 1.0, Drafting(why_not="drained by each reader")) for name in names}
+    found = markdown([run(cells, "seed002", "baseline,draft_1")])
+    assert found.splitlines()[-1] == "- draft_1: accepted drafts are not measurable: drained by each reader"
+
+
 # -- what else their reader must know
 
 

@@ -26,6 +26,8 @@ EACH_ANSWER = "per_request_spec_decode_stats"
 WITH_PROMETHEUS = "return_perf_metrics"
 SGLANG = "SGLang tells the last moment's acceptance, not a cell's"
 TRTLLM = "TensorRT-LLM's metrics are drained by each reader"
+NO_DRAFTING = "no drafting"
+"""Of an endpoint whose settings draft nothing."""
 NOT_TOLD = Drafting(why_not="its answers do not tell")
 
 EACH_STEPS, EACH_DRAFTED, EACH_ACCEPTED = (
@@ -67,7 +69,7 @@ def drafting_of(
     drafts: whether the endpoint drafts at all. length: tokens of a draft, 0 where the settings do not say it.
     """
     if not drafts:
-        return Drafting(why_not="no drafting")
+        return Drafting(why_not=NO_DRAFTING)
     counted = _by_vllm(grown) if engine_kind == "vllm" else _by_trtllm(grown, length)
     return answers if counted.accepted is None and answers.accepted is not None else counted
 

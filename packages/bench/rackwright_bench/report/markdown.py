@@ -2,7 +2,7 @@
 
 Of one set of requests: a figure a row and a variant or run a column, the best of each row in bold, as the guide
 compares engines and draft models. Of several sets in a comparison: what a variant does as a share of the first one, a
-cell each, sets of requests across and patterns of arrival down.
+cell each, sets of requests across and patterns of arrival down, or variants where there is one pattern alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rackwright.messages import RackwrightError, counted
+from rackwright_bench.figures.acceptance import NO_DRAFTING
 from rackwright_bench.figures.figures import TPOT, Measured
 from rackwright_bench.record import Bench, parted
 from rackwright_bench.report.table import doubts, whole
@@ -58,7 +59,7 @@ def markdown(runs: Sequence[Bench]) -> str:
     """Return the tables of runs. Raises RackwrightError where they have no figures."""
     if not any(whole(run.cells) for run in runs):
         raise RackwrightError(f"{', '.join(run.id for run in runs)}: no cell has figures", code="RW1557")
-    is_grid = len(runs) == 1 and runs[0].against and _sets(runs[0]) > 1
+    is_grid = len(runs) == 1 and runs[0].against and len(_sets(runs[0])) > 1
     tables = _grids(runs[0]) if is_grid else _figures(runs)
     return "\n\n".join([*tables, *_notes(runs)])
 
@@ -79,10 +80,22 @@ def _notes_of(run: Bench) -> Iterator[tuple[str, str]]:
         if cell.failed:
             yield name, f"{cell.failed} of {counted(len(cell.requests) + cell.failed, 'request')} failed"
     yield from ((name, text.partition("\n")[0]) for name, text in run.lost.items() if name not in run.cells)
+    yield from dict.fromkeys(_unmeasured_drafts(run))
 
 
-def _sets(run: Bench) -> int:
-    return len({parted(name)[1].rpartition(".")[0] for name in run.cells})
+def _unmeasured_drafts(run: Bench) -> Iterator[tuple[str, str]]:
+    """Yield why drafts were not counted, of each variant, or of each cell of a plain run."""
+    for name, cell in run.cells.items():
+        if cell.drafting.why_not not in ("", NO_DRAFTING):
+            yield parted(name)[0] or name, f"accepted drafts are not measurable: {cell.drafting.why_not}"
+
+
+def _sets(run: Bench) -> list[str]:
+    return list(dict.fromkeys(parted(name)[1].rpartition(".")[0] for name in run.cells))
+
+
+def _patterns(run: Bench) -> list[str]:
+    return list(dict.fromkeys(parted(name)[1].rpartition(".")[2] for name in run.cells))
 
 
 # -- figures down, variants or runs across
@@ -177,20 +190,57 @@ def _shown(value: float | None, best: bool) -> str:
 
 
 def _grids(run: Bench) -> Iterator[str]:
-    """Yield the guide's three tables of each other variant: rates, accepted drafts, time to the first token."""
-    variants: dict[str, Cells] = {}
+    """Yield the guide's three tables: rates, accepted drafts, time to the first token.
+
+    They are those of each other variant, with patterns of arrival down; of a single pattern and several variants,
+    which its tables of one row each would tear apart, the variants are down.
+    """
+    names = _in_order(run, dict.fromkeys([*run.cells, *run.lost]))
+    variants = {parted(name)[0]: Cells() for name in names}
     for name, cell in whole(run.cells).items():
         variant, cell_name = parted(name)
-        variants.setdefault(variant, {})[cell_name] = cell
+        variants[variant][cell_name] = cell
     base = variants.pop(run.against, {})
-    for variant, cells in variants.items():
-        rates, firsts = ({name: _share(figure, base, cells, name) for name in cells} for figure in SHARES)
-        accepted = {name: cell.drafting.accepted for name, cell in cells.items()}
+    found = {name: _shares_of(base, cells) for name, cells in variants.items()}
+    yield from _variants_down(run, found) if len(_patterns(run)) == 1 < len(found) else _patterns_down(run, found)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """A variant beside the first one, by cell: shares of its figures, and of its own drafts the accepted ones."""
+
+    rates: Mapping[str, float | None]
+    accepted: Mapping[str, float | None]
+    firsts: Mapping[str, float | None]
+
+
+def _shares_of(base: Cells, cells: Cells) -> Shares:
+    rates, firsts = ({name: _share(figure, base, cells, name) for name in cells} for figure in SHARES)
+    return Shares(rates, {name: cell.drafting.accepted for name, cell in cells.items()}, firsts)
+
+
+def _patterns_down(run: Bench, found: Mapping[str, Shares]) -> Iterator[str]:
+    for variant, shares in found.items():
+        if not shares.rates:
+            continue
         beside = f"{variant} as a share of {run.against}"
-        yield _grid(run, f"{SHARES[0].name}: {beside}", rates)
-        if any(share is not None for share in accepted.values()):
-            yield _grid(run, f"Accept ratio: {variant}", accepted)
-        yield _grid(run, f"{SHARES[1].name}: {beside}", firsts)
+        yield _grid(run, f"{SHARES[0].name}: {beside}", shares.rates)
+        if any(share is not None for share in shares.accepted.values()):
+            yield _grid(run, f"Accept ratio: {variant}", shares.accepted)
+        yield _grid(run, f"{SHARES[1].name}: {beside}", shares.firsts)
+
+
+def _variants_down(run: Bench, found: Mapping[str, Shares]) -> Iterator[str]:
+    (pattern,) = _patterns(run)
+    tables = {
+        f"{SHARES[0].name} as a share of {run.against}": {name: one.rates for name, one in found.items()},
+        "Accept ratio": {name: one.accepted for name, one in found.items()},
+        f"{SHARES[1].name} as a share of {run.against}": {name: one.firsts for name, one in found.items()},
+    }
+    for title, fields in tables.items():
+        if any(value is not None for row in fields.values() for value in row.values()):
+            rows = [[name, *_across(run, row, pattern)] for name, row in fields.items()]
+            yield _table([f"{title}, {pattern}", *_sets(run)], rows)
 
 
 def _share(figure: Figure, base: Cells, cells: Cells, name: str) -> float | None:
@@ -200,11 +250,12 @@ def _share(figure: Figure, base: Cells, cells: Cells, name: str) -> float | None
 
 
 def _grid(run: Bench, title: str, fields: Mapping[str, float | None]) -> str:
-    names = [parted(name)[1] for name in run.cells]
-    across = dict.fromkeys(name.rpartition(".")[0] for name in names)
-    down = dict.fromkeys(name.rpartition(".")[2] for name in names)
-    rows = [[one, *(_percent_text(fields.get(f"{dataset}.{one}")) for dataset in across)] for one in down]
-    return _table([title, *across], rows)
+    return _table([title, *_sets(run)], [[one, *_across(run, fields, one)] for one in _patterns(run)])
+
+
+def _across(run: Bench, fields: Mapping[str, float | None], pattern: str) -> list[str]:
+    """Return a row's cells, a set of requests each."""
+    return [_percent_text(fields.get(f"{dataset}.{pattern}")) for dataset in _sets(run)]
 
 
 def _percent_text(share: float | None) -> str:
