@@ -24,9 +24,9 @@ class Refusal:
     says: str
     """Part of the message, `…` for names and numbers; of a check and a row of the gate its name."""
     means: str = ""
-    """Why, where the message does not say it."""
+    """The reason, where the message does not say it."""
     next: str = ""
-    """What to do, where the message does not say it."""
+    """The next step, where the message does not say it."""
     earlier: bool = False
     """True where only earlier versions say it: a code is never removed or reused."""
 

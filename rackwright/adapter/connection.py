@@ -28,7 +28,7 @@ RECONNECT = (1.0, 3.0, 6.0)
 """Seconds before each try to connect again."""
 
 _ARGUMENTS: ContextVar[dict[str, Any] | None] = ContextVar("_ARGUMENTS", default=None)
-"""How commands run that outlive their operation: by the arguments of the operation that began them."""
+"""Arguments for commands that outlive their operation: those of the operation that began them."""
 
 
 class GoneError(OSError):

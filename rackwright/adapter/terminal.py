@@ -26,7 +26,7 @@ _REINSTALLED = (
 _INSTEAD = {"If this is expected, you can remove the bad key using:": _REINSTALLED, "    ssh-keygen -R": ""}
 """By how pyinfra's lines begin: what is said in their place, or nothing."""
 _COLOUR = re.compile(r"(\x1b\[(?:[01]|3[1-7]|9[0-7])m)")
-"""What pyinfra asks click for: bold, and letters that are not black."""
+"""Styles that pyinfra asks click for: bold, and letters that are not black."""
 
 
 def harmless(text: str) -> str:

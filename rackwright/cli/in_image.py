@@ -27,7 +27,7 @@ from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Locks
 
 Answer = tuple[bool, list[str]]
-"""Whether nothing was refused, and lines to print."""
+"""True where nothing was refused, and lines to print."""
 
 
 def check_in_image(inventory: str, limit: Sequence[str]) -> int:

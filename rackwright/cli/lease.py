@@ -28,7 +28,7 @@ from rackwright.tables import Column, drawn, only, shown_width
 
 COLUMNS = (Column("host"), Column("holder", 2, 20), Column("purpose", 1, 20), Column("left", 3))
 Look = SeenLease | str
-"""What was seen of a host's lease, or why nothing was."""
+"""The reading of a host's lease, or the reason for its absence."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -25,11 +25,11 @@ class Typed:
 
     verb: str
     words: list[str] = field(default_factory=list)
-    """What is neither an option nor an option's value."""
+    """Words that are neither options nor values of options."""
     options: list[str] = field(default_factory=list)
     """Options with their values."""
     behind: list[str] | None = None
-    """What stands behind `--`; None without one."""
+    """The words behind `--`; None without one."""
 
     def joined(self) -> list[str]:
         """Return the command line, options last."""

@@ -65,9 +65,9 @@ KINDS = {
 ON_HOSTS_IN_SERVICE = (FORWARD, BACKWARD, BY_HAND, *RESTARTS)
 """Kinds of run that skip drained hosts."""
 STOPS = {DRAIN: "drain", REBOOT: "boot", DRIVERS: "boot"}
-"""What stops endpoints and starts none, or the same ones, and how."""
+"""Kinds of runs that stop endpoints and start none, or the same ones, and how."""
 KEPT = ("deploy", "data", "plain", "to", "purge", "steps", "skip_offline", "mark", "back_within")
-"""What was asked for the first time holds for the rest."""
+"""Options that hold for the rest as they were given the first time."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -21,7 +21,7 @@ from rackwright.settings.host_settings import HostSettings
 from rackwright.sources.lockfile import Locks
 
 OUTPUT = "rackwright.inspect.status.output"
-"""What makes rows of the replies; half of all modules stand behind it, and no login waits for them."""
+"""The maker of rows from the replies; half of all modules stand behind it, and no login waits for them."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

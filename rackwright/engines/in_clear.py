@@ -20,7 +20,7 @@ SHOWN = {
     "rollout": "in this machine's `ps`",
     "notify": "in the `ps` of hosts and of this machine",
 }
-"""Where the values of a section are seen."""
+"""The places where the values of a section are seen."""
 CODE = "RW0324"
 HOOKS = ("drain_hook", "ready_hook")
 FROM_FILE = "write it into a file (0600) that the hook's program reads"

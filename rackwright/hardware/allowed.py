@@ -19,7 +19,7 @@ MOST = 9_999_999
 VERSION = re.compile(r"\d{1,3}(?:\.\d{1,3}){1,2}(?![\d.])")
 ENGINE_VERSION = re.compile(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?:rc\d{1,2})?(?:\.post\d)?")
 FLAVOURS = frozenset({"64k", "amd64", "arm64", "aws", "azure", "cloud", "gcp", "generic", "lowlatency", "nvidia", "rt"})
-"""What a kernel's name may say after its version."""
+"""Words that a kernel's name may have after its version."""
 PRODUCT_WORDS = frozenset(
     name
     for text in (

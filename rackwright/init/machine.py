@@ -34,7 +34,7 @@ class Machine:
     devices: int = 0
     """NVIDIA's GPUs on the PCI bus."""
     trouble: str = ""
-    """Why it could not be read, or has no GPU that answers."""
+    """The reason for which it could not be read, or has no GPU that answers."""
 
     @property
     def fitting(self) -> tuple[str, ...]:

@@ -12,16 +12,16 @@ from rackwright.settings.json_schema import json_text
 
 PARTS = ("deploy.py", "config.py", "inventory", "tasks", "templates", "group_vars")
 SCHEMA = Path("docs/reference/settings.schema.json")
-"""Where the first line of the shipped YAML files looks for it."""
+"""The path of the schema in the first line of the shipped YAML files."""
 SCHEMA_LINE = f"# yaml-language-server: $schema=../{SCHEMA}"
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (PACKAGE / "site", PACKAGE.parent)
-"""Where the shipped site lies: in a wheel, and in a checkout."""
+"""Folders of the shipped site: in a wheel, and in a checkout."""
 GROUP = "rackwright.site"
 """The entry points by which other packages bring files of a site: a folder each."""
 STEPS = Path("tasks/__init__.py")
 OWN_STEP = re.compile(rb"^from tasks\.\w+ import", re.MULTILINE)
-"""What tasks/__init__.py says where a site has a file for each step, as those of 0.1 have."""
+"""A line of tasks/__init__.py where a site has a file for each step, as those of 0.1 have."""
 OF_LIBRARY = """\
 from rackwright import operations
 from rackwright.adapter.operation import deploy

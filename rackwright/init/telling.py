@@ -28,7 +28,7 @@ ABOUT = {
     "inventory/lab.py": "the hosts of the lab that is up",
     "group_vars/lab.yml": "what is different in the lab",
 }
-"""What each file is for."""
+"""The purpose of each file."""
 ORDER = (
     *("deploy.py", "config.py", "inventory", "group_vars", "tasks", "templates"),
     *("rackwright.lock.yml", ".gitignore", ".rackwright"),

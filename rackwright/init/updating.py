@@ -23,7 +23,7 @@ class Update:
 
     copies: tuple[Copy, ...]
     texts: Mapping[Path, bytes]
-    """What was merged."""
+    """The merged text."""
     unmerged: frozenset[Path]
     """Files that git cannot merge: not text."""
 

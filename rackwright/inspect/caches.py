@@ -28,7 +28,7 @@ COLUMNS = (
     Column("path", 1),
 )
 AT_EACH_READING = "at each reading"
-"""When an encoding is verified that no fetch of Rackwright's has left a note of."""
+"""The time of verification of an encoding that no fetch of Rackwright's has left a note of."""
 _ENGINE = SHARED[1]
 
 

@@ -72,7 +72,7 @@ class HostPlan:
     changes: tuple[PlannedChange, ...] = ()
     refusals: tuple[str, ...] = ()
     error: str = ""
-    """Why nothing is known of it."""
+    """The reason for which nothing is known of it."""
     notes: tuple[str, ...] = ()
     """Adoptions at the next switch, and what is left behind, as sentences: neither a change nor drift."""
     others: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ class PrunePlan:
 
     spare: tuple[SpareOnHost, ...]
     held: tuple[str, ...]
-    """Why other things stay until more is known, and hosts that could not be read, each behind its host's name."""
+    """Reasons to keep other things for now, and hosts that could not be read, each behind its host's name."""
     unread: bool
 
     @property

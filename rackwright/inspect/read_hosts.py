@@ -35,7 +35,7 @@ class Surveyed:
     reading: HostReading | None
     sections: Mapping[str, Section] = field(default_factory=dict)
     trouble: str = ""
-    """Why the reading is missing."""
+    """The reason for the missing reading."""
     reached: bool = True
     address: str = ""
     """Its SSH address."""

@@ -28,7 +28,7 @@ class UsedSecret:
     origin: str
     """File and line."""
     source: str
-    """How it is kept there: ansible-vault, a command in backticks, in clear."""
+    """Its form there: ansible-vault, a command in backticks, in clear."""
     hosts: tuple[InventoryHost, ...]
 
     @property

@@ -17,14 +17,14 @@ from rackwright.settings.problems import Problem
 from rackwright_engines.nearest import nearest
 
 WITHIN, AFTER = re.compile(r"[\w.-]"), re.compile(r"[\w-]")
-"""What before or after a name makes it part of another one."""
+"""Characters before or after a name that make it part of another one."""
 OURS = re.compile(r"^\s*(from|import)\s+rackwright|\bglobals\(\)|^\s*hosts\s*=", re.MULTILINE)
-"""What a Python inventory has, and a program that prints JSON has not: groups that are left as names."""
+"""Lines of a Python inventory that a program that prints JSON has not: groups that are left as names."""
 EXTENSIONS = ("", ".yml", ".yaml", ".json")
 LONG = 5
 """Letters of a name in which one wrong letter is a slip: lab and lan may be two."""
 SHIPPED = ".rackwright/shipped"
-"""Where `rackwright init` keeps what it copied."""
+"""The folder in which `rackwright init` keeps the files that it copied."""
 _WORDS = {"group_vars": "group", "host_vars": "host"}
 SKIPPED = ("group_vars", "host_vars", "vars_plugins")
 """Folders that Ansible does not look into for inventories."""

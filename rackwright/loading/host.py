@@ -21,7 +21,7 @@ class InventoryHost:
     settings: HostSettings
     origins: Origins
     layers: tuple[Layer, Layer] = field(default=(Layer({}, {}), Layer({}, {})), repr=False)
-    """What files and inventory say of it, and what `--data` says."""
+    """Values of files and inventory for it, and those of `--data`."""
     root: Path = NOWHERE
 
     @property

@@ -37,7 +37,7 @@ from rackwright_engines.key_path import KeyPath
 
 DATA_OPTION = "--data"
 CLEAR = "in clear"
-"""Where a secret comes from that a file or an inventory has as plain text."""
+"""The origin of a secret that a file or an inventory has as plain text."""
 SIZE = 1 << 20
 """Bytes of a settings file at most: a hundred hosts' settings have a tenth of it."""
 TOO_LARGE = "is larger than 1 MiB, and no file of settings is: is it another program's?"
@@ -48,7 +48,7 @@ HOST = re.compile(r"@[a-z]+(/[A-Za-z0-9._:/-]+)?|[A-Za-z0-9_:][A-Za-z0-9._:-]*")
 Owner = tuple[str, str]
 """`group_vars` or `host_vars`, and the group or host."""
 Said = tuple[Layer, bool]
-"""What one source says, in its own words, and whether it is a file of the site."""
+"""Values of one source, in its own words, and whether it is a file of the site."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Listing:
     is_ansible: bool = False
     """True for an existing Ansible inventory: what is not for us is left out, and hosts without a model are."""
     named: str = ""
-    """What a command takes for it, where that is not its path."""
+    """The argument that names it, where that is not its path."""
     everywhere: Layer = field(default_factory=lambda: Layer({}, {}))
-    """What ansible.cfg says of every host, weaker than all else."""
+    """ansible.cfg's values for every host, weaker than all else."""
     warnings: Sequence[str] = ()
-    """What Ansible warned of, line by line."""
+    """Ansible's warnings, line by line."""
     problems: Mapping[Owner, Sequence[Problem]] = field(default_factory=dict)
-    """What is wrong with the values that it gives to a host or group itself."""
+    """Problems of the values that it gives to a host or group itself."""
 
 
 @dataclass(frozen=True)
@@ -317,7 +317,7 @@ class _Reader:
         self.checked = Known(site.root)
         self._typed = typed
         self._of_groups: dict[tuple[str, ...], list[Layer]] = {}
-        """What is said of hosts of the same groups, the weakest first."""
+        """Values for hosts of the same groups, the weakest first."""
         self._shared: dict[tuple[tuple[str, ...], ProfileChoice], Layer] = {}
         """The variables that hosts of the same groups and profile share."""
         self._choices: dict[str, ProfileChoice] = {}
@@ -343,7 +343,7 @@ class _Reader:
             *site.unknown_files("host_vars", list(listing.hosts)),
             *(problem for owner, found in self._owned.items() if owner not in owners for problem in found),
         ]
-        """What is wrong with the site, and is of no host that could be named."""
+        """Problems of the site that belong to no host that could be named."""
 
     def _problems_of_files(self) -> dict[Owner, list[Problem]]:
         """Return what is wrong with the files, and in the inventory, by the group or host that they are for."""

@@ -71,7 +71,7 @@ class SecretCommand:
 
 
 Answer = Secret | str
-"""What a command has printed, or why it cannot be used."""
+"""The output of a command, or the reason for which it cannot be used."""
 _answers: dict[SecretCommand, Answer] = {}
 _given: list[int] = []
 """The memory that processes of this run read, as its descriptor."""

@@ -27,7 +27,7 @@ from rackwright.settings.secret import Secret
 
 VAULT = "ansible-vault"
 VAULT_FILE = "an encrypted file"
-"""Where these secrets come from, as users know it: values, and whole files."""
+"""Sources of these secrets, as users know them: values, and whole files."""
 PATIENCE = 300
 """Seconds for each value where no terminal asks: the program that prints the password may itself ask a user."""
 PRINTED = 4 << 20
@@ -57,7 +57,7 @@ class UndecryptableError(SettingsError):
 
 
 Plaintext = str | UndecryptableError
-"""What one ciphertext says, or why that is not known."""
+"""The text of one ciphertext, or the reason for which it is not known."""
 
 
 def decrypt(ciphertexts: Sequence[Ciphertext], site: Path) -> list[Plaintext]:

@@ -72,9 +72,9 @@ KINDS = {
     "model_type": "a mapping of `key: value` lines",
     "model_attributes_type": "a mapping of `key: value` lines",
 }
-"""What pydantic's kinds of error ask for."""
+"""Demands of pydantic's kinds of error, in words."""
 SIZE = re.compile(r"^(?:List|Tuple|Set|Dictionary|String) should ")
-"""How pydantic begins what it says of a length or a pattern."""
+"""The beginning of pydantic's messages about a length or a pattern."""
 MAPPING_KINDS = ("dict_type", "model_type", "model_attributes_type")
 PATTERNS = {
     ABSOLUTE: "an absolute path of letters, digits and ._@+-",
@@ -110,7 +110,7 @@ PATTERNS = {
     VERSION: "an exact version of NVIDIA's driver, as 580.159.04",
     YAML_FILE: "a file name that ends in .yaml or .yml, without folders",
 }
-"""What the patterns of the settings ask for."""
+"""Demands of the settings' patterns, in words."""
 
 
 _NAMES = [".".join(map(str, path)) for path in SECRET_PATHS if "NAME" not in path]
@@ -129,7 +129,7 @@ def path_of(detail: ErrorDetails) -> KeyPath:
 
 
 KEY, BRANCHES = "[key]", ("[word]", "[networks]")
-"""What pydantic calls the key of a mapping, and the settings the branches of `allow_from`."""
+"""pydantic's names for the key of a mapping, and the settings' for the branches of `allow_from`."""
 
 
 def _is_branch(before: str | int, part: str | int) -> bool:

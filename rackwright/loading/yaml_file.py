@@ -32,14 +32,14 @@ KINDS = {
     "tag:yaml.org,2002:float": "number",
     "tag:yaml.org,2002:timestamp": "date",
 }
-"""What a tag stands for."""
+"""The meaning of a tag."""
 NO_KEY = "a mapping or a list as a key; if its braces are Jinja, write the value itself: nothing here evaluates it"
 HINTS = {
     r"found character '\t' that cannot start any token": ": put blanks in the place of the tab",
     "mapping values are not allowed here": ": put text that ends in a colon, or has a colon and a blank, in quotes",
     "but found another document": ": a line of --- begins it, and one document is read",
 }
-"""What to write instead, by PyYAML's words."""
+"""The text to write instead, by PyYAML's words."""
 PLAIN = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 """A number as people write it."""
 

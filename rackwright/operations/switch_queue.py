@@ -25,7 +25,7 @@ class SwitchQueue:
     keepers: dict[str, Callable[[], None]] = field(default_factory=dict)
     """By host, what lets it keep what became of it: others may switch for minutes before the run ends."""
     bake_checks: dict[str, BakeCheck] = field(default_factory=dict)
-    """How a host that has switched is watched while its wave bakes."""
+    """The watch over a host that has switched, while its wave bakes."""
 
     hosts: dict[str, Host] = field(default_factory=dict)
     """Hosts that take part, by name, so that one can be looked at while another one has its turn."""

@@ -72,7 +72,7 @@ class ChainPart:
     """The part of one host in the chain of a model."""
 
     listener: Neighbour
-    """Where it listens."""
+    """The address at which it listens."""
     sources: tuple[Neighbour, ...]
     """Hosts that it takes from, in the order in which they are tried."""
     takers: tuple[Neighbour, ...]

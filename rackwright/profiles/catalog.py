@@ -22,7 +22,7 @@ from rackwright_engines.quick_yaml import load_yaml
 
 PACKAGE = Path(__file__).parent.parent
 FOLDERS = (PACKAGE / "site" / "group_vars", PACKAGE.parent / "group_vars")
-"""Where the shipped files lie: in a wheel, and in a checkout."""
+"""Folders of the shipped files: in a wheel, and in a checkout."""
 DEFAULT_ENGINE = "tensorrt-llm"
 URL = re.compile(r"^#.*?(https://\S+)", re.MULTILINE)
 USUAL = Load(context=8192, concurrency=32)

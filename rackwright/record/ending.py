@@ -30,13 +30,13 @@ class Result:
     """The releases that were proven before the switch, by host and endpoint."""
     failures: tuple[Failure, ...] = ()
     held: str = ""
-    """Why a hook held the next wave back."""
+    """The reason for which a hook held the next wave back."""
     unseen: frozenset[str] = frozenset()
     """Hosts that roll back on their own: the job of their switch was ended from outside."""
     mistaken: bool = False
+    """True where a host failed by what only other settings help against."""
     fixes: tuple[str, ...] = ()
-    """What helps where a host is mistaken, as far as its refusal says it."""
-    """Whether a host failed by what only other settings help against."""
+    """Remedies where a host is mistaken, as far as its refusal says it."""
 
     def named(self, *states: RunState) -> list[str]:
         """Return the hosts in one of these states."""

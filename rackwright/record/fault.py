@@ -42,7 +42,7 @@ class Judgement:
     refused: frozenset[str] = frozenset()
     """Hosts on which a check refused the release."""
     goes_on: bool = True
-    """Whether further hosts may switch."""
+    """True where further hosts may switch."""
 
     @property
     def is_the_releases(self) -> bool:

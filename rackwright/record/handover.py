@@ -30,9 +30,9 @@ class Handover:
     """Hosts that go first of their shape, because they were found in the middle of their switch."""
     last: Sequence[str] = ()
     releases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What rolls back: release by endpoint by host; `*` stands for any of them."""
+    """Releases to roll back, by endpoint by host; `*` stands for any of them."""
     mark: Mapping[str, str] | None = None
-    """Why, by whom and since when hosts are drained, where that is asked for."""
+    """The reason, the operator and the time of hosts' drains, where that is asked for."""
     boots: Mapping[str, str] = field(default_factory=dict)
     """By host, the boot in which an earlier run found it, which has asked for its restart."""
     back_within: int = 0
@@ -40,11 +40,11 @@ class Handover:
     purge: bool = False
     """A teardown removes models and images too."""
     purpose: str = ""
-    """What of a host's caches is asked for: a purpose of record.py."""
+    """The purpose of a question about a host's caches: one of record.py."""
     level: int = 0
     """Level of the diagnosis that is asked for."""
     agreed: Sequence[str] = field(default_factory=list)
-    """What an operator has agreed to remove from hosts that do not need it: a path or an image's name.
+    """Removals that an operator has agreed to, from hosts that do not need them: a path or an image's name.
 
     `HOST:PATH` for an unfinished download, which is one host's alone.
     """

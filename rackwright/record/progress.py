@@ -53,7 +53,7 @@ class Progress:
     rate: float | None = None
     """Bytes a second, as the line says."""
     state: str = ""
-    """What of an image's download changes as long as bytes arrive; empty where that is not a question."""
+    """The part of an image's download that changes as long as bytes arrive; empty where that is not a question."""
 
 
 def parse_line(output_line: str) -> Progress | None:

@@ -24,7 +24,7 @@ from rackwright.record.states import RunState
 
 FILE = "quarantine.json"
 CURED_BY_BEING_THERE = Cause.CONNECTION
-"""What is over when a later run finds the host as wanted; anything else must be disproved by a switch."""
+"""Kinds that are over when a later run finds the host as wanted; any other must be disproved by a switch."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Quarantined:
     why: str
     run: str | None = None
     cause: str | None = None
-    """What kind of fault it is, one of Cause; None by hand."""
+    """The kind of fault, one of Cause; None by hand."""
 
     def __str__(self) -> str:
         return f"quarantined since {self.since} ({self.why})"

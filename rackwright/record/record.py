@@ -49,7 +49,7 @@ class Record:
     touched: frozenset[str] = frozenset()
     """Hosts that it has begun to change."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """What was last said of a host that did not end well."""
+    """The last message about a host that did not end well."""
     errors: Mapping[str, str] = field(default_factory=dict)
     """The first thing that went wrong on a host."""
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -268,7 +268,7 @@ def _named(record: Record) -> Sequence[str]:
 
 
 CATEGORIES = ("failed", "left", "switched", "unchanged", "skipped", "quarantined", "not-switched", "taken-back")
-"""What `--only` may ask for."""
+"""Values of `--only`."""
 
 
 def hosts_in(record: Record, category: str) -> list[str]:

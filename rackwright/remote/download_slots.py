@@ -19,7 +19,7 @@ class Slots:
     """Counts the hosts that fetch."""
 
     fetching: Counter[str] = field(default_factory=Counter)
-    """How many jobs each host has under way."""
+    """The number of jobs that each host has under way."""
     changed: Condition = field(default_factory=new_condition)
 
     @property

@@ -33,7 +33,7 @@ def run_guarded(host: Host, step: Guarded) -> None:
 
 
 GUARD_BEGAN = "the change begins"
-"""What guard_arm.sh prints when the way back is armed."""
+"""The output of guard_arm.sh when the way back is armed."""
 
 
 def undo_script(step: Guarded) -> str:

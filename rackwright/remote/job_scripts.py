@@ -130,7 +130,7 @@ class JobUpdate:
     log: bytes
     events: bytes
     cut: str = ""
-    """How it was ended, as `RESULT SECONDS`, when it did not end on its own."""
+    """Its end, as `RESULT SECONDS`, when it did not end on its own."""
 
 
 @dataclass(frozen=True)

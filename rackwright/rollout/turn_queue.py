@@ -99,7 +99,7 @@ class TurnQueue:
     begun: int = CANARIES - 1
     beginning: bool = False
     held: str = ""
-    """Why no further wave begins."""
+    """The reason for which no further wave begins."""
     changed: Condition = field(default_factory=new_condition)
 
     def announce(self, node: Node, work: Work) -> None:

@@ -36,7 +36,7 @@ class Bench:
     verdicts: tuple[str, ...] = ()
     """Of a comparison: which variant wins where."""
     text: str = ""
-    """How it ended."""
+    """Its end, in words."""
 
     @property
     def against(self) -> str:

@@ -35,7 +35,7 @@ class DataSet:
     """The day it is of, as 2026.11.26."""
     folder: Path
     unfit: str = ""
-    """Why it cannot be read; empty where it can."""
+    """The reason for which it cannot be read; empty where it can."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}".strip()

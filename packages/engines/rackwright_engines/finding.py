@@ -41,7 +41,7 @@ class Finding:
     right: Move | None = None
     link: str = ""
     code: str = field(kw_only=True, compare=False)
-    """What `rackwright explain` takes."""
+    """The argument for `rackwright explain`."""
     words: str = field(default="", compare=False)
     """The engine's own words for the same, to be found in its log; empty when they are not known."""
     near: str = field(default="", compare=False)

@@ -26,7 +26,7 @@ VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 ATTACHED = re.compile(r"-[A-Za-z]\d+")
 """`-O3`: a short option and its value in one token."""
 LEVEL = {"-O": "--optimization-level"}
-"""What vLLM makes of a short option with its value (vllm/utils/argparse_utils.py)."""
+"""vLLM's reading of a short option with its value (vllm/utils/argparse_utils.py)."""
 FRACTION = re.compile(r"-?\d+\.\d*(?:[eE][+-]?\d+)?")
 
 

@@ -43,7 +43,7 @@ class Inventories:
     locks: dict[str, Lock | SettingsError] = field(default_factory=dict)
     """By host; an error where its file is broken, which refuses whatever asks for the lock."""
     left_out: set[str] = field(default_factory=set)
-    """What was said already of what an Ansible inventory has and Rackwright leaves alone."""
+    """Reports made already of variables in an Ansible inventory that Rackwright leaves alone."""
 
     def entry(self, host: str) -> InventoryHost | None:
         """Return a host, of whichever inventory lists it first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 _CODES = str.maketrans({"\\": "\\0134", "\n": "\\0012", "!": "\\0041"})
-"""What csh or fish change between single quotes, as `printf %b` takes it."""
+"""Characters that csh or fish change between single quotes, as `printf %b` takes them."""
 WORD = 150
 """Characters of the command in one word: csh of Debian takes words of 1 KiB."""
 MOST = 120_000

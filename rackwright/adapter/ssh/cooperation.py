@@ -15,7 +15,7 @@ from paramiko import Transport
 from rackwright.adapter.patch import held, patch
 
 SECONDS_TO_END = 2.0
-"""How long a closed connection's thread may take to end."""
+"""Seconds that a closed connection's thread may take to end."""
 REFRESHED = ("paramiko", "pyinfra")
 """Packages that are loaded before the patch, and have imported names of the standard library by then."""
 

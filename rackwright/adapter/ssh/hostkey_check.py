@@ -16,7 +16,7 @@ from rackwright.settings.ssh.known_hosts import HostKeyPlace
 from rackwright.settings.ssh.known_keys import KeyVerdict, hashed
 
 RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
-"""What to ask a host for, of which an `ssh-rsa` key is known: the newest signature first."""
+"""Key types to ask a host for, of which an `ssh-rsa` key is known: the newest signature first."""
 
 
 @dataclass(frozen=True)

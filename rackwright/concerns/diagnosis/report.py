@@ -114,7 +114,7 @@ class Report:
     driver: str = ""
     results: tuple[EntityResult, ...] = ()
     error: str = ""
-    """Why the results are missing."""
+    """The reason for missing results."""
 
     @property
     def verdict(self) -> Verdict:

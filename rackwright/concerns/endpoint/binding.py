@@ -32,7 +32,7 @@ class Binding:
     rank: int = 0
     """Of this host among those that serve the endpoint with it."""
     addresses: tuple[str, ...] = ()
-    """Where they reach each other, in the order of their ranks; none for an endpoint of one host."""
+    """Addresses by which they reach each other, in the order of their ranks; none for an endpoint of one host."""
     headless: str = ""
     """The word by which the server of a member that is not the head answers no client."""
 

@@ -42,7 +42,7 @@ class SeenFirewall:
     unconfirmed: bool = False
     """True while the guard of an earlier run waits to undo its rules."""
     nft: str = ""
-    """Why nft makes no drops here: `missing`, or its message; empty where it works."""
+    """The reason for which nft makes no drops here: `missing`, or its message; empty where it works."""
     drops: str | None = None
     """The drops as last written to the kernel; None where the kernel's differ."""
     older: Mapping[str, str] = field(default_factory=dict)

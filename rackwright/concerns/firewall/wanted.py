@@ -59,7 +59,7 @@ class WantedFirewall:
     """Time within which a new connection must confirm."""
     refusal: Refuse | None = None
     lacks_nft: Refuse | None = None
-    """Why the drops cannot be made here yet, or at all."""
+    """The reason for which the drops cannot be made here yet, or at all."""
     warnings: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     """Sentences about a unit of the same name that an operator made by hand, when it is to be moved out of the way."""

@@ -88,9 +88,9 @@ class WantedImage:
     """True when the lock file or the profile gives the digest."""
     pull: Job
     unresolved: str = ""
-    """Why the control machine could not resolve the digest, so that the host does."""
+    """The reason for which the control machine could not resolve the digest, so that the host does."""
     refusal: Refuse | None = None
-    """Why hosts cannot hand it on, where they are to do so."""
+    """The reason for which hosts cannot hand it on, where they are to do so."""
     keeps: bool = False
     """True if its files stay on the host, to be handed on again."""
     size: int = 0

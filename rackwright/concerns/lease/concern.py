@@ -40,7 +40,7 @@ class LeaseHolder:
     place: str = ""
     pid: int = 0
     started: int = 0
-    """When the process was started, in its machine's own ticks."""
+    """The start of the process, in its machine's own ticks."""
 
 
 @dataclass(frozen=True)

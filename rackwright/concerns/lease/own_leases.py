@@ -31,7 +31,7 @@ class Hold:
 
     id: str
     renewed: float = field(default_factory=time.monotonic)
-    """When it was renewed last, by this machine's monotonic clock."""
+    """The time of its last renewal, by this machine's monotonic clock."""
     outside: bool = False
     """True on a host that the run was not begun for."""
     ended: Event = field(default_factory=new_event)

@@ -109,9 +109,9 @@ class WantedModel:
     """None as long as the image in which the download runs is unknown."""
     image: str
     unresolved: str = ""
-    """Why the control machine could not resolve the commit, so that the host does."""
+    """The reason for which the control machine could not resolve the commit, so that the host does."""
     refusal: Refuse | None = None
-    """Why it can neither be taken from another host nor handed on, where hosts are to do so."""
+    """The reason for which it is neither taken from another host nor handed on, where hosts are to do so."""
     keeps: Job | None = None
     """Hands it on to hosts of this run that lack it."""
     takers: tuple[str, ...] = ()

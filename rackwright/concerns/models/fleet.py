@@ -11,7 +11,7 @@ from rackwright.plan.hand_on import ChainPart, Sharer, handovers
 from rackwright.settings.host_settings import HostSettings
 
 Fleet = Mapping[str, Mapping[str, Sharer]]
-"""How each host takes part, by its name, in the inventory's order, and by the model's."""
+"""Each host's part, by its name, in the inventory's order, and by the model's."""
 
 
 def chains_of(fleet: Fleet, seed_of: Callable[[str], str | None]) -> dict[str, dict[str, ChainPart]]:

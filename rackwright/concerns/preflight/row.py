@@ -208,7 +208,7 @@ class Case:
     first_driver: str = ""
     """Version of the driver that this deploy installs on the host, which has none; empty otherwise."""
     driver_fixes: tuple[str, ...] = ()
-    """What is in the way of the wanted driver, each with its fix."""
+    """Obstacles to the wanted driver, each with its fix."""
     elsewhere: tuple[str, ...] = ()
     """Endpoints that other hosts serve than the settings want, or at other ranks."""
 

@@ -112,7 +112,7 @@ class WantedWatch:
     questions: Mapping[str, Secret] = field(default_factory=dict)
     """Questions of proven releases that are not on the host."""
     refusals: tuple[Change, ...] = ()
-    """Why the word cannot have its port."""
+    """The reason for which the word cannot have its port."""
 
     @property
     def sums(self) -> dict[str, str]:

@@ -83,7 +83,7 @@ class EndpointStatus:
     drop_ins: tuple[str, ...] = ()
     """Paths of its unit's drop-ins that are not Rackwright's."""
     taken: str = ""
-    """Which other process has its port."""
+    """The other process that has its port."""
     watch: WatchedEngine = WatchedEngine()
 
 
@@ -104,7 +104,7 @@ class HostStatus:
     closed: bool | None = None
     """True if the rules that close the ports are in the kernel as they were put; None where none were."""
     drained: Drained | None = None
-    """Why an operator has drained it, if it is drained."""
+    """The reason of the operator's drain, if it is drained."""
     paused: Pause | None = None
     """The pause of the watch of its engines, if there is one."""
     marks: tuple[Mark, ...] = ()
@@ -114,7 +114,7 @@ class HostStatus:
     direct: int | None = None
     """Seconds for which an operator has opened closed ports, 0 where they are closed; None where they never were."""
     repairs: str = ""
-    """How often the host has put its rules back within the last hour, and which the last time."""
+    """The number of repairs of its rules by the host within the last hour, and the last one."""
     boots: bool = True
     """False where its endpoints are not started at boot."""
     watch: str = ""

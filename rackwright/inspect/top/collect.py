@@ -26,7 +26,7 @@ class TopFleet:
 
     settings: Mapping[str, HostSettings]
     quarantine: Mapping[str, str] = field(default_factory=dict)
-    """Why rollouts leave a host out, by host."""
+    """Reasons for which rollouts leave a host out, by host."""
 
     def __post_init__(self) -> None:
         """Compute once what hosts with equal settings share."""

@@ -26,12 +26,12 @@ class HostNow:
     """Of its last status; empty before the first."""
     looks: deque[HostSample] = field(default_factory=lambda: deque(maxlen=LOOKS))
     trouble: str = ""
-    """Why it is lost; empty for a host that answers."""
+    """The reason for which it is lost; empty for a host that answers."""
     read_at: float | None = None
-    """When its last reading came, by this machine's monotonic clock."""
+    """The time of its last reading, by this machine's monotonic clock."""
     status_at: float | None = None
     quarantine: str = ""
-    """Why rollouts leave it out, by the site's list."""
+    """The reason for which rollouts leave it out, by the site's list."""
 
     @property
     def sample(self) -> HostSample | None:

@@ -27,7 +27,7 @@ TAKEN = {
     "DEFAULT_TRANSPORT": "ansible_connection",
     **{key.removeprefix("ansible_"): key for key in ssh_args.KEYS},
 }
-"""What Ansible calls it in a dump, and the variable that says the same of a host."""
+"""Ansible's name for it in a dump, and the variable that says the same of a host."""
 TIMEOUT = "timeout (ConnectTimeout in the SSH configuration)"
 KEY_CHECKING = "host_key_checking (host keys are always checked; for a first contact: accept_new_host_keys)"
 NAMED = {
@@ -41,7 +41,7 @@ NAMED = {
     **dict.fromkeys(("HOST_KEY_CHECKING", "host_key_checking"), KEY_CHECKING),
     "ssh_executable": "ssh_executable",
 }
-"""What is not taken, in the words of ansible.cfg."""
+"""Values that are not taken, in the words of ansible.cfg."""
 KEYS = re.compile(
     r"^\s*(remote_user|remote_port|private_key_file|transport|timeout|ask_pass|host_key_checking|become\w*|ssh_\w*args"
     r"|ssh_executable|connection_password_file|user|flags|executable)\s*[=:]",

@@ -17,7 +17,7 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 DEPTH = 8
-"""How often a variable may stand for a text with Jinja in it."""
+"""The number of times that a variable may stand for a text with Jinja in it."""
 LONGEST = 1 << 16
 """Characters of a text that is made."""
 MARKS = ("{{", "{%", "{#")

@@ -15,7 +15,7 @@ from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.ssh import args as ssh_args
 
 NEAR = 0.8
-"""How alike a name must be to a key of Rackwright's: at 0.6, as elsewhere, `docker_version` would match `docker`."""
+"""The least likeness of a name to a key of Rackwright's: at 0.6 `docker_version` would match `docker`."""
 PROFILE = "profile"
 SHOWN = 3
 """Variables and hosts that the line lists."""
@@ -34,7 +34,7 @@ class Foreign:
 
     own_keys: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    """What Ansible itself warned of, line by line."""
+    """Ansible's own warnings, line by line."""
     profiles: Collection[str] = ()
     """Names of profiles: elsewhere `profile: production` means something else."""
     not_taken: dict[str, None] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from rackwright.settings.secret import Secret
 from rackwright.settings.ssh import args as ssh_args
 
 MARKS = (("{{", "}}"), ("{%", "%}"), ("{#", "#}"))
-"""How expressions, statements and comments begin and end."""
+"""The marks that begin and end expressions, statements and comments."""
 KEYS = frozenset({*RENAMED.values(), *ssh_args.KEYS})
 """What is evaluated, in our words; Jinja in a setting is refused, since no setting depends on another one."""
 SECONDS = 60

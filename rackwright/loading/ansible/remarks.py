@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 MARKS = ("[WARNING]: ", "[ERROR]: ")
 QUIET = ("[DEPRECATION WARNING]", "Invalid characters were found in group names but not replaced")
-"""What says nothing about hosts: names of groups stay as they are written."""
+"""Warnings that say nothing about hosts: names of groups stay as they are written."""
 SHOWN = 10
 """Remarks that are shown; of the others their number."""
 DETAILS = ("<<< caused by >>>", "Origin: ")

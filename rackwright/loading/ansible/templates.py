@@ -15,13 +15,13 @@ ENDPOINTS = "endpoints"
 ENGINES = ("engine", "arguments")
 """Keys whose text goes to the engine, which has templates of its own."""
 LOG_OPTIONS = ("docker", "daemon", "log-opts")
-"""Where dockerd evaluates Go's templates: https://docs.docker.com/engine/logging/log_tags/."""
+"""The setting in which dockerd evaluates Go's templates: https://docs.docker.com/engine/logging/log_tags/."""
 CHAT = re.compile(r"\bmessages?\b")
-"""What a chat template goes through, and no variable of a site is called."""
+"""Names that a chat template iterates over, and no variable of a site has."""
 SITES = re.compile(
     r"\b(?:lookup\s*\(|groups\s*\[|(?:hostvars|group_names|inventory_\w+|ansible_\w+|vault_\w+|\w+_vault)\b)"
 )
-"""What only Ansible knows."""
+"""Names that only Ansible knows."""
 FIELD = re.compile(r"(?<![\w\])'\"])\.[A-Z]")
 """A field of Go's, as `.Name`."""
 PLAIN = "Jinja is not evaluated here: write the value itself"

@@ -9,7 +9,7 @@ from rackwright.record.progress import DOWNLOADING, LOADING, VERIFYING
 from rackwright.record.view.timeline import HostTimeline, Timeline
 
 BETWEEN = "between"
-"""What a path calls time in which nothing of the host's is known to have gone on."""
+"""A path's name for time in which nothing of the host's is known to have gone on."""
 SLACK = 0.5
 """Seconds without work that are not worth a piece of their own."""
 

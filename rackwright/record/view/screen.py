@@ -29,7 +29,7 @@ ROOMY = 12
 """Lines of a terminal whose head may take more than two of them."""
 WIDEST = 10_000
 WATCHED = "watching"
-"""What a host's line says while its wave is watched."""
+"""Words of a host's line while its wave is watched."""
 WITHOUT_WAVES = {
     CACHE_VERIFY: "hashing what hosts keep",
     CACHE_REPAIR: "fetching what is broken",

@@ -16,7 +16,7 @@ from rackwright.record.states import ENDED_WELL, OPEN, SKIPPED_HOSTS, RunState
 STAGING, WAITING = "staging", "waiting"
 """Phases, beside those of progress.py."""
 PHASES = (STAGING, DOWNLOADING, VERIFYING, WAITING, DRAINING, LOADING, PROVING, ROLLING_BACK)
-"""What a host does, in the order in which it usually happens."""
+"""A host's phases, in the order in which they usually happen."""
 
 WELL = ENDED_WELL | {RunState.TAKEN_BACK}
 SKIPPED_STATES = SKIPPED_HOSTS | {RunState.ROLLED_BACK, RunState.NOT_SWITCHED}
@@ -42,7 +42,7 @@ class DownloadSpan:
     """Names of those that it had to wait for."""
     end: float | None = None
     part: float | None = None
-    """How far it is, between 0 and 1."""
+    """Its progress, between 0 and 1."""
     done: int | None = None
     """Bytes; None where the record does not say it, as of an image's layers."""
     total: int | None = None
@@ -94,11 +94,11 @@ class HostTimeline:
     final_in: int = 0
     """Number of phases of the run when its state became a last word; 0 before."""
     part: float | None = None
-    """How far its download is, between 0 and 1."""
+    """The progress of its download, between 0 and 1."""
     message: str = ""
     wave: int | None = None
     began: float | None = None
-    """When its switch began."""
+    """The begin of its switch."""
     took: float | None = None
     """Seconds from the begin of its switch to its end."""
     spans: list[Span] = field(default_factory=list)
@@ -114,7 +114,7 @@ class HostTimeline:
     logs: list[str] = field(default_factory=list)
     """Files with the logs of releases that failed here."""
     drains: list[DrainEnd] = field(default_factory=list)
-    """How each drain ended here."""
+    """The end of each drain here."""
 
     @property
     def phase(self) -> str:
@@ -200,7 +200,7 @@ class Timeline:
     waves: list[list[str]] = field(default_factory=list)
     """Names by wave, in the current phase; the canaries first."""
     marks: list[tuple[str, float]] = field(default_factory=list)
-    """When each wave began to switch, and when the run began to roll back."""
+    """The begin of each wave's switches, and of the run's way back."""
     limits: dict[str, Limit] = field(default_factory=dict)
     bake: float = 0.0
     """Seconds for which each wave is to be watched before the next."""

@@ -35,7 +35,7 @@ _BEFORE_ITS_TURN = frozenset({RunState.UNSEEN, RunState.STAGING, RunState.WAITIN
 SMOOTH = 0.5
 """Part of a new rate in the one that is shown: of two neighbours, one may have had a pause."""
 ASKED_FIRST = "what serves now is asked first"
-"""What a host does at the begin of its turn, before its switch says anything."""
+"""The phase of a host at the begin of its turn, before its switch says anything."""
 _SWITCH = endpoint_job("switch", "")
 
 

@@ -15,7 +15,7 @@ from rackwright.messages import SettingsError
 FILE = "tokenizer.json"
 OWNER = "rackwright"
 REVISION = "local"
-"""What `main` of such a repository points at."""
+"""The revision at which `main` of such a repository points."""
 
 
 def refuse_without_tokenizer(folder: str) -> None:

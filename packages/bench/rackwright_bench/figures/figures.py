@@ -34,7 +34,7 @@ class Drafting:
     by_position: tuple[float, ...] = ()
     """The same of each place in a draft, the first one first."""
     why_not: str = ""
-    """Why nothing was measured."""
+    """The reason for a missing measurement."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class Measured:
     """Requests a second that kept the SLO; None where none was given."""
     failed: int = 0
     errors: tuple[str, ...] = ()
-    """What the failed ones were answered, each kind once, with how often."""
+    """Answers to the failed ones, each kind once, with how often."""
     drafting: Drafting = Drafting(why_not="the engine was not asked")
     marks: tuple[str, ...] = ()
-    """What makes the cell doubtful: other clients' requests, a GPU that was slowed down."""
+    """Doubts about the cell: other clients' requests, a GPU that was slowed down."""
     gpu: Mapping[str, float] = field(default_factory=dict)
     """`watts` and `mhz`, on average over the cell's looks, and `joules_a_token`: those that the GPUs tell."""
     rounds: tuple[Measured, ...] = ()

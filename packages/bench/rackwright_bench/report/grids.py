@@ -46,7 +46,7 @@ class Grid:
     fields: Mapping[str, Field]
     """By the cell's name; those without a figure are not there."""
     legend: str
-    """What the colours say."""
+    """The meaning of the colours."""
 
     def at(self, down: str, across: str) -> Field | None:
         """Return the field of a pattern of arrival and a set of requests."""

@@ -39,7 +39,7 @@ ATTEMPTS = 4
 PAUSE = 2.0
 """Seconds before the second attempt, twice as many before each later one."""
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO})
-"""What the disk says, and no server."""
+"""Errors of the disk, and of no server."""
 BUSY = frozenset({429, 500, 502, 503, 504})
 """Answers of a server that may have the file a moment later."""
 SHOWN = 5.0

@@ -190,4 +190,4 @@ def _burstgpt(text: str, output: int | None) -> Iterator[Request]:
 
 
 READ = {"sharegpt": _sharegpt, "spec_bench": _spec_bench, "burstgpt": _burstgpt}
-"""How each kind of file is read: its text, and the length of answers where the suite sets one."""
+"""The reader of each kind of file: its text, and the length of answers where the suite sets one."""

@@ -54,9 +54,9 @@ class Arrival(Frozen):
     """A pattern of arrival."""
 
     requests: Count
-    """How many are sent."""
+    """The number of requests."""
     concurrency: Count
-    """How many are under way at once, at most."""
+    """The most requests that are under way at once."""
     rate: Positive | None = None
     """Requests a second; none: the next is sent when one ends."""
     burstiness: Positive | None = None

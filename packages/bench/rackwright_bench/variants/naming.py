@@ -22,7 +22,7 @@ from rackwright_engines.nearest import nearest
 
 BASELINE, AS_SET = BASE, "settings"
 DRAFTS = ("speculative", "decoding-type")
-"""How the engines' options for drafting begin, hyphens for underscores."""
+"""Beginnings of the engines' options for drafting, hyphens for underscores."""
 
 
 def names_of(text: str) -> list[str]:

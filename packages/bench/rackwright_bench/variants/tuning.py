@@ -43,10 +43,10 @@ class Tuning(Comparison):
     """Seconds that putting back takes, by this site's records."""
     clock: Callable[[], float] = time.monotonic
     ended: str = ""
-    """Why it ended."""
+    """The reason for its end."""
     _until: float = math.inf
     _began: float = 0.0
-    """When the trial that is under way began."""
+    """The begin of the trial that is under way."""
     _loaded: float = 0.0
     """Seconds until its variant served."""
     _late: bool = False

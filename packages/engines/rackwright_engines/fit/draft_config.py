@@ -20,7 +20,7 @@ NESTED = (
     ("thinker_config", "text_config"),
     ("transformer_layer_config",),
 )
-"""Where a multimodal model, or a head in the form of vLLM's `speculators`, has the numbers of its language model."""
+"""Sections with the language model's numbers, of a multimodal model or a head in the form of vLLM's `speculators`."""
 WIDTH, LAYERS, VOCABULARY = ("hidden_size", "n_embd", "d_model"), ("num_hidden_layers", "n_layer"), ("vocab_size",)
 MODELS_WIDTH = ("target_hidden_size", "backbone_hidden_size")
 """Under which a draft that has a width of its own says its model's."""

@@ -25,7 +25,7 @@ class Named:
     value: str
     takes: str
     role: str = ""
-    """What is meant by it: model, draft, encodings, or nothing of these."""
+    """Its role: model, draft, encodings, or nothing of these."""
     words: tuple[str, ...] = ()
     """Values that name nothing to be read."""
     inline: bool = False

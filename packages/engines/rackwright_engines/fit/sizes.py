@@ -64,7 +64,7 @@ NAMES: dict[str, dict[str, KeyPath]] = {
 
 
 UNNAMED = "a draft model"
-"""What drafts where the options leave that to the engine."""
+"""The method of drafting where the options leave that to the engine."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class Spelling:
     negated: bool = False
     """True for `no-NAME` of an option that is on or off."""
     below: tuple[str, ...] = ()
-    """What follows the dots of `compilation-config.pass_config.enable_noop`."""
+    """The part behind the dots of `compilation-config.pass_config.enable_noop`."""
     works: bool = True
     """False for a name that says what is meant and that the engine does not take from its file."""
 

@@ -27,11 +27,11 @@ class ImageFacts:
     backend: str = ""
     """TensorRT-LLM's, where its command line names one."""
     judge: str = DECIDES
-    """Who decides what is not known here, in words."""
+    """The authority over what is not known here, in words."""
 
 
 Judge = Callable[[VersionLine], list[Finding]]
-"""What is wrong by one line."""
+"""A check by one line: its findings."""
 
 
 def inexact(judge: Judge, schema: VersionLine, version: str, facts: ImageFacts) -> list[Finding]:

@@ -82,7 +82,7 @@ class VersionLine:
     open: bool
     """True when keys that are not listed are not checked, rather than unknown."""
     decoding: str
-    """How a speculative_config is read: by `attributes`, `typed`, or `discriminated` by its tag."""
+    """The way in which a speculative_config is read: by `attributes`, `typed`, or `discriminated` by its tag."""
     sections: Mapping[str, Mapping[str, Key]]
     unions: Mapping[str, Union]
     ignored: Mapping[str, frozenset[str]]
@@ -90,11 +90,11 @@ class VersionLine:
     lenient: frozenset[str] = frozenset()
     """Sections that take keys which they do not have, and ignore them."""
     mappings: bool = False
-    """Whether a value that is JSON may be written as a mapping."""
+    """True where a value that is JSON may be written as a mapping."""
     negates: bool = False
-    """Whether `key: false` of the file is read as `--no-key`, rather than left out."""
+    """True where `key: false` of the file is read as `--no-key`, rather than left out."""
     picky: bool = False
-    """Whether the file's reader refuses what is `unfit`."""
+    """True where the file's reader refuses what is `unfit`."""
 
     @cached_property
     def spellings(self) -> tuple[Mapping[str, tuple[str, bool]], Mapping[str, str]]:

@@ -133,7 +133,7 @@ class AnsweredPair:
     pace: HostPace
     rate: float | None = None
     why: str = ""
-    """Why it could not be measured; empty otherwise."""
+    """The reason for a missing measurement; empty otherwise."""
 
 
 def parse_own(lines: Sequence[str]) -> AnsweredPair:

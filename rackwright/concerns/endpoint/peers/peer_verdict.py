@@ -20,11 +20,11 @@ class Watched:
 
     pairs: list[PacePair] = field(default_factory=list)
     source: str = ""
-    """How the pairs were taken, as text."""
+    """The way in which the pairs were taken, as text."""
     drafts: str = ""
-    """How many drafts of the canary were accepted, as text; empty where nothing says it."""
+    """The canary's accepted drafts, as text; empty where nothing says it."""
     why_few: str = ""
-    """Why there are too few pairs; empty when there are enough."""
+    """The reason for too few pairs; empty when there are enough."""
 
 
 def enough(pairs: Sequence[PacePair]) -> bool:

@@ -19,7 +19,7 @@ class Baseline:
 
     right: Mapping[str, bool]
     source: str
-    """Where they come from, or the reason for their absence."""
+    """Their source, or the reason for their absence."""
 
 
 def quality_verdict(

@@ -41,7 +41,7 @@ class JudgedAnswers:
     answers: dict[str, ChatAnswer] = field(default_factory=dict)
     right: dict[str, bool] = field(default_factory=dict)
     why_not_all: str = ""
-    """Why not every question was asked; empty when all were."""
+    """The reason for questions that were not asked; empty when all were."""
     waited: bool = False
     """True where other clients' requests held the last questions up."""
     is_gone: bool = False

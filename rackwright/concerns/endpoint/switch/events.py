@@ -65,15 +65,15 @@ class SwitchProgress:
     taken: bool = False
     """True if this machine has met another process at the endpoint's port."""
     failure: str | None = None
-    """Why the release is not kept; None as long as it may be."""
+    """The reason not to keep the release; None as long as it may be kept."""
     lost: str | None = None
-    """Why rolling back, or stopping, has failed too."""
+    """The reason for which rolling back, or stopping, has failed too."""
     clocks: Clocks | None = None
     """Seconds that rolling back took; None as long as it has not succeeded."""
     retained_log: str | None = None
     """Name of the failed try's last log, in the folder `logs`."""
     not_admitted: str | None = None
-    """Why the ready hook has failed."""
+    """The reason for which the ready hook has failed."""
     waits: bool = False
     """True if the host waits for the control machine's message now."""
     waited: bool = False

@@ -35,7 +35,7 @@ class Tried:
     release: str
     binding: Binding
     image: str
-    """Where its judge runs: what serves the release is on the host, and has Python."""
+    """The image in which its judge runs: it serves the release, so it is on the host, and has Python."""
     questions: tuple[Question, ...]
 
 

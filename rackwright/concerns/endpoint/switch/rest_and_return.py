@@ -249,7 +249,7 @@ class RestartWork:
     returned: Callable[[HostReturn], Step] = lambda back: back
     """Makes the step that waits for the host."""
     owns: tuple[Owned, ...] = ()
-    """What it adds to the host."""
+    """Its additions to the host."""
 
 
 def restart_changes(settings: HostSettings, reading: HostReading, seconds: int, work: RestartWork) -> list[Change]:

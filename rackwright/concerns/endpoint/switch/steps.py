@@ -41,7 +41,7 @@ class Proved(Step):
     canary_questions: tuple[Question, ...] = ()
     """Rows of the gate that only a canary is asked, before these."""
     peers: tuple[PeerCheck, ...] = ()
-    """How slow a canary may be while it serves beside its peers, last of all before the commit."""
+    """The limit of a canary's slowness while it serves beside its peers, last of all before the commit."""
 
 
 @dataclass(frozen=True)

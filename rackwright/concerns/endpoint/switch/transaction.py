@@ -59,7 +59,7 @@ POINTED = """cut -d' ' -f1 /proc/uptime >"$JOB/pointed\""""
 """From then on the previous release loads: the clock of a rollback."""
 
 Kind = Literal["restart", "start", "prove", "window"]
-"""How a switch reaches its release.
+"""The way of a switch to its release.
 
 `restart` drains and stops what serves, `start` starts what rests, `prove` asks what runs already, and a `window` drains
 what serves, leaves it running without clients until the message that closes it, and commits nothing.

@@ -26,7 +26,7 @@ def first(*names: str) -> Any:
 VLLM_PARSERS = tuple(
     f"vllm.entrypoints.{package}.cli_args:make_arg_parser" for package in ("openai", "launchers", "common")
 )
-"""Where vLLM fills its parser: seen in 0.14.1, in 0.32.0 and in 0.33.0."""
+"""Functions in which vLLM fills its parser: seen in 0.14.1, in 0.32.0 and in 0.33.0."""
 
 
 def real_output() -> IO[str]:

@@ -17,7 +17,7 @@ UNITS = {
     "quality of answers": (100.0, " % right"),
     "beside its peers": (1000.0, " ms a token"),
 }
-"""How people read the figures of a row: factor and unit."""
+"""Factor and unit by which people read the figures of a row."""
 MARKS = {"proved": GOOD, "refused": BAD, "warning": WARN, "not measured": WARN}
 THIN = 0.002
 """Part of the run's time below which a bar is left out: it could not be seen."""
