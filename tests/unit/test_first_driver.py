@@ -98,7 +98,7 @@ def test_preflight_lets_a_host_pass_whose_driver_comes_in_the_same_deploy() -> N
 
 def test_no_fabric_manager_of_an_unknown_version_is_advised() -> None:
     gone = machine(**{"fabric.LoadState": "not-found", "fabric.ActiveState": "inactive"})
-    for wanted, fix in (({}, "the driver first"), ({"version": NEW}, "rackwright rollout INVENTORY --drivers")):
+    for wanted, fix in (({}, "the driver first"), ({"version": NEW}, "comes with the driver")):
         found = case(settings=settings(hardware=DGX_B200, driver=wanted), gpus=NONE, machine=gone)
         [text] = [verdict[2] for verdict in fabric_manager(found) if not verdict[0]]
         assert fix in text

@@ -136,7 +136,7 @@ def _install_fabric_manager(case: Case, driver: str, start: str) -> str:
     if driver:
         return f"apt-get install -y nvidia-fabricmanager-{driver.partition('.')[0]}; {start}"
     if case.settings.driver.version:
-        return _install_driver(case)
+        return "it comes with the driver, by the driver's fix"
     return f"the driver first, then the fabric manager of its very version; {start}"
 
 
