@@ -14,7 +14,7 @@ from rackwright.cli.resume import still_there
 from rackwright.concerns.drained import Drained
 from rackwright.concerns.endpoint.binding import Binding, parse_binding
 from rackwright.concerns.endpoint.group.members import Stage, is_elsewhere, is_join, member_changes, stage_of
-from rackwright.concerns.endpoint.group.moved import on_other_hosts
+from rackwright.concerns.endpoint.group.other_hosts import on_other_hosts
 from rackwright.concerns.endpoint.release.concern import bound_to, release_of, unseen
 from rackwright.concerns.endpoint.release.files import Release
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints

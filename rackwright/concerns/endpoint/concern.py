@@ -9,8 +9,8 @@ from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.edits import edit_changes
 from rackwright.concerns.endpoint.group.members import member_changes
-from rackwright.concerns.endpoint.group.moved import CODE as OTHER_HOSTS
-from rackwright.concerns.endpoint.group.moved import TEARDOWN, in_words, on_other_hosts
+from rackwright.concerns.endpoint.group.other_hosts import CODE as OTHER_HOSTS
+from rackwright.concerns.endpoint.group.other_hosts import TEARDOWN, in_words, on_other_hosts
 from rackwright.concerns.endpoint.group.scripts import ask_members_script
 from rackwright.concerns.endpoint.peers.peer_check import longer_beside, peer_check
 from rackwright.concerns.endpoint.quality.quality_check import longer, quality_check

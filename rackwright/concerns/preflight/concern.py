@@ -15,7 +15,7 @@ from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.driver import DRIVER, installs_first, refusals
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint.concern import ENDPOINT, foreign_units
-from rackwright.concerns.endpoint.group.moved import on_other_hosts
+from rackwright.concerns.endpoint.group.other_hosts import on_other_hosts
 from rackwright.concerns.endpoint.release.concern import binding_of
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.gateway.concern import GATEWAY, SeenGateway

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from rackwright.concerns.endpoint.group.moved import CODE as OTHER_HOSTS
-from rackwright.concerns.endpoint.group.moved import TEARDOWN, in_words
+from rackwright.concerns.endpoint.group.other_hosts import CODE as OTHER_HOSTS
+from rackwright.concerns.endpoint.group.other_hosts import TEARDOWN, in_words
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.preflight.row import Case, Check, MemberSeen, SeenMachine
 from rackwright.engines.launch import launch_port

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rackwright.concerns.endpoint.group.moved import CODE as OTHER_HOSTS
-from rackwright.concerns.endpoint.group.moved import TEARDOWN
+from rackwright.concerns.endpoint.group.other_hosts import CODE as OTHER_HOSTS
+from rackwright.concerns.endpoint.group.other_hosts import TEARDOWN
 from rackwright.concerns.preflight.row import Case, CheckRow
 from rackwright.profiles.catalog import fitting
 from rackwright.record.ending import FIX
