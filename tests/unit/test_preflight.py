@@ -105,7 +105,7 @@ def test_a_host_that_can_be_repaired_has_no_mistake() -> None:
 
 def test_an_endpoint_of_other_hosts_is_refused_before_anything_is_written_text() -> None:
     step = refused(case(elsewhere=("llm",)))
-    assert "RW2421: hosts of endpoints: endpoint llm: other hosts than before are to serve it" in step.text
+    assert "RW3191: hosts of endpoints: endpoint llm: other hosts than before are to serve it" in step.text
     assert step.mistake == "rackwright teardown INVENTORY with --limit for each of its hosts"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from rackwright.concerns.endpoint.group.other_hosts import CODE as OTHER_HOSTS
 from rackwright.concerns.endpoint.group.other_hosts import TEARDOWN, in_words
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.preflight.row import Case, Check, MemberSeen, SeenMachine
@@ -13,6 +12,8 @@ from rackwright.engines.launch import launch_port
 from rackwright.hostside import host_script
 from rackwright.settings.host_settings import EndpointSettings, HostSettings
 
+ELSEWHERE = "RW3191"
+"""Code of the row of endpoints that other hosts serve than the settings want."""
 Verdicts = Iterator[tuple[bool, str, str]]
 LAUNCHERS = ("ssh", "sshd", "ssh-keygen")
 """Programs that mpirun on the head uses to start ranks on the others; all of them are OpenSSH's."""
@@ -182,7 +183,7 @@ def elsewhere(case: Case) -> Verdicts:
 
 
 MEMBERS = (
-    Check("hosts of endpoints", "stop", elsewhere, OTHER_HOSTS),
+    Check("hosts of endpoints", "stop", elsewhere, ELSEWHERE),
     Check("other hosts", "stop", reached, "RW3170"),
     Check("large packets", "stop", large, "RW3171"),
     Check("equal hosts", "stop", alike, "RW3172"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rackwright.concerns.endpoint.group.other_hosts import CODE as OTHER_HOSTS
 from rackwright.concerns.endpoint.group.other_hosts import TEARDOWN
+from rackwright.concerns.preflight.members import ELSEWHERE
 from rackwright.concerns.preflight.row import Case, CheckRow
 from rackwright.profiles.catalog import fitting
 from rackwright.record.ending import FIX
@@ -22,7 +22,7 @@ def remedy(case: Case, rows: Iterable[CheckRow]) -> str:
     codes = {row.code for row in rows}
     if codes & OTHER_MACHINE:
         return another_profile(case)
-    if OTHER_HOSTS in codes:
+    if ELSEWHERE in codes:
         return TEARDOWN
     return FIX if codes & OTHER_SETTINGS else ""
 

@@ -143,7 +143,7 @@ def test_another_order_is_refused_before_anything_is_written(site: Site) -> None
     before = [host.run(reading, check=False).stdout for host in site.lab.hosts]
     run = deploy(site, turned=True)
     assert run.status == 1, run.output
-    refusal(run.output, "RW2421", "hosts of endpoints", "llm")
+    refusal(run.output, "RW3191", "llm")
     assert "rackwright resume" not in run.output
     assert [host.run(reading, check=False).stdout for host in site.lab.hosts] == before
     assert deploy(site).changed == []
