@@ -376,7 +376,7 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     (
         "1.3.0rc24",
-        {"speculative_config": {"decoding_type": "MTP", "max_draft_len": 0}},
+        {"speculative_config": {**TREE, "decoding_type": "MTP", "max_draft_len": 0, "max_total_draft_tokens": 9}},
         ["speculative_config.max_draft_len: must be above 0: how many tokens the model proposes"],
     ),
     (

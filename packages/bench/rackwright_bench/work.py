@@ -19,7 +19,7 @@ from rackwright.settings.host_settings import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright.sources.lockfile import Locks
 from rackwright_bench.endpoint_on_host import Measuree
-from rackwright_bench.figures.figures import Measured
+from rackwright_bench.figures.figures import UNMEASURED, Measured
 from rackwright_bench.figures.rounds import Limits, pooled
 from rackwright_bench.figures.verdict import verdict
 from rackwright_bench.proven.keeping import keep_compared
@@ -108,11 +108,12 @@ def compared_work(
 
 def pooled_cells(found: Mapping[str, Found]) -> dict[str, Measured]:
     """Return all rounds of each cell as one, by the names of a record."""
-    return {
-        called(cell, variant): pooled(rounds)
+    measured = {
+        called(cell, variant): [one for one in rounds if one is not UNMEASURED]
         for variant, rounds_of in found.items()
         for cell, rounds in rounds_of.items()
     }
+    return {name: pooled(rounds) for name, rounds in measured.items() if rounds}
 
 
 def entry_for_variants(entry: InventoryHost, name: str, root: Path) -> tuple[InventoryHost, Declared]:

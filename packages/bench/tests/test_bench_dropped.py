@@ -25,6 +25,7 @@ from rackwright_bench.suites.loading import load_suite
 from rackwright_bench.variants import comparing
 from rackwright_bench.variants.comparing import Comparison
 from rackwright_bench.variants.trial import TrialEndpoint
+from rackwright_bench.work import pooled_cells
 
 SETTINGS = HostSettings.model_validate({"model": {"repository": "a/b", "mount": "/config/models/b"}})
 
@@ -127,6 +128,33 @@ def test_a_first_one_without_any_figure_ends_it_before_another_is_switched(
     assert caught.value.code == "RW1542"
     assert trial.tried == ["baseline"]
     assert f"long_context, lmsys not tried, what served serves again; {why}; next: " in caught.value.text
+
+
+def test_rounds_stay_pairs_where_a_cell_of_one_has_no_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Baseline answers ten times as fast in its second round, and a variant twice as fast as it in each."""
+    speeds = {"baseline": {1: 1.0, 2: 0.1, 3: 0.1}, "lmsys": {2: 0.05, 3: 0.05}}
+    found: dict[str, dict[str, list[Measured]]] = {}
+
+    def measure_round(*words: Any) -> None:
+        *_, number, cells, name = words
+        if number in speeds[name]:
+            request = Request(90.0, 5.0, 1000.0, 1.0, 10)
+            cells.setdefault("random.one", []).append(Measured((request,), seconds=speeds[name][number]))
+
+    monkeypatch.setattr(comparing, "take", lambda *_: None)
+    monkeypatch.setattr(comparing, "prepared", lambda *_: Tool(Path(), Target("", "", ""), Path(), Path()))
+    monkeypatch.setattr(comparing, "measure_round", measure_round)
+    plan, variants = BenchPlan(load_suite("seed003-1"), "seed003-1"), dict.fromkeys(speeds, SETTINGS)
+    trial = cast(TrialEndpoint, Trial({}))
+    work = Comparison(plan, trial, variants, Path(), tmp_path / "r.jsonl", lambda _: None, found)
+    work.carry_out(Limits(most=3, narrow=0.0))
+    ((share,),) = work.shares().values()
+    assert share.by_round == (2.0, 2.0)
+    pooled = pooled_cells(found)
+    assert {name: len(cell.rounds) for name, cell in pooled.items()} == {
+        "baseline:random.one": 3,
+        "lmsys:random.one": 2,
+    }
 
 
 def test_another_one_without_any_figure_keeps_its_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -98,6 +98,10 @@ class Measured:
         return fmean(self.values(latency))
 
 
+UNMEASURED = Measured((), 1.0)
+"""In the place of a round of which nothing came out, so that the rounds of two variants stay pairs."""
+
+
 def quantile(ordered: Sequence[float], share: float) -> float:
     """Return the value below which a share of them lies; between two values, linearly. ordered: at least one."""
     position = share * (len(ordered) - 1)

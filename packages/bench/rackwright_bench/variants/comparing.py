@@ -21,6 +21,7 @@ from rackwright.quality.pairs import Comparison as PairedAnswers
 from rackwright.quality.pairs import compare, points
 from rackwright.settings.host_settings import HostSettings
 from rackwright_bench.endpoint_on_host import Measuree
+from rackwright_bench.figures.figures import UNMEASURED
 from rackwright_bench.figures.rounds import Limits, round_numbers
 from rackwright_bench.figures.verdict import Share, shares, widest
 from rackwright_bench.measuring import Tool
@@ -125,6 +126,9 @@ class Comparison:
         """Measure all cells of a variant that serves."""
         cells = self.found.setdefault(name, {})
         measure_round(tool, self.plan, measuree, self.record, self.say, number, cells, name)
+        for cell in self.plan.cells:
+            if len(rounds := cells.setdefault(cell.name, [])) < number:
+                rounds.append(UNMEASURED)
         return cells
 
     def answers_compared(self) -> list[str]:

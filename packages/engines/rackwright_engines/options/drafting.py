@@ -92,7 +92,7 @@ def _tree_size(section: Mapping[str, Any]) -> Iterator[Finding]:
     if len(numbers) < len(keys):
         return
     total, length, each = numbers
-    if not length <= total <= each * length:
+    if length and not length <= total <= each * length:
         text = f"must be from max_draft_len, {length}, to {each * length}, dynamic_tree_max_topK for each of them"
         yield Finding(("max_total_draft_tokens",), f"{text}; it is {total}", code="RW0373")
 
