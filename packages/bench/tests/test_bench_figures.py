@@ -479,15 +479,38 @@ def test_a_comparison_is_shown_as_shares_of_its_first_variant_text() -> None:
     found = {grid.name: grid for grid in grids(comparison())}
     rates, first = found["eagle3-of-baseline-output-rate"], found["eagle3-of-baseline-ttft-p50"]
     assert (rates.across, rates.down) == (("a",), ("one", "four"))
-    assert {name: field.text for name, field in rates.fields.items()} == {"a.one": "80.0%", "a.four": "125.0%"}
-    assert {name: field.text for name, field in first.fields.items()} == {"a.one": "125.0%", "a.four": "80.0%"}
-    assert [rates.fields[name].tint > 0 for name in ("a.one", "a.four")] == [False, True]
-    assert [first.fields[name].tint > 0 for name in ("a.one", "a.four")] == [False, True]
+    assert {name: field.text for name, field in rates.fields.items()} == {
+        ("a", "one"): "80.0%",
+        ("a", "four"): "125.0%",
+    }
+    assert {name: field.text for name, field in first.fields.items()} == {
+        ("a", "one"): "125.0%",
+        ("a", "four"): "80.0%",
+    }
+    assert [rates.fields[name].tint > 0 for name in (("a", "one"), ("a", "four"))] == [False, True]
+    assert [first.fields[name].tint > 0 for name in (("a", "one"), ("a", "four"))] == [False, True]
     assert {name for name in found if name.endswith("accepted")} == {"eagle3-accepted"}
     page = html(comparison())
     assert "80.0%" in page
     assert "eagle3 wins at concurrency &gt;= 4" in page
     assert page.index("variant</th><td>baseline") < page.index("variant</th><td>eagle3")
+
+
+def test_several_variants_under_one_pattern_are_down_in_one_map_text() -> None:
+    recorded = events(**{"baseline:a__one": steady(), "baseline:b__one": steady()})
+    recorded[0]["compare"] = "baseline,draft_1,draft_8"
+    recorded[1]["variant"] = "baseline"
+    for name, rate in {"draft_1": 1.25, "draft_8": 0.8}.items():
+        more = events(**{f"{name}:a__one": faster(rate), f"{name}:b__one": faster(rate)})[1:-1]
+        more[0]["variant"] = name
+        recorded[-1:-1] = more
+    found = {grid.name: grid for grid in grids(bench_of("r", recorded))}
+    assert list(found)[:3] == [f"each-of-baseline-{name}" for name in ("output-rate", "ttft-p50", "latency-p99")]
+    rates, values = found["each-of-baseline-output-rate"], found["output-rate"]
+    assert (rates.across, rates.down) == (("a", "b"), ("draft_1", "draft_8"))
+    assert [field.text for field in rates.fields.values()] == ["125.0%", "125.0%", "80.0%", "80.0%"]
+    assert (values.across, values.down) == (("a", "b"), ("baseline", "draft_1", "draft_8"))
+    assert values.title == "Output tokens a second"
 
 
 # -- pictures as files

@@ -14,7 +14,7 @@ from rackwright.messages import RackwrightError, printable
 from rackwright_bench.aiperf.environment import without_ours
 from rackwright_bench.record import Bench
 from rackwright_bench.report.curves import Curves, curves
-from rackwright_bench.report.grids import Grid, grids
+from rackwright_bench.report.grids import Field, Grid, grids
 
 PLOTS = Path(__file__).with_name("plots.py")
 SECONDS = 120
@@ -56,8 +56,13 @@ def _curves_values(one: Curves, stem: str) -> dict[str, Any]:
 
 
 def _grid_values(one: Grid, stem: str) -> dict[str, Any]:
-    fields = {name: {"text": field.text, "colour": field.colour} for name, field in one.fields.items()}
-    return {**asdict(one), "fields": fields, "stem": stem}
+    rows = [[_field_values(one.at(down, across)) for across in one.across] for down in one.down]
+    shown = {name: getattr(one, name) for name in ("name", "title", "legend", "across", "down")}
+    return {**shown, "rows": rows, "stem": stem}
+
+
+def _field_values(field: Field | None) -> dict[str, str] | None:
+    return None if field is None else {"text": field.text, "colour": field.colour}
 
 
 def _failure(python: Path, pictures: str) -> str | None:

@@ -1,6 +1,7 @@
 """Heat maps: sets of requests across, patterns of arrival down, as the guide on EAGLE-3 has its tables. Pure.
 
-Of a comparison, what a variant does is shown as a share of the first one, as the guide does.
+Of a comparison, what a variant does is shown as a share of the first one, as the guide does. Several variants under a
+single pattern are down in one map, and not a map of one row each.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ BETTER, WORSE, NEITHER = (0, 114, 178), (213, 94, 0), (255, 255, 255)
 """Colours of a field's tint, red, green, blue: of those that everybody can distinguish."""
 DARKER = "darker: better than the other cells of this table"
 
-Cells = Mapping[str, Measured]
+Coordinates = tuple[str, str]
+"""A set of requests, and what is down: a pattern of arrival, or a variant."""
+Cells = Mapping[Coordinates, Measured]
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,14 @@ class Grid:
     title: str
     across: tuple[str, ...]
     down: tuple[str, ...]
-    fields: Mapping[str, Field]
-    """By the cell's name; those without a figure are not there."""
+    fields: Mapping[Coordinates, Field]
+    """Those without a figure are not there."""
     legend: str
     """The meaning of the colours."""
 
     def at(self, down: str, across: str) -> Field | None:
-        """Return the field of a pattern of arrival and a set of requests."""
-        return self.fields.get(f"{across}.{down}")
+        """Return the field of a row and a set of requests."""
+        return self.fields.get((across, down))
 
 
 @dataclass(frozen=True)
@@ -76,47 +79,63 @@ MAPS = (
 
 def grids(found: Bench) -> Iterator[Grid]:
     """All heat maps that have figures: of a comparison the shares first."""
-    variants: dict[str, dict[str, Measured]] = {}
+    variants: dict[str, Cells] = {}
     for name, cell in found.cells.items():
-        variant, cell_name = parted(name)
-        variants.setdefault(variant, {})[cell_name] = cell
-    first = found.against
-    for other, cells in variants.items():
-        if first in variants and other != first:
-            yield from (_shares(one, first, other, variants[first], cells) for one in MAPS if one.compared)
+        variant, (dataset, _, pattern) = parted(name)[0], parted(name)[1].rpartition(".")
+        variants[variant] = {**variants.get(variant, {}), (dataset, pattern): cell}
+    base = variants.get(found.against, {})
+    others = {name: cells for name, cells in variants.items() if name != found.against} if base else {}
+    if len(others) > 1 and len({pattern for cells in variants.values() for _, pattern in cells}) == 1:
+        others, variants = {"": _variants_down(others)}, {"": _variants_down(variants)}
+        base = _repeated(base, others[""])
+    for other, cells in others.items():
+        yield from (_shares(one, found.against, other, base, cells) for one in MAPS if one.compared)
     for variant, cells in variants.items():
         yield from filter(None, (_values(one, variant, cells) for one in MAPS))
 
 
+def _variants_down(variants: Mapping[str, Cells]) -> Cells:
+    """Return the cells of a single pattern with their variant in the place of the pattern."""
+    return {(dataset, name): cell for name, cells in variants.items() for (dataset, _), cell in cells.items()}
+
+
+def _repeated(base: Cells, cells: Cells) -> Cells:
+    """Return the first variant's cell of each set, at the coordinates of the cells beside it."""
+    by_set = {dataset: cell for (dataset, _), cell in base.items()}
+    return {at: by_set[at[0]] for at in cells if at[0] in by_set}
+
+
 def _shares(one: Map, first: str, other: str, base: Cells, cells: Cells) -> Grid:
     fields = {}
-    for name, cell in cells.items():
-        if name in base and cell.has_figures and base[name].has_figures:
-            share = ratio_of(estimate(base[name], one.compared), estimate(cell, one.compared)).value
+    for at, cell in cells.items():
+        if at in base and cell.has_figures and base[at].has_figures:
+            share = ratio_of(estimate(base[at], one.compared), estimate(cell, one.compared)).value
             gain = (share - 1 if one.more_is_better else 1 - share) * 2
-            fields[name] = Field(f"{share:.1%}", max(-1.0, min(1.0, gain)))
-    title = f"{one.title.partition(', ms')[0]}: {other} as a share of {first}"
-    return _grid(f"{other}-of-{first}-{one.name}", title, cells, fields, f"blue: better than {first}; orange: worse")
+            fields[at] = Field(f"{share:.1%}", max(-1.0, min(1.0, gain)))
+    beside = f"{other} as a share of {first}" if other else f"each as a share of {first}"
+    title = f"{one.title.partition(', ms')[0]}: {beside}"
+    return _grid(
+        f"{other or 'each'}-of-{first}-{one.name}", title, cells, fields, f"blue: better than {first}; orange: worse"
+    )
 
 
 def _values(one: Map, variant: str, cells: Cells) -> Grid | None:
-    found = {name: one.figure(cell) for name, cell in cells.items() if cell.has_figures}
-    figures = {name: value for name, value in found.items() if value is not None}
+    found = {at: one.figure(cell) for at, cell in cells.items() if cell.has_figures}
+    figures = {at: value for at, value in found.items() if value is not None}
     if not figures:
         return None
     least, most = min(figures.values()), max(figures.values())
     fields = {}
-    for name, value in figures.items():
+    for at, value in figures.items():
         share = (value - least) / (most - least) if most > least else 0.0
         better = share if one.more_is_better else 1 - share
-        fields[name] = Field(one.form.format(value), 0.1 + 0.9 * better if most > least else 0.0)
+        fields[at] = Field(one.form.format(value), 0.1 + 0.9 * better if most > least else 0.0)
     name, title = (f"{variant}-{one.name}", f"{one.title}: {variant}") if variant else (one.name, one.title)
     return _grid(name, title, cells, fields, DARKER)
 
 
-def _grid(name: str, title: str, cells: Cells, fields: Mapping[str, Field], legend: str) -> Grid:
-    across = tuple(dict.fromkeys(key.rpartition(".")[0] for key in cells))
-    down = tuple(dict.fromkeys(key.rpartition(".")[2] for key in cells))
+def _grid(name: str, title: str, cells: Cells, fields: Mapping[Coordinates, Field], legend: str) -> Grid:
+    across, down = (tuple(dict.fromkeys(at[side] for at in cells)) for side in (0, 1))
     return Grid(name, title, across, down, fields, legend)
 
 

@@ -92,13 +92,12 @@ def _name_points(axes: Axes, series: list[dict[str, Any]]) -> None:
 
 
 def draw_grid(picture: Mapping[str, Any]) -> Figure:
-    """Return a table of tinted fields: sets of requests across, patterns of arrival down."""
+    """Return a table of tinted fields: sets of requests across, patterns of arrival or variants down."""
     across, down = picture["across"], picture["down"]
     figure = Figure(figsize=(2.4 + 1.3 * len(across), 1.1 + 0.34 * len(down)), layout="constrained")
     axes = figure.subplots()
-    for column, dataset in enumerate(across):
-        for row, arrival in enumerate(down):
-            field = picture["fields"].get(f"{dataset}.{arrival}")
+    for row, fields in enumerate(picture["rows"]):
+        for column, field in enumerate(fields):
             colour, text = (field["colour"], field["text"]) if field else (NO_FIGURE, "no figure")
             axes.add_patch(Rectangle((column, row), 0.98, 0.94, color=colour))
             axes.text(column + 0.5, row + 0.5, text, ha="center", va="center")
