@@ -177,7 +177,7 @@ def _names(action: argparse.Action) -> str:
 def _meaning(action: argparse.Action) -> str:
     text = (action.help or USUAL.get(_value(action), "")).replace("|", "\\|")
     default = action.default if isinstance(action.default, int | str) and not isinstance(action.default, bool) else None
-    stated = default is None or default == argparse.SUPPRESS or "(default" in text
+    stated = default in (None, "") or default == argparse.SUPPRESS or "(default" in text
     return text if stated else f"{text} (default: {default})".strip()
 
 

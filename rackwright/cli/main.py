@@ -41,7 +41,8 @@ class Formatter(argparse.HelpFormatter):
     def _get_help_string(self, action: argparse.Action) -> str:
         text = action.help or ""
         shown = f" (default: {action.default})" if action.option_strings and "default" not in text else ""
-        return text + (shown if isinstance(action.default, int | float | str) and action.nargs != 0 else "")
+        says = action.default != "" and isinstance(action.default, int | float | str) and action.nargs != 0
+        return text + (shown if says else "")
 
 
 class Parser(argparse.ArgumentParser):

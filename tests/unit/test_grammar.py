@@ -80,6 +80,10 @@ def test_each_verb_has_an_example_that_parses_and_stands_in_its_help(verb: str) 
     assert EXAMPLES[verb] in top.format_help()
 
 
+def test_no_help_says_a_default_that_is_nothing() -> None:
+    assert not [leaf.prog for leaf in leaves(parser()) if re.search(r"\(default:\s*\)", leaf.format_help())]
+
+
 def test_the_table_in_the_docs_has_each_verb_once() -> None:
     page = (ROOT / "docs/reference/commands.md").read_text()
     table = page.partition("## All verbs")[2].partition("\n## ")[0]
