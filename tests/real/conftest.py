@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from rackwright_lab.lab import Lab
-from tests.lab.conftest import end_labs_of_killed_runs, no_false_alarm, pytest_runtest_makereport, site
+from tests.lab.conftest import ROOT, end_labs_of_killed_runs, no_false_alarm, pytest_runtest_makereport, site
 from tests.real.chosen import BUILD
 
 __all__ = ["no_false_alarm", "pytest_runtest_makereport", "site"]
@@ -26,6 +26,10 @@ def worker_lab() -> Iterator[Lab]:
     """One bare and one lived-in host, in a lab that offers the real engine."""
     end_labs_of_killed_runs()
     lab = Lab.open(f"t{os.getpid()}")
-    lab.up(hosts=2, bare=1, real=BUILD.version)
-    yield lab
-    lab.down()
+    try:
+        lab.up(hosts=2, bare=1, real=BUILD.version)
+        yield lab
+    finally:
+        lab.down()
+        for kind in ("lock", "presets"):
+            (ROOT / f"rackwright.{kind}.{lab.paths.id}.yml").unlink(missing_ok=True)
