@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.proxy_values import proxy_values
 from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
 from rackwright.hostside import host_script, job_script
@@ -237,6 +236,8 @@ def _sizes(settings: HostSettings, digest: str | None) -> str:
 
 def _size(settings: HostSettings, digest: str | None, reading: HostReading) -> int:
     """Return the bytes of an image's files by the lock file; 0 where it does not list them for such a host."""
+    from rackwright.concerns.docker import DOCKER  # noqa: PLC0415 - the lock file needs this module, and status no deploy
+
     files = settings.image_files.get(digest or "", ())
     if not files or DOCKER.name not in reading.by_concern:
         return 0
