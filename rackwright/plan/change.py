@@ -107,7 +107,7 @@ class Refuse(Step):
     """Argument of `rackwright explain`."""
     final: bool = True
     mistake: str = ""
-    """What helps, where only other settings do or what the run cannot do: a resume would end here again."""
+    """The remedy, where a resume would end here again: only other settings help, or something that no run does."""
 
     @property
     def message(self) -> str:

@@ -59,7 +59,7 @@ class Record:
     mistaken: frozenset[str] = frozenset()
     """Hosts that only other settings help: an image or a repository that there is not, or that wants a key."""
     fixes: tuple[str, ...] = ()
-    """What helps them, each once, as far as their refusals say it."""
+    """Their remedies, each once, as far as their refusals say them."""
     cells: tuple[bool, ...] = ()
     """Cells of a bench that are over: True for one that gave figures."""
 

@@ -1,4 +1,4 @@
-"""Who has heard the word of a host: the real scripts that answer (word_main.sh) and that read its notes."""
+"""Hearers of a host's word: the real scripts that answer (word_main.sh) and that read its notes."""
 
 from __future__ import annotations
 

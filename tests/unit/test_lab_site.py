@@ -21,7 +21,7 @@ from tests.refused import refusal
 PAIR, RING = "dgx_spark_pair_vllm_qwen38_27b", "dgx_spark_ring_vllm_qwen35_397b"
 LAB, VARIABLES = Path("inventory/lab.py"), Path("group_vars/lab.yml")
 HERE = {"architecture": "x86_64", "gpu_models": "B200", "compute_capability": "10.0"}
-"""What a host of the lab is, by key of `hardware`."""
+"""A host of the lab, by key of `hardware`."""
 
 
 def stand_in_hosts(lab_id: str | None = None, together: int = 1) -> list[tuple[str, dict[str, Any]]]:

@@ -16,7 +16,7 @@ POSED = "b200"
 """The profile of the machines that the lab's hosts look like."""
 GPUS = 8
 ABSENT = {"unified_memory": False, "memory_minimum_gib": None, "system": None}
-"""What the hosts lack of `hardware`, and how a site says so."""
+"""Fields of `hardware` that the hosts lack, as a site says them."""
 PLAIN = ("architecture", "gpu_models", "compute_capability")
 """Keys of `hardware` that the hosts have otherwise."""
 PLAIN_WORDS = re.compile(r"[A-Za-z][A-Za-z0-9_]*( [A-Za-z0-9]+)*")

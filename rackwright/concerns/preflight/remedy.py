@@ -1,4 +1,4 @@
-"""What helps a host that preflight stops, where no second run of the same settings does. Pure."""
+"""The remedy for a host that preflight stops, which a second run of the same settings does not help. Pure."""
 
 from __future__ import annotations
 

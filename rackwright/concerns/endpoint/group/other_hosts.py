@@ -10,7 +10,7 @@ from rackwright.concerns.endpoint.seen import SeenEndpoints
 
 CODE = "RW2421"
 TEARDOWN = "rackwright teardown INVENTORY with --limit for each of its hosts"
-"""What leads there; a deploy follows."""
+"""The way there; a deploy follows."""
 
 
 def on_other_hosts(wanted: Mapping[str, Binding], together: bool, reading: SeenEndpoints) -> list[str]:
