@@ -273,6 +273,16 @@ def test_no_trial_begins_that_the_time_does_not_hold(monkeypatch: pytest.MonkeyP
     assert host.tried == []
 
 
+def test_the_settings_that_serve_are_measured_where_no_load_fits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made, host, _ = tune(monkeypatch, tmp_path / "r.jsonl")
+    made.expected, made.load = 230, 100
+    made.carry_out(Limits(9, 0.0, seconds=160))
+    assert host.tried == ["settings"]
+    assert "does not hold another trial" in made.ended
+
+
 def test_what_a_trial_took_counts_for_the_next_ones_rather_than_what_records_say(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -85,7 +85,12 @@ class Tuning(Comparison):
         return f"next: the same command with --resume {self.record.stem}, and more time where one trial needs it"
 
     def _expected_of(self, name: str) -> float:
-        """Return the seconds that a trial takes: its last one's, or the longest of this tune's, or what records say."""
+        """Return the seconds that a trial takes: its last one's, or the longest of this tune's, or what records say.
+
+        The first variant is what serves as a rule, and then has no load.
+        """
+        if name == self.trials.first:
+            return self._took.get(name, max(self.expected - 2 * self.load, 0.0))
         with_loads = [seconds for one, seconds in self._took.items() if one != self.trials.first]
         return self._took.get(name) or max(with_loads, default=self.expected)
 
