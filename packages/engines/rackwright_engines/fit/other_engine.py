@@ -1,4 +1,4 @@
-"""An image's name, read: another engine than `engine_kind`, the engine's own image, or somebody's build."""
+"""The reading of an image's name: another engine than `engine_kind`, the engine's own image, or somebody's build."""
 
 from __future__ import annotations
 

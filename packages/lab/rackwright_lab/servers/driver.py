@@ -58,7 +58,7 @@ rm -f /usr/lib/rackwright-lab/module-kernel
 [ ! -d /run/systemd/system ] || systemctl enable --quiet rackwright-lab-gpu.service
 """
 FOR_KERNEL = f"echo {KERNEL} >/usr/lib/rackwright-lab/module-kernel\n"
-"""What a module that was made for one kernel alone has behind it: no other kernel loads it."""
+"""The end of a module that was made for one kernel alone: no other kernel loads it."""
 MODPROBE = {
     "etc/modprobe.d/nvidia-lab.conf": (
         "install nvidia rm -f /run/rackwright-lab/posed; /usr/lib/rackwright-lab/pose; test -e /sys/module/nvidia\n"
